@@ -1,0 +1,1 @@
+"""Sequence language models, from n-grams to recurrent networks."""

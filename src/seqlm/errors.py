@@ -1,0 +1,42 @@
+"""What can go wrong, in the words that the user sees.
+
+Every error that is not a defect of this program is one of these. Its message is
+one line that says what, where, and what to do; its ``exit_code`` is what a stage
+started by hand ends with.
+"""
+
+
+class SeqlmError(Exception):
+    """Base of all errors that are meant for the user."""
+
+    exit_code = 1
+
+
+class ParamsError(SeqlmError):
+    """A setting that is unknown, of the wrong type, or out of range."""
+
+    exit_code = 2
+
+
+class DataError(SeqlmError):
+    """A corpus or a stored file that cannot be used as it is."""
+
+    exit_code = 3
+
+
+class NetworkError(SeqlmError):
+    """No source of a corpus could be reached."""
+
+    exit_code = 4
+
+
+class MachineError(SeqlmError):
+    """The environment refuses: a missing device, a full disk, missing permissions."""
+
+    exit_code = 5
+
+
+class DivergenceError(SeqlmError):
+    """Training produced a loss that is not finite."""
+
+    exit_code = 6

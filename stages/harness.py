@@ -1,0 +1,112 @@
+"""What every stage script shares: one-line errors, exit codes, and the end of orphans.
+
+A script writes ``@stage()`` above its function in place of ``@click.command()``.
+"""
+
+import errno
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+try:
+    import click
+
+    from seqlm.errors import MachineError, SeqlmError
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"error: this Python ({sys.executable}) has no package {missing.name!r}: run `make repro`, "
+        "or put the environment first on PATH as the README says"
+    )
+
+_PARENT_POLL_S = 0.5
+
+
+def existing_file() -> click.Path:
+    """Return the option type of a file that must be there."""
+    return click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def folder() -> click.Path:
+    """Return the option type of a folder, there or not."""
+    return click.Path(path_type=Path, file_okay=False)
+
+
+def file() -> click.Path:
+    """Return the option type of a file, there or not."""
+    return click.Path(path_type=Path, dir_okay=False)
+
+
+def stage() -> Callable[[Callable[..., None]], click.Command]:
+    """Make a click command of a function, with this project's errors and exit codes.
+
+    A SeqlmError becomes one line on the terminal and its exit code; a full disk, missing
+    permissions and missing memory become code 5. Help comes from the function's docstring.
+    """
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            _end_with_parent()
+            try:
+                function(*args, **kwargs)
+            except SeqlmError as error:
+                _fail(str(error), error.exit_code)
+            except MemoryError:
+                _fail("out of memory: lower the batch size or the model's size", MachineError.exit_code)
+            except OSError as error:
+                _fail(_describe(error), MachineError.exit_code)
+
+        return click.command(context_settings={"show_default": True, "max_content_width": 100})(guarded)
+
+    return decorate
+
+
+def _fail(message: str, code: int) -> None:
+    one_line = " ".join(message.split())
+    click.echo(f"error: {one_line}", err=True)
+    if "DVC_STAGE" in os.environ:
+        click.echo(
+            "after a failed `dvc exp run -S`, `git checkout params.yaml && dvc checkout` restores the workspace",
+            err=True,
+        )
+    sys.exit(code)
+
+
+def _describe(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    advice = {errno.ENOSPC: ": free some space, then run again", errno.EACCES: ": check its permissions"}
+    return f"{where}{error.strerror or error}{advice.get(error.errno or 0, '')}"
+
+
+def _end_with_parent() -> None:
+    """Under DVC, end this process when ``dvc repro`` is gone.
+
+    A killed ``dvc repro`` leaves its child running, which would then write beside the
+    next one's. DVC starts a stage through a shell, so the grandparent is watched too.
+    Started by hand, a stage may outlive its terminal.
+    """
+    if "DVC_STAGE" not in os.environ:
+        return
+    parents = _ancestors()
+
+    def watch() -> None:
+        while _ancestors() == parents:
+            time.sleep(_PARENT_POLL_S)
+        os._exit(MachineError.exit_code)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def _ancestors() -> tuple[int, int | None]:
+    """Return the ids of the parent and, where the system shows it, the grandparent."""
+    parent = os.getppid()
+    try:
+        # Field 4 of /proc/PID/stat, counted after the command name, which may hold spaces.
+        return parent, int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return parent, None
