@@ -74,6 +74,10 @@ def describe_first(error: ValidationError, key: str) -> str:
 
 
 def _shown(value: object) -> str:
-    text = {None: "null", True: "true", False: "false"}.get(value, None) if value is None or isinstance(value, bool) else None
+    text = (
+        {None: "null", True: "true", False: "false"}.get(value, None)
+        if value is None or isinstance(value, bool)
+        else None
+    )
     text = text or repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
