@@ -8,7 +8,7 @@ the length of the text nor the length of a line matters.
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -201,7 +201,7 @@ def count_text(path: Path) -> Counts:
     return Counts(lines, characters, num_words)
 
 
-def split_text(source: Path, targets: dict[str, TextIO], fractions: dict[str, float]) -> None:
+def split_text(source: Path, targets: Mapping[str, TextIO], fractions: Mapping[str, float]) -> None:
     """Part a cleaned text in order and write each part to its target, every line ended by ``\\n``.
 
     The cuts lie at the line ends nearest the fractions of the text's characters. Where

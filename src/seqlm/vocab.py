@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +34,11 @@ class SplitInfo:
     num_unknown: int
     sha256: str
 
+    @property
+    def unknown_share(self) -> float:
+        """Share of the split's tokens that the vocabulary lacks."""
+        return self.num_unknown / max(1, self.num_tokens)
+
 
 @dataclass(frozen=True)
 class Vocab:
@@ -48,6 +53,7 @@ class Vocab:
     counts: list[int]
     line_separator: str
     splits: dict[str, SplitInfo]
+    _indices: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_indices", {token: index for index, token in enumerate(self.tokens)})
@@ -186,7 +192,7 @@ def build_corpus(
 def _encode_split(vocab: Vocab, text: Path, target: Path) -> SplitInfo:
     num_chars = sum(len(block) for block in token_blocks(text, "char", vocab.line_separator))
     num_tokens = sum(len(block) for block in token_blocks(text, vocab.kind, vocab.line_separator))
-    num_unknown = start = 0
+    num_unknown = 0
     with replacing(target) as temporary:
         with temporary.open("wb") as file:
             header = {
@@ -198,7 +204,6 @@ def _encode_split(vocab: Vocab, text: Path, target: Path) -> SplitInfo:
             for block in token_blocks(text, vocab.kind, vocab.line_separator):
                 ids = vocab.encode(block)
                 num_unknown += int(np.count_nonzero(ids == 0))
-                start += len(ids)
                 file.write(ids.astype(vocab.dtype).tobytes())
         digest = sha256_of_file(temporary)
     return SplitInfo(num_tokens, num_chars, num_unknown, digest)

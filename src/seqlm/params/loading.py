@@ -74,10 +74,7 @@ def describe_first(error: ValidationError, key: str) -> str:
 
 
 def _shown(value: object) -> str:
-    text = (
-        {None: "null", True: "true", False: "false"}.get(value, None)
-        if value is None or isinstance(value, bool)
-        else None
-    )
-    text = text or repr(value)
+    """Return ``value`` as YAML would write it, cut where it is long."""
+    words = {"None": "null", "True": "true", "False": "false"}
+    text = words.get(repr(value), repr(value))
     return text if len(text) <= 80 else text[:77] + "..."

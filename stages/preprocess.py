@@ -1,0 +1,37 @@
+"""Clean the corpus and split it, in order, into train, val and test."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from harness import existing_file, file, folder, stage
+from seqlm.params.loading import load
+from seqlm.params.preprocess import PreprocessParams
+
+
+@stage()
+@click.option("--params", "params_path", type=existing_file(), default="params.yaml", help="Settings.")
+@click.option("--raw", type=file(), default="data/raw/corpus.txt", help="The corpus as it came.")
+@click.option("--text", type=folder(), default="data/text", help="Where the three splits go.")
+@click.option("--reports", type=folder(), default="reports/preprocess", help="Where the table of splits goes.")
+def main(params_path: Path, raw: Path, text: Path, reports: Path) -> None:
+    """Clean the corpus and split it, in order, into train, val and test."""
+    import pandas as pd
+
+    from seqlm.files import write_csv, write_json
+    from seqlm.preprocessing import clean_and_split
+
+    params = load(params_path, "preprocess", PreprocessParams)
+    result = clean_and_split(raw, text, params.normalise, params.errors, params.split.model_dump())
+    for warning in result.warnings(params.normalise):
+        click.echo(f"warning: {warning}", err=True)
+    sizes = {split: asdict(counts) for split, counts in result.counts.items()}
+    write_csv(reports / "splits.csv", pd.DataFrame([{"split": split} | size for split, size in sizes.items()]))
+    write_json(reports / "metrics.json", sizes | {"decoding": asdict(result.decoding)})
+    for split, counts in result.counts.items():
+        click.echo(f"{split}: {counts.lines:,} lines, {counts.characters:,} characters, {counts.words:,} words")
+
+
+if __name__ == "__main__":
+    main()
