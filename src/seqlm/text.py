@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from seqlm.errors import DataError
 from seqlm.files import read_text
@@ -64,15 +64,11 @@ def decode_blocks(path: Path, errors: str, report: DecodingReport) -> Iterator[s
     with the offset in bytes, for bytes that are not UTF-8 and for NUL bytes.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("strict")
-    offset = 0
     ends_with_return = False
     with path.open("rb") as file:
+        offset = _skip_byte_order_mark(path, file)
         while True:
             block = file.read(BLOCK_BYTES)
-            if offset == 0:
-                _refuse_utf16(path, block)
-                start = len(codecs.BOM_UTF8) if block.startswith(codecs.BOM_UTF8) else 0
-                block, offset = block[start:], start
             if (nul := block.find(0)) >= 0:
                 raise DataError(f"{path}: NUL byte at byte {offset + nul}: this is not a text file")
             text = _decode(decoder, block, errors, path, offset, report)
@@ -87,9 +83,12 @@ def decode_blocks(path: Path, errors: str, report: DecodingReport) -> Iterator[s
                 return
 
 
-def _refuse_utf16(path: Path, head: bytes) -> None:
+def _skip_byte_order_mark(path: Path, file: BinaryIO) -> int:
+    """Leave ``file`` behind its byte order mark and return the offset there."""
+    head = file.read(len(codecs.BOM_UTF8))
     if head.startswith(_UTF16_BOMS):
         raise DataError(f"{path}: UTF-16 text: convert it to UTF-8 (for example iconv -f UTF-16 -t UTF-8)")
+    return file.seek(len(codecs.BOM_UTF8) if head == codecs.BOM_UTF8 else 0)
 
 
 def _decode(

@@ -62,9 +62,12 @@ def check(value: object, key: str, kind: type[T], *, source: str) -> T:
 
 
 def describe_first(error: ValidationError, key: str) -> str:
-    """Return the first complaint of ``error`` as ``key = value: what is allowed``."""
+    """Return the first complaint of ``error`` as ``key = value: what is allowed``.
+
+    ``key`` is where the checked value stands, "" for a whole file.
+    """
     first = error.errors(include_url=False)[0]
-    name = ".".join([key, *(str(part) for part in first["loc"])])
+    name = ".".join(str(part) for part in (key, *first["loc"]) if part != "")
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
     if first["type"] == "extra_forbidden":
         return f"{name}: unknown setting (check the spelling)"

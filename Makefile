@@ -1,0 +1,46 @@
+# Every target works in an environment of its own, made here, first on PATH.
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/installed
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+SHELL := /bin/sh
+
+.DEFAULT_GOAL := help
+.PHONY: help install repro test test-all lint bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+install: $(STAMP) ## make .venv and install the pinned packages
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "error: $(PYTHON) is $$($(PYTHON) --version 2>&1): Python 3.11 or newer is needed; name one with make PYTHON=..." >&2; exit 5; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+repro: install ## run the pipeline; prints the comparison table and where the page lies
+	@git rev-parse --git-dir >/dev/null 2>&1 || { \
+	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
+	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
+	dvc repro
+	@cat reports/evaluate/table.txt
+	@echo "The page: reports/index.html"
+
+test: install lint ## run the tests (minutes)
+	pytest
+
+test-all: install lint ## run the tests, the slow ones too
+	pytest -m ''
+
+lint: install ## check style and types
+	ruff check .
+	ruff format --check .
+	mypy
+
+bench: install ## compare speed with reference implementations
+	@for script in benchmarks/*.py; do echo "== $$script"; python $$script || exit 1; done
+
+clean: ## remove the environment and caches, not the results
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,49 @@
+"""Fixtures that several test modules share."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOK_FILE = "timemachine.txt"
+
+RunStage = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's own folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def book() -> Path:
+    """The book, where a data folder has it."""
+    folder = os.environ.get("SEQLM_DATA_DIR")
+    if not folder or not (Path(folder) / BOOK_FILE).exists():
+        pytest.skip(f"SEQLM_DATA_DIR names no folder with {BOOK_FILE}")
+    return Path(folder) / BOOK_FILE
+
+
+@pytest.fixture
+def run_stage(tmp_path: Path) -> RunStage:
+    """Run a stage's script by hand in an empty folder that has ``params.yaml`` and the registry."""
+    (tmp_path / "data").mkdir()
+    for name in ("params.yaml", "data/corpora.yaml", "data/sample.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+
+    def run(stage: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(ROOT / "stages" / f"{stage}.py"), *arguments],
+            cwd=tmp_path,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
