@@ -1,0 +1,1 @@
+"""Recurrent networks: one written from its equations, the others the framework's."""
