@@ -122,9 +122,7 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     return {str(name): _resolve(str(name), own, train, machine, source) for name, own in runs.items()}
 
 
-def _resolve(
-    name: str, own: object, train: Mapping[str, Any], machine: Mapping[str, Any], source: str
-) -> RunConfig:
+def _resolve(name: str, own: object, train: Mapping[str, Any], machine: Mapping[str, Any], source: str) -> RunConfig:
     if not _RUN_NAME.fullmatch(name) or name.startswith(_RESERVED_PREFIXES):
         raise ParamsError(
             f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', "

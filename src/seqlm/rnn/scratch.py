@@ -9,6 +9,7 @@ everything else is done for all steps at once. All parameters are views of one f
 tensor, and so are their gradients, so that clipping and the optimiser see one tensor.
 """
 
+import itertools
 import math
 from typing import Literal
 
@@ -74,7 +75,9 @@ class ScratchRNN(nn.Module):
         ``ids``: ``(B, T)`` of int64; ``state``: ``(B, h)``.
         """
         weights = self.named_weights()
-        hiddens = self._run(weights, ids.T, state, torch.empty(ids.shape[1] + 1, *state.shape, device=state.device, dtype=state.dtype))
+        hiddens = self._run(
+            weights, ids.T, state, torch.empty(ids.shape[1] + 1, *state.shape, device=state.device, dtype=state.dtype)
+        )
         logits = torch.addmm(weights["b_q"], hiddens[1:].flatten(0, 1), weights["W_hq"])  # (T * B, V)
         return logits.view(ids.shape[1], ids.shape[0], -1).transpose(0, 1), hiddens[-1].clone()
 
@@ -87,7 +90,7 @@ class ScratchRNN(nn.Module):
         )
         activate = torch.Tensor.tanh_ if self.activation == "tanh" else torch.Tensor.relu_
         w_hh, steps = weights["W_hh"], hiddens.unbind(0)
-        for before, after in zip(steps[:-1], steps[1:], strict=True):
+        for before, after in itertools.pairwise(steps):
             activate(after.addmm_(before, w_hh))
         return hiddens
 

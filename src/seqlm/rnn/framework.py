@@ -1,0 +1,98 @@
+"""Recurrent networks on the framework's own layers (section 8.6): rnn, gru, lstm."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+LayerState = Tensor | tuple[Tensor, Tensor]
+State = list[LayerState]
+
+_LAYERS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+
+class FrameworkRNN(nn.Module):
+    """Layers of ``rnn``, ``gru`` or ``lstm`` between an embedding and an output layer.
+
+    Shapes: V vocabulary, E embedding, h hidden units, B lanes, T steps. Dropout has one
+    mask for all steps of a minibatch (Gal and Ghahramani 2016) and stands before the
+    first layer of a learned embedding, between layers, and before the output.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        *,
+        model: Literal["rnn", "gru", "lstm"],
+        num_hiddens: int,
+        num_layers: int,
+        embedding_size: int | None,
+        tie_weights: bool,
+        dropout: float,
+        activation: Literal["tanh", "relu"],
+        seed: int,
+    ) -> None:
+        """Draw the weights as PyTorch does, from ``seed``; ``embedding_size`` None means one-hot input."""
+        super().__init__()
+        self.vocab_size, self.num_hiddens, self.dropout = vocab_size, num_hiddens, dropout
+        options = {"nonlinearity": activation} if model == "rnn" else {}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size)
+            sizes = [vocab_size if embedding_size is None else embedding_size] + [num_hiddens] * (num_layers - 1)
+            self.layers = nn.ModuleList(
+                _LAYERS[model](size, num_hiddens, batch_first=True, **options) for size in sizes
+            )
+            self.output = nn.Linear(num_hiddens, vocab_size)
+            if tie_weights and self.embedding is not None:
+                # An output matrix drawn as an embedding, from N(0, 1), would start far too large.
+                nn.init.normal_(self.embedding.weight, 0, num_hiddens**-0.5)
+                self.output.weight = self.embedding.weight
+        self._has_cell = model == "lstm"
+
+    def initial_state(self, batch_size: int) -> State:
+        """Return the zero state: one entry a layer, each ``(1, B, h)``, a pair of them for an lstm."""
+        zeros = self.output.weight.detach().new_zeros(1, batch_size, self.num_hiddens)
+        return [(zeros, zeros.clone()) if self._has_cell else zeros for _ in self.layers]
+
+    def forward(self, ids: Tensor, state: State, generator: torch.Generator | None = None) -> tuple[Tensor, State]:
+        """Return logits of shape ``(B, T, V)`` and the state after the last step.
+
+        ``ids``: ``(B, T)`` of int64. ``generator`` draws the dropout masks of training;
+        without one nothing is dropped.
+        """
+        if self.embedding is None:
+            hidden = F.one_hot(ids, self.vocab_size).to(self.output.weight.dtype)  # (B, T, V)
+        else:
+            hidden = self._drop(self.embedding(ids), generator)  # (B, T, E)
+        new_state: State = []
+        for layer, layer_state in zip(self.layers, state, strict=True):
+            hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
+            hidden = self._drop(hidden, generator)
+            new_state.append(layer_state)
+        return self.output(hidden), new_state
+
+    def _drop(self, hidden: Tensor, generator: torch.Generator | None) -> Tensor:
+        if generator is None or self.dropout == 0:
+            return hidden
+        mask = hidden.new_empty(hidden.shape[0], 1, hidden.shape[2])
+        return hidden * mask.bernoulli_(1 - self.dropout, generator=generator).div_(1 - self.dropout)
+
+    def compute_gradients(
+        self, inputs: Tensor, targets: Tensor, state: State, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, State]:
+        """Set the parameters' gradients to those of the mean loss; return the total loss and the new state.
+
+        ``inputs``, ``targets``: ``(B, T)``; the loss is in nats, summed over B * T tokens.
+        The new state is detached from the graph.
+        """
+        self.zero_grad(set_to_none=True)
+        logits, new_state = self(inputs, state, generator)
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        torch.autograd.backward(loss)
+        return loss.detach() * targets.numel(), [_detached(layer) for layer in new_state]
+
+
+def _detached(state: LayerState) -> LayerState:
+    return (state[0].detach(), state[1].detach()) if isinstance(state, tuple) else state.detach()
