@@ -1,0 +1,1 @@
+"""n-gram statistics and language models that count."""

@@ -1,0 +1,114 @@
+"""Descriptive tables of a text: frequent n-grams, Zipf, growth, and what a full table would cost.
+
+They describe the whole text, across the borders of the splits, with a vocabulary of its
+own; models see train alone.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from seqlm.ngrams.counts import Counts, count_ngrams
+from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
+from seqlm.vocab import Kind, build_tokens, token_blocks
+
+MAX_ORDER = 3
+_MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
+
+
+@dataclass(frozen=True)
+class WholeText:
+    """The token ids of a whole text, its vocabulary by frequency, and its counts."""
+
+    kind: Kind
+    tokens: list[str]
+    ids: NDArray[np.int64]
+    counts: Counts
+
+
+def read_whole(paths: Iterable[Path], kind: Kind, line_separator: str) -> WholeText:
+    """Return all splits of a text as one, joined by the line separator where they are characters."""
+    blocks: list[Sequence[str]] = []
+    for index, path in enumerate(paths):
+        if index and kind == "char" and line_separator:
+            blocks.append(line_separator)
+        blocks += list(token_blocks(path, kind, line_separator))
+    tokens, _ = build_tokens(blocks, 0, [])
+    indices = {token: index for index, token in enumerate(tokens)}
+    ids = np.array([indices[token] for block in blocks for token in block], np.int64)
+    return WholeText(kind, tokens, ids, count_ngrams(ids, len(tokens), min(MAX_ORDER, len(ids))))
+
+
+def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
+    """Return the most frequent n-grams of each order: columns n, rank, ngram, count."""
+    rows = []
+    joiner = " " if text.kind == "word" else ""
+    for n in range(1, text.counts.max_order + 1):
+        best = text.counts.most_common(n, limit)
+        for rank, (row, ids) in enumerate(zip(best, text.counts.tokens_of(n, best), strict=True), start=1):
+            ngram = joiner.join(text.tokens[index] for index in ids)
+            rows.append((n, rank, ngram, int(text.counts.table(n).counts[row])))
+    return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
+
+
+def ranked_counts(text: WholeText, n: int) -> NDArray[np.int64]:
+    """Return the counts of an order by falling size, those of 0 left out."""
+    counts = np.sort(text.counts.table(n).counts)[::-1]
+    return counts[counts > 0]
+
+
+def zipf_table(text: WholeText) -> pd.DataFrame:
+    """Return points of the rank-frequency curves, thinned evenly on a logarithmic axis: n, rank, count."""
+    parts = []
+    for n in range(1, text.counts.max_order + 1):
+        counts = ranked_counts(text, n)
+        ranks = thin_ranks(len(counts))
+        parts.append(pd.DataFrame({"n": n, "rank": ranks, "count": counts[ranks - 1]}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def zipf_fits(text: WholeText, min_count: int) -> dict[int, ZipfFit]:
+    """Return the fit of Zipf's law for each order that has at least two distinct n-grams."""
+    ranked = {n: ranked_counts(text, n) for n in range(1, text.counts.max_order + 1)}
+    return {n: fit_zipf(counts, min_count) for n, counts in ranked.items() if len(counts) >= 2}
+
+
+def growth_table(text: WholeText) -> tuple[pd.DataFrame, float]:
+    """Return distinct tokens against tokens read (columns tokens, distinct) and Heaps' exponent."""
+    lengths, distinct, beta = vocabulary_growth(text.ids)
+    return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
+
+
+def min_freq_table(text: WholeText) -> pd.DataFrame:
+    """Return the vocabulary's size against ``min_freq`` (exercise 8.2-2), ``<unk>`` included."""
+    counts = ranked_counts(text, 1)
+    rows = []
+    for min_freq in _MIN_FREQS:
+        kept = counts >= min_freq
+        rows.append((min_freq, int(kept.sum()) + 1, float(counts[~kept].sum() / counts.sum())))
+    return pd.DataFrame(rows, columns=["min_freq", "vocabulary_size", "unknown_share"])
+
+
+def storage_table(text: WholeText) -> pd.DataFrame:
+    """Return how many numbers a full table of each order would hold and how many are seen (exercise 8.3-1)."""
+    size = len(text.tokens)
+    rows = []
+    for n in range(1, text.counts.max_order + 1):
+        seen = len(ranked_counts(text, n))
+        rows.append((n, size**n, seen, seen / size**n))
+    return pd.DataFrame(rows, columns=["n", "full_table", "seen", "share"])
+
+
+def summary(text: WholeText, fits: dict[int, ZipfFit], beta: float) -> dict[str, Any]:
+    """Return the headline numbers of a text's statistics, for a metrics file."""
+    return {
+        "tokens": len(text.ids),
+        "distinct": {str(n): len(ranked_counts(text, n)) for n in range(1, text.counts.max_order + 1)},
+        "zipf": {str(n): asdict(fit) for n, fit in fits.items()},
+        "heaps_beta": None if np.isnan(beta) else beta,
+    }

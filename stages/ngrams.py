@@ -1,0 +1,76 @@
+"""Count n-grams of one kind of token, describe them, and prepare the models that count."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness import existing_file, folder, stage
+from seqlm.params.loading import load
+from seqlm.params.ngrams import NgramsParams
+
+if TYPE_CHECKING:
+    from seqlm.vocab import Vocab
+
+
+@stage()
+@click.option("--params", "params_path", type=existing_file(), default="params.yaml", help="Settings.")
+@click.option("--kind", type=click.Choice(["char", "word"]), required=True, help="Kind of token.")
+@click.option("--corpus", type=folder(), required=True, help="The vocabulary and the encoded splits of this kind.")
+@click.option("--text", type=folder(), default="data/text", help="The three splits as text.")
+@click.option("--models", type=folder(), required=True, help="Where the counts of the models go.")
+@click.option("--reports", type=folder(), required=True, help="Where tables and figures go.")
+def main(params_path: Path, kind: str, corpus: Path, text: Path, models: Path, reports: Path) -> None:
+    """Count n-grams of one kind of token, describe them, and prepare the models that count."""
+    from seqlm.ngrams.counts import count_ngrams
+    from seqlm.ngrams.models import tune_epsilons
+    from seqlm.ngrams.storage import save_models
+    from seqlm.vocab import Vocab, load_split
+
+    params = load(params_path, "ngrams", NgramsParams)
+    vocab = Vocab.load(corpus / "vocab.json")
+    _describe(params, vocab, text, reports)
+
+    laplace = params.laplace
+    counts = count_ngrams(load_split(corpus, "train"), len(vocab), params.max_order[vocab.kind])
+    best, curve = tune_epsilons(counts, load_split(corpus, "val"), laplace.max_order, laplace.backoff)
+    epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
+    _report_epsilons(curve, best, reports)
+    save_models(models, counts, epsilons, laplace.backoff)
+    click.echo(f"{kind}: {', '.join(f'{len(table.keys):,}' for table in counts.tables)} distinct n-grams by order")
+
+
+def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path) -> None:
+    from seqlm.figures.ngrams import growth_figure, zipf_figure
+    from seqlm.figures.style import save_svg
+    from seqlm.files import write_csv, write_json
+    from seqlm.ngrams import statistics
+    from seqlm.vocab import SPLITS
+
+    whole = statistics.read_whole([text / f"{split}.txt" for split in SPLITS], vocab.kind, vocab.line_separator)
+    ranks, fits = statistics.zipf_table(whole), statistics.zipf_fits(whole, params.zipf_min_count)
+    growth, beta = statistics.growth_table(whole)
+    write_csv(reports / "frequencies.csv", statistics.frequent_ngrams(whole, params.num_frequent))
+    write_csv(reports / "zipf.csv", ranks)
+    write_csv(reports / "growth.csv", growth)
+    write_csv(reports / "min_freq.csv", statistics.min_freq_table(whole))
+    write_csv(reports / "storage.csv", statistics.storage_table(whole))
+    write_json(reports / "metrics.json", statistics.summary(whole, fits, beta))
+    save_svg(zipf_figure(ranks, fits), reports / "zipf.svg")
+    save_svg(growth_figure(growth, beta), reports / "growth.svg")
+
+
+def _report_epsilons(curve: list[tuple[int, float, float]], best: tuple[float, ...], reports: Path) -> None:
+    import pandas as pd
+
+    from seqlm.figures.ngrams import epsilon_figure
+    from seqlm.figures.style import save_svg
+    from seqlm.files import write_csv
+
+    frame = pd.DataFrame(curve, columns=["order", "epsilon", "val_perplexity"])
+    write_csv(reports / "epsilons.csv", frame)
+    save_svg(epsilon_figure(frame, dict(enumerate(best, start=1))), reports / "epsilons.svg")
+
+
+if __name__ == "__main__":
+    main()
