@@ -78,9 +78,7 @@ def look() -> Iterator[None]:
         yield
 
 
-def new_figure(
-    rows: int = 1, columns: int = 1, *, width: float = 7.2, height: float = 3.6, **options: Any
-) -> tuple[Figure, Any]:
+def new_figure(rows: int = 1, columns: int = 1, *, width: float = 7.2, height: float = 3.6) -> tuple[Figure, Any]:
     """Return a figure of ``rows`` by ``columns`` axes, sizes in inches, without pyplot's global state.
 
     Call it and draw inside :func:`look`.

@@ -1,0 +1,74 @@
+"""What the evaluation leaves behind: tables, figures, and passages for the page."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from seqlm.evaluation import Scored
+from seqlm.figures.evaluation import comparison_figure, learning_figure
+from seqlm.figures.ngrams import order_figure
+from seqlm.figures.style import colour_of, save_svg
+from seqlm.files import read_csv, write_csv, write_json, write_text
+from seqlm.ranking import table_text
+from seqlm.surprisal import passage
+from seqlm.vocab import Vocab, token_blocks
+
+_MAX_PASSAGES = 8
+
+
+def write_history(histories: Path, runs: list[str], reports: Path) -> None:
+    """Join the runs' histories into one table and draw their learning curves."""
+    history = pd.concat([read_csv(histories / run / "history.csv") for run in runs], ignore_index=True)
+    write_csv(reports / "history.csv", history)
+    save_svg(learning_figure(history), reports / "learning.svg")
+
+
+def write_scores(
+    table: pd.DataFrame,
+    measures: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    choices: Mapping[str, float],
+    reports: Path,
+) -> None:
+    """Write the metrics that experiments are compared by, the table, and the figures drawn from it."""
+    write_json(reports / "metrics.json", measures)
+    write_json(reports / "choices.json", choices)
+    write_csv(reports / "table.csv", table)
+    write_text(reports / "table.txt", table_text(table))
+    save_svg(comparison_figure(table), reports / "comparison.svg")
+    orders = order_table(table)
+    write_csv(reports / "orders.csv", orders)
+    networks = table[(table["kind"] == "char") & ~table["model"].str.contains(r"^char-|\+")]
+    colours = {name: colour_of(name) for name in [*orders["smoothing"], *networks["model"]]}
+    colours |= {name: colour_of("uniform") for name in colours if name.startswith("word-")}
+    best = dict(zip(networks["model"][:2], networks["test_bits"][:2], strict=True))
+    save_svg(order_figure(orders, best, colours), reports / "orders.svg")
+
+
+def order_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return held-out bits per character of the n-gram models: smoothing, order, bits_per_character."""
+    found = table["model"].str.extract(r"^((?:char|word)-(?:laplace|kneser-ney))-(\d+)$")
+    rows = pd.DataFrame(
+        {"smoothing": found[0], "order": pd.to_numeric(found[1]), "bits_per_character": table["test_bits"]}
+    ).dropna(subset=["smoothing"])
+    return rows.astype({"order": int}).sort_values(["smoothing", "order"], ignore_index=True)
+
+
+def write_passages(
+    scored: list[Scored], table: pd.DataFrame, corpus: Path, text: Path, num_chars: int, reports: Path
+) -> None:
+    """Write the beginning of test with each token's surprisal, under the best models and all runs."""
+    by_name = {model.name: model for model in scored}
+    names = [name for name in table["model"] if not name.startswith(("char-", "word-"))]
+    for kind in ("char", "word"):
+        of_kind = [name for name in table["model"] if name.startswith(f"{kind}-kneser-ney")]
+        names += of_kind[:1]
+    found = {}
+    for name in names[:_MAX_PASSAGES]:
+        model = by_name[name]
+        vocab = Vocab.load(corpus / model.kind / "vocab.json")
+        blocks = token_blocks(text / "test.txt", model.kind, vocab.line_separator)
+        tokens = [token for block in blocks for token in block]
+        found[name] = passage(tokens, " " if model.kind == "word" else "", model.nats["test"], num_chars)
+    write_json(reports / "passages.json", found)

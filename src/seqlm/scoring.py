@@ -1,0 +1,102 @@
+"""Scores all models of the pipeline on all splits."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+
+from seqlm.evaluation import Nats, Scored, Stream, best_mixture, measure, read_stream, spelling_model
+from seqlm.metrics import stream_nats
+from seqlm.ngrams.models import nats as ngram_nats
+from seqlm.ngrams.storage import load_models
+from seqlm.params.evaluate import DynamicParams
+from seqlm.params.train import RunConfig
+from seqlm.rnn.building import load_model
+from seqlm.rnn.dynamic import dynamic_nats
+from seqlm.vocab import SPLITS, Kind, Vocab, load_split, token_blocks
+
+Streams = dict[str, Stream]
+Say = Callable[[str], None]
+
+
+def read_streams(corpus: Path, text: Path) -> dict[Kind, Streams]:
+    """Return every split as a stream of characters and as one of words."""
+    kinds: tuple[Kind, ...] = ("char", "word")
+    found: dict[Kind, Streams] = {}
+    for kind in kinds:
+        vocab = Vocab.load(corpus / kind / "vocab.json")
+        spelling = spelling_model(vocab)
+        found[kind] = {}
+        for split in SPLITS:
+            tokens = [t for block in token_blocks(text / f"{split}.txt", kind, vocab.line_separator) for t in block]
+            ids = load_split(corpus / kind, split)
+            found[kind][split] = read_stream(vocab, ids, tokens, vocab.num_chars[split], spelling)
+    return found
+
+
+def score_ngrams(folder: Path, kind: Kind, vocab_size: int, streams: Streams) -> list[Scored]:
+    """Return the scores of every n-gram model of a kind, named ``KIND-MODEL``."""
+    return [
+        Scored(f"{kind}-{name}", kind, {split: ngram_nats(model, streams[split].ids) for split in SPLITS})
+        for name, model in load_models(folder, vocab_size).items()
+    ]
+
+
+def score_runs(
+    configs: Iterable[RunConfig], runs: Path, device: torch.device, streams: dict[Kind, Streams], say: Say
+) -> list[Scored]:
+    """Return the scores of every run."""
+    scored = []
+    for config in configs:
+        say(f"scoring {config.run}")
+        model = load_model(runs / config.run, device, run=config.run)
+        nats = {split: stream_nats(model, streams[config.token][split].ids) for split in SPLITS}
+        scored.append(Scored(config.run, config.token, nats))
+    return scored
+
+
+def score_extras(
+    ngrams: list[Scored],
+    runs: list[Scored],
+    folder: Path,
+    device: torch.device,
+    streams: dict[Kind, Streams],
+    mixtures: bool,
+    dynamic: DynamicParams | None,
+) -> tuple[list[Scored], dict[str, float]]:
+    """Return scores of what can be made of the best models without training, and what was chosen on val.
+
+    The run that is best on val is evaluated dynamically and mixed with the n-gram model
+    of its kind that is best on val. Dynamic evaluation leaves train out.
+    """
+    best_run = min(runs, key=lambda run: val_bits(run, streams))
+    partner = min((m for m in ngrams if m.kind == best_run.kind), key=lambda model: val_bits(model, streams))
+    bases, extras, choices = [best_run], [], {}
+    if dynamic is not None:
+        adapted, choices["dynamic_lr"] = _score_dynamic(best_run, folder, device, streams[best_run.kind], dynamic)
+        bases.append(adapted)
+        extras.append(adapted)
+    if mixtures:
+        for base in bases:
+            mixture, choices[f"weight of {base.name}"] = best_mixture(base, partner)
+            extras.append(mixture)
+    return extras, choices
+
+
+def val_bits(scored: Scored, streams: dict[Kind, Streams]) -> float:
+    """Return the bits per character of a model on val; infinite where it gives a token no chance."""
+    value = measure(scored.nats["val"], streams[scored.kind]["val"])["bits_per_character"]
+    return float("inf") if value is None else float(value)
+
+
+def _score_dynamic(
+    run: Scored, folder: Path, device: torch.device, streams: Streams, dynamic: DynamicParams
+) -> tuple[Scored, float]:
+    model = load_model(folder / run.name, device, run=run.name)
+
+    def score(split: str, lr: float) -> Nats:
+        return dynamic_nats(model, streams[split].ids, lr=lr, every=dynamic.every, clip=dynamic.clip)
+
+    on_val = {lr: score("val", lr) for lr in dynamic.lrs}
+    lr = min(on_val, key=lambda lr: float(on_val[lr].sum()))
+    return Scored(f"{run.name}+dynamic", run.kind, {"val": on_val[lr], "test": score("test", lr)}), lr

@@ -1,0 +1,42 @@
+"""What an unknown word costs: its spelling.
+
+A model over words that says ``<unk>`` has not said which word. To compare it with models
+over characters, each unknown word is charged what a small character model needs to spell
+it, so that no model wins by not knowing. Characters that even that model lacks, and
+unknown characters of character models, are charged as one of all Unicode characters.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.models import KneserNey, nats
+
+NATS_OF_ANY_CHARACTER = math.log(0x110000)
+_ORDER = 4
+_END = "\n"
+
+
+class SpellingModel:
+    """A Kneser-Ney model over the characters of the vocabulary's words, each word once."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        text = _END + "".join(word + _END for word in words)
+        self._indices = {character: index for index, character in enumerate(["<unk>", *sorted(set(text))])}
+        ids = self._encode(text)
+        self._model = KneserNey(count_ngrams(ids, len(self._indices), min(_ORDER, len(ids))), min(_ORDER, len(ids)))
+
+    def nats(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """Return -log p of spelling each word, its end included; shape ``(len(words),)``."""
+        costs = []
+        for word in words:
+            ids = self._encode(_END + word + _END)
+            unknown = int(np.count_nonzero(ids == 0))
+            costs.append(float(nats(self._model, ids).sum()) + unknown * NATS_OF_ANY_CHARACTER)
+        return np.array(costs)
+
+    def _encode(self, text: str) -> NDArray[np.int64]:
+        return np.array([self._indices.get(character, 0) for character in text], np.int64)
