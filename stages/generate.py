@@ -75,9 +75,7 @@ def main(
         prefixes = list(prefix) or params.prefixes
         for heat in temperature or params.temperatures:
             choice = Choice(heat, params.top_k, params.top_p)
-            texts = writer.write(
-                prefixes, num_preds or params.num_preds, choice, seed if own_seed is None else own_seed, unknown
-            )
+            texts = writer.write(prefixes, num_preds or params.num_preds, choice, chosen_seed, unknown)
             samples += [describe(writer.name, p, heat, t, source) for p, t in zip(prefixes, texts, strict=True)]
     if by_hand:
         for sample in samples:

@@ -45,6 +45,7 @@ def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path) -
     from seqlm.figures.style import save_svg
     from seqlm.files import write_csv, write_json
     from seqlm.ngrams import statistics
+    from seqlm.text import read_first_lines
     from seqlm.vocab import SPLITS
 
     whole = statistics.read_whole([text / f"{split}.txt" for split in SPLITS], vocab.kind, vocab.line_separator)
@@ -56,6 +57,7 @@ def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path) -
     write_csv(reports / "min_freq.csv", statistics.min_freq_table(whole))
     write_csv(reports / "storage.csv", statistics.storage_table(whole))
     write_json(reports / "metrics.json", statistics.summary(whole, fits, beta))
+    write_json(reports / "head.json", statistics.head(whole, next(read_first_lines(text / "train.txt", 1))))
     save_svg(zipf_figure(ranks, fits), reports / "zipf.svg")
     save_svg(growth_figure(growth, beta), reports / "growth.svg")
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from conftest import RunStage
 
 TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 40

@@ -45,6 +45,12 @@ def read_lines(path: Path) -> list[str]:
     return read_text(path).removesuffix("\n").split("\n")
 
 
+def read_first_lines(path: Path, limit: int) -> Iterator[str]:
+    """Yield the first lines of a text file that this pipeline wrote, at most a block of text in all."""
+    lines = next(text_blocks(path), "").split("\n")
+    yield from lines[:limit]
+
+
 @dataclass
 class DecodingReport:
     """What decoding and cleaning met on the way."""

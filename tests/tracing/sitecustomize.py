@@ -19,7 +19,7 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
     if event != "open" or not isinstance(arguments[0], str):
         return
     path, mode, flags = arguments
-    reads = mode is None and not int(flags) & (os.O_WRONLY | os.O_RDWR) or (isinstance(mode, str) and "r" in mode)
+    reads = (mode is None and not int(flags) & (os.O_WRONLY | os.O_RDWR)) or (isinstance(mode, str) and "r" in mode)
     if reads:
         _opened.add(os.path.abspath(path))
 

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from seqlm.ngrams.counts import Counts, count_ngrams
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
+from seqlm.text import words
 from seqlm.vocab import Kind, build_tokens, token_blocks
 
 MAX_ORDER = 3
+_HEAD = 10
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
@@ -104,10 +106,17 @@ def storage_table(text: WholeText) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["n", "full_table", "seen", "share"])
 
 
+def head(text: WholeText, first_line: str) -> dict[str, Any]:
+    """Return the head of the whole text's vocabulary and the first line encoded with it, as the book prints them."""
+    num_tokens = len(first_line) if text.kind == "char" else len(words(first_line))
+    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[:num_tokens].tolist()}
+
+
 def summary(text: WholeText, fits: dict[int, ZipfFit], beta: float) -> dict[str, Any]:
     """Return the headline numbers of a text's statistics, for a metrics file."""
     return {
         "tokens": len(text.ids),
+        "vocabulary_size": len(text.tokens),
         "distinct": {str(n): len(ranked_counts(text, n)) for n in range(1, text.counts.max_order + 1)},
         "zipf": {str(n): asdict(fit) for n, fit in fits.items()},
         "heaps_beta": None if np.isnan(beta) else beta,

@@ -1,0 +1,1 @@
+"""The page that a person reads: one HTML file with everything in it."""

@@ -1,0 +1,124 @@
+"""Gathers what the stages reported and renders the page."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup, escape
+
+from seqlm.errors import DataError
+from seqlm.files import read_csv, read_json, read_text
+from seqlm.surprisal import passage_html
+
+_TOP_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The report folders of the stages."""
+
+    corpus: Path
+    preprocess: Path
+    vocab: Path
+    ngrams: Path
+    sine: Path
+    evaluate: Path
+    generate: Path
+    book: Path
+
+
+def inline_svg(path: Path, title: str) -> Markup:
+    """Return an SVG file as a piece of HTML with a name for screen readers and ids of its own."""
+    text = read_text(path)
+    start = text.find("<svg")
+    if start < 0:
+        raise DataError(f"{path}: not an SVG figure: run the stage that writes it again")
+    prefix = re.sub(r"[^A-Za-z0-9]+", "-", f"{path.parent.name}-{path.stem}")
+    # Two figures on one page must not share ids.
+    text = re.sub(r'\bid="', f'id="{prefix}-', text[start:])
+    text = re.sub(r'(url\(#|xlink:href="#|href="#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
+
+
+def build_page(sources: Sources, title: str, parity: pd.DataFrame | None) -> str:
+    """Return the page as HTML; ``parity`` is None where the corpus is not the book's."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("seqlm.page", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["number"] = _number
+    environment.globals["figure"] = inline_svg
+    return environment.get_template("page.html").render(title=title, **_content(sources), parity=_parity(parity))
+
+
+def _content(sources: Sources) -> dict[str, Any]:
+    table = read_csv(sources.evaluate / "table.csv")
+    frequent = read_csv(sources.ngrams / "word" / "frequencies.csv")
+    return {
+        "corpus": read_json(sources.corpus),
+        "splits": _records(read_csv(sources.preprocess / "splits.csv")),
+        "vocabs": {kind: read_json(sources.vocab / kind / "metrics.json") for kind in ("char", "word")},
+        "table": _records(table),
+        "headline": _headline(table),
+        "choices": read_json(sources.evaluate / "choices.json"),
+        "passages": _passages(read_json(sources.evaluate / "passages.json")),
+        "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
+        "ngram_metrics": {kind: read_json(sources.ngrams / kind / "metrics.json") for kind in ("char", "word")},
+        "min_freq": _records(read_csv(sources.ngrams / "word" / "min_freq.csv")),
+        "storage": {kind: _records(read_csv(sources.ngrams / kind / "storage.csv")) for kind in ("char", "word")},
+        "sine": read_json(sources.sine / "metrics.json"),
+        "taus": _records(read_csv(sources.sine / "tau.csv")),
+        "samples": _by_model(read_json(sources.generate / "samples.json")),
+        "folders": sources,
+    }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(key): None if pd.isna(value) else value for key, value in row.items()} for row in frame.to_dict("records")
+    ]
+
+
+def _headline(table: pd.DataFrame) -> dict[str, Any]:
+    """Return the best model on test, the one behind it, and the best that only counts."""
+    ranked = table.dropna(subset=["test_bits"])
+    best = ranked.iloc[0]
+    counting = ranked[ranked["model"].str.match("^(char|word)-")]
+    return {
+        "model": best["model"],
+        "bits": best["test_bits"],
+        "perplexity": best["test_perplexity"],
+        "verdict": best["against_next"],
+        "next": ranked.iloc[1]["model"] if len(ranked) > 1 else None,
+        "counting": None if counting.empty else counting.iloc[0]["model"],
+        "counting_bits": None if counting.empty else counting.iloc[0]["test_bits"],
+    }
+
+
+def _passages(found: dict[str, Any]) -> dict[str, Markup]:
+    return {name: Markup(passage_html(value)) for name, value in found.items()}
+
+
+def _by_model(samples: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for sample in samples:
+        grouped.setdefault(sample["model"], []).append(sample)
+    return grouped
+
+
+def _parity(parity: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    return None if parity is None else _records(parity)
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    """Return a number for a table: thousands parted, infinite or missing ones as a dash."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"

@@ -1,0 +1,128 @@
+"""The book's values beside those that a run computed.
+
+The values are those of chapter 8 of *Dive into Deep Learning*, edition 0.16, and hold for
+its corpus. Counts and orders must be equal; training perplexities and losses depend on
+the seed and have bounds.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from seqlm.files import read_csv, read_json
+
+CORPUS = "time_machine"
+
+_TOP = {
+    1: "the 2261, i 1267, and 1245, of 1155, a 816, to 695, was 552, in 541, that 443, my 440",
+    2: (
+        "of the 309, in the 169, i had 130, i was 112, and the 109, "
+        "the time 102, it was 99, to the 85, as i 78, of a 73"
+    ),
+    3: (
+        "the time traveller 59, the time machine 30, the medical man 24, it seemed to 16, it was a 15, "
+        "here and there 15, seemed to me 14, i did not 14, i saw the 13, i began to 13"
+    ),
+}
+_NAMES = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
+_DISTINCT = {1: 4579, 2: 20_234, 3: 29_882}
+
+_RUNS = {
+    # run: section, the book's training perplexity of the last epoch (None: not given), the largest allowed
+    "scratch-sequential": ("8.5", 1.0, 1.06),
+    "scratch-random": ("8.5", 1.5, 1.7),
+    "concise-sequential": ("8.6", 1.3, 1.4),
+    "concise-random": ("8.6", None, 1.8),
+}
+_SINE_LOSSES = (
+    # epoch, the book's training loss, bounds
+    (1, 0.081, 0.04, 0.11),
+    (5, 0.053, 0.04, 0.065),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity of the book and what a run made of it."""
+
+    section: str
+    quantity: str
+    book: str
+    here: str
+    tolerance: str
+    ok: bool
+
+
+def _exact(section: str, quantity: str, book: object, here: object) -> Row:
+    return Row(section, quantity, str(book), str(here), "exact", str(book) == str(here))
+
+
+def _bounded(section: str, quantity: str, book: float | None, here: float, low: float | None, high: float) -> Row:
+    tolerance = f"at most {high:g}" if low is None else f"{low:g} to {high:g}"
+    shown = "not given" if book is None else f"{book:g}"
+    return Row(section, quantity, shown, f"{here:.3f}", tolerance, (low is None or here >= low) and here <= high)
+
+
+def _text_rows(preprocess: Path, ngrams: Path) -> list[Row]:
+    lines = read_csv(preprocess / "lines.csv").set_index("line")["text"]
+    chars, words = read_json(ngrams / "char" / "metrics.json"), read_json(ngrams / "word" / "metrics.json")
+    head = read_json(ngrams / "word" / "head.json")
+    beginning = "twinkled and his usually pale face"
+    return [
+        _exact("8.2", "line 0", "the time machine by h g wells", lines.get(0)),
+        _exact("8.2", "line 10 begins", beginning, str(lines.get(10))[: len(beginning)]),
+        _exact("8.2", "characters in all lines", 170_580, chars["tokens"]),
+        _exact("8.2", "characters in the vocabulary, <unk> included", 28, chars["vocabulary_size"]),
+        _exact("8.2", "first words of the vocabulary", "<unk> the i and of a to was in that", " ".join(head["tokens"])),
+        _exact("8.2", "line 0 encoded", "1 19 50 40 2183 2184 400", " ".join(map(str, head["first_line"]))),
+        _exact("8.3", "words", 32_775, words["tokens"]),
+    ]
+
+
+def _ngram_rows(ngrams: Path) -> list[Row]:
+    frequent = read_csv(ngrams / "word" / "frequencies.csv")
+    distinct = read_json(ngrams / "word" / "metrics.json")["distinct"]
+    rows = []
+    for n, book in _TOP.items():
+        top = frequent[frequent["n"] == n].head(10)
+        here = ", ".join(f"{ngram} {count}" for ngram, count in zip(top["ngram"], top["count"], strict=True))
+        rows.append(_exact("8.3", f"ten most frequent {_NAMES[n]}", book, here))
+    rows += [_exact("8.3", f"distinct {_NAMES[n]}", count, distinct.get(str(n))) for n, count in _DISTINCT.items()]
+    return rows
+
+
+def _sine_rows(sine: Path) -> list[Row]:
+    losses = read_json(sine / "metrics.json")["loss"]
+    return [
+        _bounded("8.1", f"training loss of the sine MLP, epoch {epoch}", book, losses[f"epoch_{epoch}"], low, high)
+        for epoch, book, low, high in _SINE_LOSSES
+        if f"epoch_{epoch}" in losses
+    ]
+
+
+def _run_rows(train: Path) -> list[Row]:
+    rows = []
+    for run, (section, book, high) in _RUNS.items():
+        path = train / run / "metrics.json"
+        if path.exists():
+            here = read_json(path)["last_epoch_train_perplexity"]
+            rows.append(_bounded(section, f"training perplexity of {run}", book, here, None, high))
+    return rows
+
+
+def parity_table(preprocess: Path, ngrams: Path, sine: Path, train: Path) -> pd.DataFrame:
+    """Return the rows of the book that the run in these report folders computed.
+
+    Columns: section, quantity, book, here, tolerance, ok. It means something only for the
+    book's own corpus.
+    """
+    rows = [*_sine_rows(sine), *_text_rows(preprocess, ngrams), *_ngram_rows(ngrams), *_run_rows(train)]
+    columns = list(Row.__dataclass_fields__)
+    return pd.DataFrame([asdict(row) for row in rows], columns=columns)
+
+
+def applies(corpus: dict[str, Any]) -> bool:
+    """Whether the corpus of a run is the book's."""
+    return bool(corpus["name"] == CORPUS)
