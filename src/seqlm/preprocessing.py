@@ -41,6 +41,8 @@ def clean_and_split(
     Nothing is put in place before all splits are whole. Raises DataError for text that
     cannot be decoded, holds no letters (under ``normalise="letters"``) or is too short.
     """
+    if not raw.exists():
+        raise DataError(f"{raw}: no such file: run the stage that writes it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         workplace = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
