@@ -5,9 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ruamel.yaml import YAML
 
 from conftest import ROOT
@@ -72,4 +74,162 @@ class Workspace:
 SMALL = {
     "num_threads": 1,
     "download.corpus": "sample",
+    "ngrams.max_order": {"char": 3, "word": 2},
+    "ngrams.laplace.max_order": 2,
+    "sine.num_points": 200,
+    "sine.num_train": 100,
+    "sine.num_epochs": 1,
+    "sine.steps": [1, 4],
+    "sine.taus": [1, 2],
+    "train.num_hiddens": 16,
+    "train.num_epochs": 2,
+    "train.max_tokens": 2000,
+    "train.eval_every": 1,
+    "train.sample_every": 1,
+    "runs": {
+        "plain": {},
+        "small-lstm": {"model": "lstm", "sampling": "random", "lr": 0.7, "keep": "best", "dropout": 0.1},
+    },
+    "evaluate.dynamic.lrs": [0.1],
+    "generate.num_preds": 10,
+    "generate.temperatures": [0, 1],
 }
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A committed workspace in which the pipeline ran once."""
+    base = tmp_path_factory.mktemp("pipeline")
+    workspace = Workspace(base / "project", base / "traces")
+    workspace.run("git", "init", "--quiet", "--initial-branch=main")
+    workspace.update_params(SMALL)
+    workspace.run("dvc", "repro")
+    workspace.commit("A run with small settings")
+    return workspace
+
+
+@pytest.fixture
+def clean(workspace: Workspace) -> Iterator[Workspace]:
+    """The workspace; whatever a test changed is undone."""
+    yield workspace
+    workspace.run("git", "reset", "--hard", "--quiet")
+    workspace.run("git", "clean", "-d", "--force", "--quiet")
+    workspace.run("dvc", "checkout", "--force", "--quiet")
+
+
+def stages_run(result: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line.split("'")[1] for line in result.stdout.splitlines() if line.startswith("Running stage")]
+
+
+def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
+    metrics = workspace.metrics()
+    assert {"plain", "small-lstm", "char-uniform", "char-kneser-ney-3", "word-laplace-2"} <= set(metrics)
+    # Uniform over V tokens has perplexity V, whatever the text.
+    assert metrics["char-uniform"]["test"]["perplexity"] == pytest.approx(27 + 1)
+    assert "fitted" in metrics["plain"]
+    assert "fitted" not in metrics["char-kneser-ney-3"]
+    page = (workspace.folder / "reports/index.html").read_text()
+    assert "Parity does not apply" in page
+    assert "plain" in page
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
+    assert (workspace.folder / "reports/generate/samples.md").read_text().count("## ") == 2 + 4
+
+
+def test_a_second_run_looks_for_the_corpus_and_changes_nothing(clean: Workspace) -> None:
+    assert stages_run(clean.run("dvc", "repro")) == ["download"]
+    assert clean.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_everything_again_gives_the_same_bytes(clean: Workspace) -> None:
+    clean.run("dvc", "repro", "--force")
+    assert clean.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_a_changed_setting_retrains_the_runs_that_it_concerns(clean: Workspace) -> None:
+    result = clean.run("dvc", "exp", "run", "--set-param", "train.lr=0.5")
+    ran = stages_run(result)
+    assert "train@plain" in ran
+    assert "train@small-lstm" not in ran
+    diff = clean.run("dvc", "metrics", "diff").stdout
+    assert "plain.test.perplexity" in diff
+    assert "small-lstm.test.perplexity" not in diff
+
+
+def test_an_added_run_is_a_row_and_leaves_no_ghost(clean: Workspace) -> None:
+    clean.run("dvc", "exp", "run", "--set-param", "+runs.mine={model: gru, sampling: sequential}")
+    assert "mine" in clean.metrics()
+    assert "mine.test.perplexity" in clean.run("dvc", "metrics", "diff").stdout
+    assert "mine" in (clean.folder / "reports/index.html").read_text()
+    clean.run("git", "checkout", "--quiet", ".")
+    clean.run("dvc", "repro")
+    assert "mine" not in clean.metrics()
+    assert "mine" not in (clean.folder / "dvc.lock").read_text()
+    assert clean.run("git", "status", "--porcelain", "--untracked-files=no").stdout == ""
+
+
+def test_own_text_needs_one_setting(clean: Workspace) -> None:
+    (clean.folder / "my.txt").write_text("<b>bold</b> & the sea, the sea\n" * 400)
+    clean.run("dvc", "exp", "run", "--set-param", "download.corpus=my.txt", "--set-param", "preprocess.normalise=none")
+    page = (clean.folder / "reports/index.html").read_text()
+    assert "my.txt" in page
+    # The corpus is shown as text: its markup never becomes the page's.
+    assert "<b>bold" not in page
+
+
+@pytest.mark.parametrize(
+    "change", ["seed=-1", "train.lr=.nan", "runs.plain.model=rrn", "+evaluate.mixture=true", "+xyz=1"]
+)
+def test_a_bad_setting_stops_before_anything_runs(change: str, clean: Workspace) -> None:
+    result = clean.run("dvc", "exp", "run", "--set-param", change, "configure", check=False)
+    assert result.returncode != 0
+    said = result.stdout + result.stderr
+    assert f"params.yaml: {change.lstrip('+').partition('=')[0]}" in said
+    assert "git checkout params.yaml && dvc checkout" in said
+
+
+def inside(path: str, folders: set[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def declared_stages(workspace: Workspace) -> dict[str, dict[str, Any]]:
+    """Return each stage's command, deps, outs and params as DVC resolves them."""
+    lock = YAML(typ="safe").load(workspace.folder / "dvc.lock")
+    found: dict[str, dict[str, Any]] = lock["stages"]
+    return found
+
+
+def test_stages_open_what_they_declare_and_nothing_else(workspace: Workspace) -> None:
+    for name, stage in declared_stages(workspace).items():
+        opened = set((workspace.traces / name).read_text().splitlines())
+        deps = {dep["path"] for dep in stage.get("deps", [])}
+        outs = {out["path"] for out in stage.get("outs", [])}
+        # A stage may look at params.yaml, at what it writes itself, and at checkpoints of its own.
+        free = {"params.yaml", "checkpoints", ".venv", "tests/tracing/sitecustomize.py"}
+        writes = {str(Path(out).parent) for out in outs} | outs
+        undeclared = {path for path in opened if not inside(path, deps | free | writes)}
+        assert not undeclared, f"{name} opens {undeclared} without declaring it"
+        unopened = {dep for dep in deps if not any(inside(path, {dep}) for path in opened)}
+        assert not unopened, f"{name} declares {unopened} and never opens it"
+
+
+def test_stages_read_the_settings_that_they_declare_and_no_others(clean: Workspace) -> None:
+    whole = YAML(typ="safe").load(clean.folder / "params.yaml")
+    for name, stage in declared_stages(clean).items():
+        declared = {key.partition(".")[0] for key in stage.get("params", {}).get("params.yaml", {})}
+        if name == "configure":
+            assert declared == set(whole)
+            continue
+        needed = clean.folder / "needed.yaml"
+        command = stage["cmd"].replace("--params params.yaml", "--params needed.yaml").split()
+        write_yaml(needed, {key: whole[key] for key in declared})
+        result = clean.run(*command, check=False)
+        assert result.returncode == 0, f"{name} needs more than {declared}: {result.stderr}"
+        for key in declared:
+            write_yaml(needed, {other: whole[other] for other in declared - {key}})
+            result = clean.run(*command, check=False)
+            assert (result.returncode, f"{key}: missing" in result.stderr) == (2, True), f"{name} never reads {key}"
+
+
+def write_yaml(path: Path, value: dict[str, Any]) -> None:
+    with path.open("w") as file:
+        YAML().dump(value, file)

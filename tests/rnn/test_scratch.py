@@ -1,0 +1,146 @@
+"""The from-scratch RNN against automatic differentiation and against the book's equations."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from seqlm.rnn.scratch import ScratchRNN
+
+V, H, B, T = 7, 5, 3, 6
+
+
+def make(activation: str = "tanh", dtype: torch.dtype = torch.float64) -> ScratchRNN:
+    model = ScratchRNN(V, H, activation, torch.Generator().manual_seed(0)).to(dtype)
+    with torch.no_grad():
+        # Larger weights than the book's, so that every term of the gradients counts.
+        model.flat.copy_(torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(1), dtype=dtype) * 0.5)
+    return model
+
+
+def draw(seed: int = 2, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(0, V, (B, T + 1), generator=generator)
+    return ids[:, :-1], ids[:, 1:], torch.randn(B, H, generator=generator, dtype=dtype)
+
+
+def by_autograd(
+    model: ScratchRNN, inputs: Tensor, targets: Tensor, state: Tensor, keep: Tensor | None = None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the mean loss and its gradients from the equations as the book writes them."""
+    weights = {name: weight.clone().requires_grad_() for name, weight in model.named_weights().items()}
+    activate = torch.tanh if model.activation == "tanh" else torch.relu
+    logits = []
+    for t in range(inputs.shape[1]):
+        one_hot = F.one_hot(inputs[:, t], V).to(state.dtype)
+        sent = state
+        if keep is not None and t > 0:
+            # The value of the state passes whole, its gradient is scaled.
+            sent = state * keep[t][:, None] + (state * (1 - keep[t])[:, None]).detach()
+        state = activate(one_hot @ weights["W_xh"] + sent @ weights["W_hh"] + weights["b_h"])
+        logits.append(state @ weights["W_hq"] + weights["b_q"])
+    loss = F.cross_entropy(torch.stack(logits, 1).flatten(0, 1), targets.flatten())
+    torch.autograd.backward(loss)
+    return loss.detach(), {name: weight.grad for name, weight in weights.items()}
+
+
+def gradients(model: ScratchRNN) -> dict[str, Tensor]:
+    return model._views(model.flat.grad)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_gradients_equal_those_of_autograd(activation: str) -> None:
+    model, (inputs, targets, state) = make(activation), draw()
+    total, _ = model.compute_gradients(inputs, targets, state)
+    loss, expected = by_autograd(model, inputs, targets, state)
+    assert float(total) == pytest.approx(float(loss) * B * T, rel=1e-12)
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-10, atol=1e-12)
+
+
+def test_gradients_in_single_precision_agree_to_a_millionth_of_their_norm() -> None:
+    model, (inputs, targets, state) = make(dtype=torch.float32), draw(dtype=torch.float32)
+    model.compute_gradients(inputs, targets, state)
+    exact = make()
+    with torch.no_grad():
+        exact.flat.copy_(model.flat)
+    exact.compute_gradients(inputs, targets, state.double())
+    difference = (model.flat.grad.double() - exact.flat.grad).norm() / exact.flat.grad.norm()
+    assert float(difference) < 1e-6
+
+
+def test_the_loss_has_the_gradient_that_finite_differences_show() -> None:
+    model, (inputs, targets, state) = make(), draw()
+    model.compute_gradients(inputs, targets, state)
+    gradient = model.flat.grad.clone()
+    step = 1e-6
+    for place in range(0, len(gradient), 7):
+        losses = []
+        for sign in (1, -1):
+            with torch.no_grad():
+                model.flat[place] += sign * step
+            losses.append(float(model.compute_gradients(inputs, targets, state)[0]) / (B * T))
+            with torch.no_grad():
+                model.flat[place] -= sign * step
+        assert (losses[0] - losses[1]) / (2 * step) == pytest.approx(float(gradient[place]), rel=1e-5, abs=1e-9)
+
+
+def test_randomized_truncation_scales_what_each_step_sends_back() -> None:
+    model, (inputs, targets, state) = make(), draw()
+    keep = torch.empty(T, B, dtype=torch.float64).bernoulli_(0.5, generator=torch.Generator().manual_seed(3)) / 0.5
+    model.compute_gradients(inputs, targets, state, keep)
+    _, expected = by_autograd(model, inputs, targets, state, keep)
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-10, atol=1e-12)
+
+
+def test_an_embedding_row_is_a_one_hot_vector_times_the_matrix() -> None:
+    # Exercise 8.5-1.
+    weight = make().named_weights()["W_xh"]
+    ids = torch.arange(V)
+    assert torch.equal(F.one_hot(ids, V).double() @ weight, weight[ids])
+
+
+def test_concatenated_and_separate_products_are_one() -> None:
+    # Section 8.4: X W_xh + H W_hh equals [X, H] times the stacked weights.
+    weights, (inputs, _, state) = make().named_weights(), draw()
+    one_hot = F.one_hot(inputs[:, 0], V).double()
+    separate = one_hot @ weights["W_xh"] + state @ weights["W_hh"]
+    joined = torch.cat([one_hot, state], 1) @ torch.cat([weights["W_xh"], weights["W_hh"]], 0)
+    torch.testing.assert_close(separate, joined)
+
+
+def test_scoring_and_training_see_the_same_model() -> None:
+    model, (inputs, targets, state) = make(), draw()
+    logits, after = model(inputs, state)
+    total, trained = model.compute_gradients(inputs, targets, state)
+    assert logits.shape == (B, T, V)
+    torch.testing.assert_close(F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum"), total)
+    torch.testing.assert_close(after, trained)
+
+
+def test_windows_in_a_row_equal_one_long_window() -> None:
+    model, (inputs, _, state) = make(), draw()
+    whole, after = model(inputs, state)
+    first, between = model(inputs[:, :2], state)
+    second, last = model(inputs[:, 2:], between)
+    torch.testing.assert_close(torch.cat([first, second], 1), whole)
+    torch.testing.assert_close(last, after)
+
+
+def test_a_state_that_was_returned_is_not_overwritten_by_the_next_minibatch() -> None:
+    model, (inputs, targets, state) = make(), draw()
+    _, first = model.compute_gradients(inputs, targets, state)
+    kept = first.clone()
+    model.compute_gradients(targets, inputs, first)
+    assert torch.equal(first, kept)
+
+
+def test_weights_start_as_in_the_book() -> None:
+    model = ScratchRNN(28, 512, "tanh", torch.Generator().manual_seed(0))
+    weights = model.named_weights()
+    assert float(weights["W_hh"].std()) == pytest.approx(0.01, rel=0.02)
+    assert not weights["b_h"].any()
+    assert not weights["b_q"].any()
+    # 28 * 512 + 512 * 512 + 512 + 512 * 28 + 28
+    assert model.flat.numel() == 291_356
