@@ -1,5 +1,6 @@
 """Train one run."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,12 +112,16 @@ def _write_history(trainer: "Trainer", kept_epoch: int, reports: Path) -> None:
             "epochs": len(history),
             "kept_epoch": kept_epoch,
             "last_epoch_train_perplexity": history[-1].train_perplexity,
-            "last_val_perplexity": looks[-1].val_perplexity if looks else None,
-            "best_val_perplexity": progress.best_val_perplexity if looks else None,
+            "last_val_perplexity": _finite(looks[-1].val_perplexity) if looks else None,
+            "best_val_perplexity": _finite(progress.best_val_perplexity),
             "best_epoch": progress.best_epoch,
             "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
         },
     )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 if __name__ == "__main__":

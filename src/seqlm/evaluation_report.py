@@ -9,7 +9,7 @@ import pandas as pd
 from seqlm.evaluation import Scored
 from seqlm.figures.evaluation import comparison_figure, learning_figure
 from seqlm.figures.ngrams import order_figure
-from seqlm.figures.style import colour_of, save_svg
+from seqlm.figures.style import PALETTE, colour_of, save_svg
 from seqlm.files import read_csv, write_csv, write_json, write_text
 from seqlm.ranking import table_text
 from seqlm.surprisal import passage
@@ -41,8 +41,10 @@ def write_scores(
     write_csv(reports / "orders.csv", orders)
     networks = table[(table["kind"] == "char") & ~table["model"].str.contains(r"^char-|\+")]
     colours = {name: colour_of(name) for name in [*orders["smoothing"], *networks["model"]]}
-    colours |= {name: colour_of("uniform") for name in colours if name.startswith("word-")}
-    best = dict(zip(networks["model"][:2], networks["test_bits"][:2], strict=True))
+    colours |= {"word-laplace": PALETTE[4], "word-kneser-ney": PALETTE[2]}
+    # Networks that are far worse than counting would squeeze the curves together.
+    shown = networks[networks["test_bits"] <= orders["bits_per_character"].max()]
+    best = dict(zip(shown["model"], shown["test_bits"], strict=True))
     save_svg(order_figure(orders, best, colours), reports / "orders.svg")
 
 

@@ -16,7 +16,7 @@ def perplexity(total_nats: float, num_tokens: int) -> float:
     """Return exp(total nats / tokens) (8.4.8); infinity where it is too large for a float."""
     try:
         return math.exp(total_nats / num_tokens)
-    except OverflowError:
+    except OverflowError:  # nan stays nan
         return math.inf
 
 

@@ -129,8 +129,8 @@ class Trainer:
             total += loss
             num_tokens += targets.size
             if index % _MINIBATCHES_BETWEEN_CHECKS == 0:
-                self._require_finite(total, epoch)
-        self._require_finite(total, epoch)
+                self._require_finite(total, num_tokens, epoch)
+        self._require_finite(total, num_tokens, epoch)
         all_norms = torch.stack(norms)
         self.progress.history.append(
             Epoch(
@@ -174,8 +174,9 @@ class Trainer:
             group["lr"] = config.lr * share
         return config.lr * share
 
-    def _require_finite(self, total: Tensor, epoch: int) -> None:
-        if not math.isfinite(float(total)):
+    def _require_finite(self, total: Tensor, num_tokens: int, epoch: int) -> None:
+        # A loss that is finite in sum may still be too large for a perplexity.
+        if not math.isfinite(perplexity(float(total), max(num_tokens, 1))):
             advice = "set grad_clip to 1" if self.config.grad_clip is None else "lower lr or grad_clip"
             raise DivergenceError(
                 f"run {self.config.run}: the loss is not finite in epoch {epoch}: {advice}, or choose another seed"

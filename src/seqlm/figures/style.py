@@ -63,6 +63,10 @@ _LOOK = {
 
 def colour_of(model: str) -> str:
     """Return the colour of a model, the same in every figure; any name has one."""
+    base, _, extras = model.partition("+")
+    if extras:
+        # What is made of a run keeps the run's colour.
+        return colour_of(base)
     if model in _FIXED:
         return _FIXED[model]
     for part, colour in _NGRAM_COLOURS.items():
