@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from seqlm.params.compare import CompareParams
 from seqlm.params.download import DownloadParams
 from seqlm.params.evaluate import EvaluateParams
 from seqlm.params.generate import GenerateParams
@@ -28,6 +29,7 @@ class Params(Section):
     evaluate: EvaluateParams
     generate: GenerateParams
     report: ReportParams
+    compare: CompareParams
 
 
 def check_whole(path: Path) -> dict[str, RunConfig]:
