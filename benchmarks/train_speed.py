@@ -1,0 +1,164 @@
+"""Training speed: the chapter's procedure against this project's models, in turn, in one run.
+
+The reference follows sections 8.5 and 8.6 of the book in our own words: one-hot input,
+a list of outputs from a loop over steps, an output layer at every step, gradients by
+automatic differentiation, clipping parameter by parameter, and SGD parameter by
+parameter. The contenders take turns, so that a busy machine slows all of them; medians
+and ratios are what counts.
+
+    python benchmarks/train_speed.py [--device cuda] [--rounds 7]
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from seqlm.devices import resolve_device
+from seqlm.minibatches import random_minibatches, sequential_minibatches
+from seqlm.rnn.framework import FrameworkRNN
+from seqlm.rnn.scratch import ScratchRNN
+
+VOCAB_SIZE, BATCH_SIZE, NUM_STEPS, CLIP, LR = 28, 32, 35, 1.0, 1.0
+SAMPLERS = {"random": random_minibatches, "sequential": sequential_minibatches}
+TOKENS = np.random.default_rng(0).integers(0, VOCAB_SIZE, 10_000)
+
+Step = Callable[[Tensor, Tensor, bool], None]
+
+
+class Chapter:
+    """One training step as the chapter writes it."""
+
+    def __init__(self, num_hiddens: int, device: torch.device) -> None:
+        shapes = [(VOCAB_SIZE, num_hiddens), (num_hiddens, num_hiddens), (num_hiddens,), (num_hiddens, VOCAB_SIZE)]
+        self.params = [torch.randn(shape, device=device) * 0.01 for shape in [*shapes, (VOCAB_SIZE,)]]
+        for param in self.params:
+            param.requires_grad_()
+        self.num_hiddens, self.device, self.state = num_hiddens, device, None
+
+    def step(self, inputs: Tensor, targets: Tensor, carry: bool) -> None:
+        w_xh, w_hh, b_h, w_hq, b_q = self.params
+        if self.state is None or not carry:
+            self.state = torch.zeros(BATCH_SIZE, self.num_hiddens, device=self.device)
+        hidden, outputs = self.state.detach(), []
+        for one_hot in F.one_hot(inputs.T, VOCAB_SIZE).float():
+            hidden = torch.tanh(one_hot @ w_xh + hidden @ w_hh + b_h)
+            outputs.append(hidden @ w_hq + b_q)
+        self.state = hidden
+        loss = F.cross_entropy(torch.cat(outputs), targets.T.reshape(-1)).mean()
+        loss.backward()
+        with torch.no_grad():
+            norm = torch.sqrt(sum(torch.sum(param.grad**2) for param in self.params))
+            if norm > CLIP:
+                for param in self.params:
+                    param.grad[:] *= CLIP / norm
+            for param in self.params:
+                param -= LR * param.grad
+                param.grad.zero_()
+        float(loss)  # the chapter sums up the loss as a number
+
+
+class Ours:
+    """One training step of this project, with the scratch model or the framework's."""
+
+    def __init__(self, model: ScratchRNN | FrameworkRNN, device: torch.device) -> None:
+        self.model = model.to(device)
+        self.params = list(self.model.parameters())
+        self.optimizer = torch.optim.SGD(self.params, lr=LR)
+        self.state = None
+
+    def step(self, inputs: Tensor, targets: Tensor, carry: bool) -> None:
+        if self.state is None or not carry:
+            self.state = self.model.initial_state(BATCH_SIZE)
+        _, self.state = self.model.compute_gradients(inputs, targets, self.state)
+        torch.nn.utils.clip_grad_norm_(self.params, CLIP)
+        self.optimizer.step()
+
+
+def minibatches(sampler: str, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    for inputs, targets in SAMPLERS[sampler](TOKENS, BATCH_SIZE, NUM_STEPS, np.random.default_rng(0)):
+        yield torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)
+
+
+def tokens_per_second(step: Step, sampler: str, device: torch.device, epochs: int) -> float:
+    start, num_tokens = time.perf_counter(), 0
+    for _ in range(epochs):
+        for inputs, targets in minibatches(sampler, device):
+            step(inputs, targets, sampler == "sequential")
+            num_tokens += targets.numel()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return num_tokens / (time.perf_counter() - start)
+
+
+def gemm_rate(device: torch.device) -> float:
+    """Return the rate of a large float32 matrix product, in FLOP/s: what no training can exceed."""
+    size = 2048
+    left, right = torch.randn(size, size, device=device), torch.randn(size, size, device=device)
+    best = 0.0
+    for _ in range(5):
+        start = time.perf_counter()
+        left @ right
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        best = max(best, 2 * size**3 / (time.perf_counter() - start))
+    return best
+
+
+def flop_per_token(num_hiddens: int) -> float:
+    """Return multiplications and additions of one token: forward once, backward twice."""
+    return 3 * 2 * (num_hiddens**2 + num_hiddens * VOCAB_SIZE)
+
+
+def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, ceiling: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    framework = FrameworkRNN(
+        VOCAB_SIZE, model="rnn", num_hiddens=num_hiddens, num_layers=1, embedding_size=None, tie_weights=False,
+        dropout=0.0, activation="tanh", seed=0,
+    )  # fmt: skip
+    steps: dict[str, Step] = {
+        "chapter": Chapter(num_hiddens, device).step,
+        "nn.RNN": Ours(framework, device).step,
+        "scratch": Ours(ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", generator), device).step,
+    }
+    rates: dict[str, list[float]] = {name: [] for name in steps}
+    for step in steps.values():
+        tokens_per_second(step, sampler, device, 1)
+    for _ in range(rounds):
+        for name, step in steps.items():
+            rates[name].append(tokens_per_second(step, sampler, device, 2))
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    share = medians["scratch"] * flop_per_token(num_hiddens) / ceiling
+    print(
+        f"{num_hiddens:>6} {sampler:<10} {torch.get_num_threads():>7} "
+        + " ".join(f"{medians[name]:>10,.0f}" for name in steps)
+        + "".join(f" {medians['scratch'] / medians[other]:>8.2f}" for other in ("chapter", "nn.RNN"))
+        + f" {share:>8.0%}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    arguments = parser.parse_args()
+    device = resolve_device(arguments.device)
+    print("tokens a second, medians; ratios of scratch to the others; share of the measured rate of a large product")
+    print("hidden sampler    threads    chapter     nn.RNN    scratch  /chapter  /nn.RNN    share")
+    for threads in arguments.threads if device.type == "cpu" else [1]:
+        torch.set_num_threads(threads)
+        ceiling = gemm_rate(device)
+        for num_hiddens in (512, 256):
+            for sampler in SAMPLERS:
+                compare(num_hiddens, sampler, device, arguments.rounds, ceiling)
+
+
+if __name__ == "__main__":
+    main()
