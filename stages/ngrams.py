@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness import existing_file, folder, stage
+from harness import existing_file, file, folder, stage
 from seqlm.params.loading import load
 from seqlm.params.ngrams import NgramsParams
 
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 @click.option("--text", type=folder(), default="data/text", help="The three splits as text.")
 @click.option("--models", type=folder(), required=True, help="Where the counts of the models go.")
 @click.option("--reports", type=folder(), required=True, help="Where tables and figures go.")
-def main(params_path: Path, kind: str, corpus: Path, text: Path, models: Path, reports: Path) -> None:
+@click.option("--arpa", type=file(), help="By hand: also write the Kneser-Ney model here, as .arpa or .arpa.gz.")
+def main(
+    params_path: Path, kind: str, corpus: Path, text: Path, models: Path, reports: Path, arpa: Path | None
+) -> None:
     """Count n-grams of one kind of token, describe them, and prepare the models that count."""
+    from seqlm.ngrams.arpa import write_arpa
     from seqlm.ngrams.counts import count_ngrams
-    from seqlm.ngrams.models import tune_epsilons
+    from seqlm.ngrams.models import KneserNey, tune_epsilons
     from seqlm.ngrams.storage import save_models
     from seqlm.vocab import Vocab, load_split
 
@@ -37,6 +41,8 @@ def main(params_path: Path, kind: str, corpus: Path, text: Path, models: Path, r
     epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
     _report_epsilons(curve, best, reports)
     save_models(models, counts, epsilons, laplace.backoff)
+    if arpa is not None:
+        write_arpa(arpa, KneserNey(counts, counts.max_order), vocab.tokens)
     click.echo(f"{kind}: {', '.join(f'{len(table.keys):,}' for table in counts.tables)} distinct n-grams by order")
 
 

@@ -5,6 +5,7 @@ the start of a stream, where the context is shorter than the model's order, the 
 the order that fits predicts.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -155,7 +156,7 @@ class KneserNey:
     def __init__(self, counts: Counts, order: int) -> None:
         """Prepare the model of one order from counts of at least that order."""
         self.order = order
-        self._counts = counts
+        self.counts = counts
         self.fallback_orders: list[int] = []
         """Orders whose discounts could not be estimated."""
         self.discounts: list[tuple[float, float, float]] = []
@@ -166,10 +167,10 @@ class KneserNey:
 
     def _adjusted(self, n: int) -> NDArray[np.int64]:
         """Return counts for the highest order, continuation counts below."""
-        table = self._counts.table(n)
+        table = self.counts.table(n)
         if n == self.order:
             return table.counts
-        above = self._counts.table(n + 1)
+        above = self.counts.table(n + 1)
         adjusted = np.bincount(above.suffixes, minlength=len(table.keys)).astype(np.int64)
         # The n-gram that begins the text follows the text's border, which counts as a token of its own.
         adjusted[table.firsts == 0] += 1
@@ -178,8 +179,8 @@ class KneserNey:
     def _prepare(self, n: int, adjusted: NDArray[np.int64]) -> None:
         discounts = self._estimate(n, adjusted)
         per_row = np.array([0.0, *discounts])[np.minimum(adjusted, 3)]
-        num_contexts = 1 if n == 1 else len(self._counts.table(n - 1).keys)
-        contexts = np.zeros(len(adjusted), np.int64) if n == 1 else self._counts.prefixes(n)
+        num_contexts = 1 if n == 1 else len(self.counts.table(n - 1).keys)
+        contexts = np.zeros(len(adjusted), np.int64) if n == 1 else self.counts.prefixes(n)
         totals = np.bincount(contexts, weights=adjusted, minlength=num_contexts)
         freed = np.bincount(contexts, weights=per_row, minlength=num_contexts)
         with np.errstate(invalid="ignore"):
@@ -202,8 +203,8 @@ class KneserNey:
 
     def probs(self, ids: Ids) -> Probs:
         """Return p of tokens 2..N."""
-        rows = self._counts.rows_of(ids, self.order)
-        result: Probs = self._discounted[0][rows[0][1:]] + self._backoffs[0][0] / self._counts.vocab_size
+        rows = self.counts.rows_of(ids, self.order)
+        result: Probs = self._discounted[0][rows[0][1:]] + self._backoffs[0][0] / self.counts.vocab_size
         for n in range(2, self.order + 1):
             context, gram = rows[n - 2][: len(rows[n - 1])], rows[n - 1]
             discounted = np.where(gram >= 0, self._discounted[n - 1][gram], 0.0)
@@ -211,9 +212,22 @@ class KneserNey:
             result[n - 2 :] = discounted + backoff * result[n - 2 :]
         return result
 
+    def listed(self) -> Iterator[tuple[Probs, Probs | None]]:
+        """Yield for each order p of every row's last token after its others, and the rows' weights as contexts.
+
+        The weights are those of the backoff form of the model: p of an n-gram that was not
+        seen is the weight of its context times p of the n-gram without its first token.
+        """
+        below: Probs = self._discounted[0] + self._backoffs[0][0] / self.counts.vocab_size
+        for n in range(1, self.order + 1):
+            if n > 1:
+                suffixes = self.counts.table(n).suffixes
+                below = self._discounted[n - 1] + self._backoffs[n - 1][self.counts.prefixes(n)] * below[suffixes]
+            yield below, self._backoffs[n] if n < self.order else None
+
     def next_distribution(self, context: Ids) -> Probs:
         """Return p of every token after ``context``."""
-        counts = self._counts
+        counts = self.counts
         result: Probs = self._discounted[0] + self._backoffs[0][0] / counts.vocab_size
         for n in range(2, min(self.order, len(context) + 1) + 1):
             row = counts.rows_of(context[len(context) - n + 1 :], n - 1)[-1][0]

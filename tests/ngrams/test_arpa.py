@@ -1,0 +1,132 @@
+"""The ARPA format: there and back, and with KenLM."""
+
+import gzip
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqlm.errors import DataError
+from seqlm.ngrams.arpa import escape, read_arpa, unescape, write_arpa
+from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.models import KneserNey
+
+TOKENS = ["<unk>", " ", "\n", "a", "b\\", "ß"]
+TEXT = np.random.default_rng(0).zipf(1.4, 4000) % 5 + 1
+
+
+def model(order: int = 3) -> KneserNey:
+    return KneserNey(count_ngrams(TEXT, len(TOKENS), order), order)
+
+
+@pytest.mark.parametrize("name", ["model.arpa", "model.arpa.gz"])
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_what_is_written_is_read_and_scores_the_same(name: str, order: int, tmp_path: Path) -> None:
+    write_arpa(tmp_path / name, model(order), TOKENS)
+    read = read_arpa(tmp_path / name)
+    test = np.random.default_rng(1).integers(0, len(TOKENS), 500)
+    again = read.probs(read.encode([TOKENS[token] for token in test]))
+    assert np.log10(again) == pytest.approx(np.log10(model(order).probs(test)), abs=1e-6)
+    assert read.encode(["never seen"]).tolist() == read.encode(["<unk>"]).tolist()
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_kenlm_reads_our_files_and_gives_our_scores(order: int, tmp_path: Path) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    write_arpa(tmp_path / "model.arpa", model(order), TOKENS)
+    theirs = kenlm.Model(str(tmp_path / "model.arpa"))
+    test = np.random.default_rng(1).integers(1, len(TOKENS), 300)
+    text = " ".join(escape(TOKENS[token]) for token in test)
+    scores = [score for score, _, _ in theirs.full_scores(text, bos=False, eos=False)]
+    assert scores[1:] == pytest.approx(np.log10(model(order).probs(test)), abs=1e-4)
+
+
+# In the layout of KenLM's lmplz; the numbers are made up, so that each can be told from the others.
+LMPLZ = """\\data\\
+ngram 1=6
+ngram 2=6
+
+\\1-grams:
+-0.9542425\t<unk>\t0
+0\t<s>\t-0.30103
+-0.6532126\t</s>\t0
+-0.6532126\ta\t-0.30103
+-0.6532126\tb\t-0.1760913
+-0.8293038\tc\t-0.30103
+
+\\2-grams:
+-0.31\ta </s>
+-0.32\tc </s>
+-0.33\t<s> a
+-0.34\tb a
+-0.35\ta b
+-0.36\tb c
+
+\\end\\
+"""
+
+
+def test_backoff_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa"
+    path.write_text(LMPLZ)
+    read = read_arpa(path)
+    logs = np.log10(read.probs(read.encode(["a", "b", "b", "zzz"])))
+    # a b is listed; b b backs off: weight of b plus p of b; b <unk> likewise.
+    assert logs == pytest.approx([-0.35, -0.1760913 - 0.6532126, -0.1760913 - 0.9542425])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("\\end\\\n", "", "truncated"),
+        ("-0.36\tb c\n\n\\end\\\n", "", "truncated"),
+        ("ngram 2=6", "ngram 2=7", "6 2-grams where the header says 7"),
+        ("ngram 1=6", "ngram 1=5", "6 1-grams where the header says 5"),
+        ("\\data\\", "data", "not an ARPA file"),
+        ("ngram 2=6", "ngram 3=6", "orders in turn"),
+        ("-0.36\tb c", "x\tb c", "expected a number"),
+        ("-0.36\tb c", "-0.36\tb", "2 words"),
+        ("-0.36\tb c", "-0.36\tb d", "the word 'd' is not among the 1-grams"),
+        ("-0.36\tb c", "-0.36\ta b", "listed twice"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line(old: str, new: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa"
+    assert old in LMPLZ
+    path.write_text(LMPLZ.replace(old, new))
+    with pytest.raises(DataError, match="line") as caught:
+        read_arpa(path)
+    assert complaint in str(caught.value)
+
+
+def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa"
+    path.write_bytes(b"mmap lm http://\xff\xfe\x00")
+    with pytest.raises(DataError, match="binary"):
+        read_arpa(path)
+    packed = tmp_path / "x.arpa.gz"
+    packed.write_bytes(gzip.compress(LMPLZ.encode())[:-9])
+    with pytest.raises(DataError, match="not a whole gzip file"):
+        read_arpa(packed)
+
+
+@given(st.text(min_size=1, max_size=10))
+def test_every_token_that_can_be_written_comes_back(token: str) -> None:
+    try:
+        field = escape(token)
+    except DataError:
+        return
+    assert not set(field) & set(" \t\r\n")
+    assert unescape(field) == token
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(content: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.arpa"
+        path.write_text(content, encoding="utf-8", newline="")
+        with pytest.raises(DataError):
+            read_arpa(path)
