@@ -3,16 +3,20 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from conftest import ROOT
 from ruamel.yaml import YAML
 
-from conftest import ROOT
+from seqlm.files import sha256_of_file
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -48,6 +52,17 @@ class Workspace:
         if check and result.returncode:
             raise AssertionError(f"{' '.join(command)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
         return result
+
+    def start(self, *command: str) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own and let it run."""
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def commit(self, message: str) -> None:
         self.run("git", "add", "--all")
@@ -191,6 +206,28 @@ def test_a_bad_setting_stops_before_anything_runs(change: str, clean: Workspace)
     said = result.stdout + result.stderr
     assert f"params.yaml: {change.lstrip('+').partition('=')[0]}" in said
     assert "git checkout params.yaml && dvc checkout" in said
+
+
+@pytest.mark.slow
+def test_killed_pipelines_go_on_to_the_same_hashes(clean: Workspace) -> None:
+    clean.update_params({"train.num_epochs": 3000, "train.checkpoint_s": 0.1, "train.sample_every": 0})
+    clean.run("dvc", "repro", "train@plain")
+    weights = clean.folder / "data/models/runs/plain/weights.safetensors"
+    undisturbed, rng = sha256_of_file(weights), np.random.default_rng(0)
+    clean.update_params({"train.eval_every": 3000})  # another run of the same arithmetic
+    for stop in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+        process = clean.start("dvc", "repro", "train@plain")
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline and not list((clean.folder / "checkpoints").glob("plain-*.checkpoint")):
+            time.sleep(0.05)
+        time.sleep(float(rng.uniform(0, 0.5)))
+        assert process.poll() is None, "the training ended before it could be killed"
+        process.send_signal(stop)
+        process.wait(timeout=60)
+    result = clean.run("dvc", "repro", "train@plain")
+    assert "going on after epoch" in result.stdout
+    assert sha256_of_file(weights) == undisturbed
+    assert [path.suffix for path in (clean.folder / "checkpoints").glob("plain*")] == [".lock"]
 
 
 def inside(path: str, folders: set[str]) -> bool:
