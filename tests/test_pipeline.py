@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from ruamel.yaml import YAML
 
+from conftest import ROOT
 from seqlm.files import sha256_of_file
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
