@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+# Two threads on small tensors are slower than one, and far slower where tests share the cores.
+# PyTorch reads this when it is imported, and stages that tests start inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 BOOK_FILE = "timemachine.txt"
 
