@@ -16,6 +16,8 @@ _opened: set[str] = set()
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if event in ("os.listdir", "os.scandir") and isinstance(arguments[0], str):
+        _opened.add(f"{os.path.abspath(arguments[0])}/")  # noqa: PTH100 (a slash at the end: only listed)
     if event != "open" or not isinstance(arguments[0], str):
         return
     path, mode, flags = arguments
@@ -26,7 +28,7 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
 
 def _write() -> None:
     modules = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    inside = {os.path.relpath(path, _root) for path in _opened | modules if path and path.startswith(f"{_root}/")}
+    inside = {path.removeprefix(f"{_root}/") for path in _opened | modules if path and path.startswith(f"{_root}/")}
     # Stages of one name, such as vocab@char, have a file each.
     Path(_traces, _stage).write_text("\n".join(sorted(inside)))
 
