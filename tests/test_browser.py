@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
 
-# Stands before the page's own script, so that it hears of every error; <b> in the text of a name is one more probe.
+# Stands before the page's own script, so that it hears of every error.
 LISTEN = """<script>
 const heard = [];
 addEventListener("error", event => heard.push(String(event.message)));
