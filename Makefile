@@ -25,7 +25,7 @@ repro: install ## run the pipeline; prints the comparison table and where the pa
 	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	dvc repro
-	@cat reports/evaluate/table.txt
+	@cat reports/table.txt
 	@echo "The page: reports/index.html"
 
 REV ?= main

@@ -17,6 +17,7 @@ from seqlm.params.loading import Device, NumThreads, Seed, load
 @click.option("--corpus", type=folder(), default="data/corpus", help="The encoded splits of both kinds.")
 @click.option("--text", type=folder(), default="data/text", help="The splits as text.")
 @click.option("--histories", type=folder(), default="reports/train", help="The runs' histories.")
+@click.option("--details", type=folder(), default="data/evaluation", help="Where the page's passages go.")
 @click.option("--reports", type=folder(), default="reports/evaluate", help="Where tables and figures go.")
 def main(
     params_path: Path,
@@ -26,6 +27,7 @@ def main(
     corpus: Path,
     text: Path,
     histories: Path,
+    details: Path,
     reports: Path,
 ) -> None:
     """Score every model on train, val and test, and set them against each other."""
@@ -62,7 +64,7 @@ def main(
     table = rank_models(scored, streams, measures, seed)
     write_history(histories, names, reports)
     write_scores(table, measures, choices, reports)
-    write_passages(scored, table, corpus, text, params.passage_chars, reports)
+    write_passages(scored, table, corpus, text, params.passage_chars, details)
     click.echo(table_text(table))
 
 

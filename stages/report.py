@@ -19,8 +19,10 @@ from seqlm.params.report import ReportParams
 @click.option("--configs", type=folder(), default="data/configs", help="The runs' resolved settings.")
 @click.option("--train", type=folder(), default="reports/train", help="Reports of the runs.")
 @click.option("--evaluate", type=folder(), default="reports/evaluate", help="Reports of evaluate.")
+@click.option("--details", type=folder(), default="data/evaluation", help="Passages that evaluate scored.")
 @click.option("--generate", type=folder(), default="reports/generate", help="Reports of generate.")
 @click.option("--page", type=file(), default="reports/index.html", help="Where the page goes.")
+@click.option("--table", type=file(), default="reports/table.txt", help="Where the main table goes as text.")
 @click.option("--book", type=folder(), default="reports/book", help="Where the parity table goes.")
 def main(
     params_path: Path,
@@ -32,25 +34,29 @@ def main(
     configs: Path,
     train: Path,
     evaluate: Path,
+    details: Path,
     generate: Path,
     page: Path,
+    table: Path,
     book: Path,
 ) -> None:
     """Put everything on one page, and the book's numbers beside ours."""
     params = load(params_path, "report", ReportParams)
 
-    from seqlm.files import read_json, write_csv, write_text
+    from seqlm.files import read_csv, read_json, write_csv, write_text
     from seqlm.ghosts import remove_ghosts, run_names
     from seqlm.page.building import Sources, build_page
     from seqlm.parity import applies, parity_table
+    from seqlm.ranking import table_text
 
     for ghost in remove_ghosts(run_names(configs), train):
         click.echo(f"removed {ghost}: no such run is left")
     parity = parity_table(preprocess, ngrams, sine, train)
     own_corpus = applies(read_json(corpus))
-    sources = Sources(corpus, preprocess, vocab, ngrams, sine, evaluate, generate, book)
+    sources = Sources(corpus, preprocess, vocab, ngrams, sine, evaluate, details, generate)
     # The table is always written, so that DVC finds its output; off the book's corpus it has no rows.
     write_csv(book / "parity.csv", parity if own_corpus else parity.head(0))
+    write_text(table, table_text(read_csv(evaluate / "table.csv")))
     write_text(page, build_page(sources, params.title, parity if own_corpus else None))
     if own_corpus:
         click.echo(f"{int(parity['ok'].sum())} of {len(parity)} values of the book are met")

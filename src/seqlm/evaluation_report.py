@@ -10,8 +10,7 @@ from seqlm.evaluation import Scored
 from seqlm.figures.evaluation import comparison_figure, learning_figure
 from seqlm.figures.ngrams import order_figure
 from seqlm.figures.style import PALETTE, colour_of, save_svg
-from seqlm.files import read_csv, write_csv, write_json, write_text
-from seqlm.ranking import table_text
+from seqlm.files import read_csv, write_csv, write_json
 from seqlm.surprisal import passage
 from seqlm.vocab import Vocab, token_blocks
 
@@ -35,7 +34,6 @@ def write_scores(
     write_json(reports / "metrics.json", measures)
     write_json(reports / "choices.json", choices)
     write_csv(reports / "table.csv", table)
-    write_text(reports / "table.txt", table_text(table))
     save_svg(comparison_figure(table), reports / "comparison.svg")
     orders = order_table(table)
     write_csv(reports / "orders.csv", orders)
@@ -58,7 +56,7 @@ def order_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_passages(
-    scored: list[Scored], table: pd.DataFrame, corpus: Path, text: Path, num_chars: int, reports: Path
+    scored: list[Scored], table: pd.DataFrame, corpus: Path, text: Path, num_chars: int, details: Path
 ) -> None:
     """Write the beginning of test with each token's surprisal, under the best models and all runs."""
     by_name = {model.name: model for model in scored}
@@ -73,4 +71,4 @@ def write_passages(
         blocks = token_blocks(text / "test.txt", model.kind, vocab.line_separator)
         tokens = [token for block in blocks for token in block]
         found[name] = passage(tokens, " " if model.kind == "word" else "", model.nats["test"], num_chars)
-    write_json(reports / "passages.json", found)
+    write_json(details / "passages.json", found)

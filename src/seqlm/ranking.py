@@ -77,7 +77,7 @@ def table_text(table: pd.DataFrame) -> str:
         cells = [_cell(row.train_bits), _cell(row.val_bits), _cell(row.test_bits)]
         interval = "" if pd.isna(row.low) else f"{row.low:.3f}-{row.high:.3f}"
         perplexity = "infinite" if pd.isna(row.test_perplexity) else f"{row.test_perplexity:.2f}"
-        verdict = row.against_next or ""
+        verdict = "" if pd.isna(row.against_next) else row.against_next
         lines.append(f"{row.model:<34}{''.join(cells)}   {interval:<15}{perplexity:>11}   {verdict}".rstrip())
     lines.append("train, val, test: bits per character, unknown words charged for their spelling; less is better")
     return "\n".join(lines) + "\n"

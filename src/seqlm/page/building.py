@@ -26,8 +26,8 @@ class Sources:
     ngrams: Path
     sine: Path
     evaluate: Path
+    details: Path
     generate: Path
-    book: Path
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -68,7 +68,7 @@ def _content(sources: Sources) -> dict[str, Any]:
         "table": _records(table),
         "headline": _headline(table),
         "choices": read_json(sources.evaluate / "choices.json"),
-        "passages": _passages(read_json(sources.evaluate / "passages.json")),
+        "passages": _passages(read_json(sources.details / "passages.json")),
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
         "ngram_metrics": {kind: read_json(sources.ngrams / kind / "metrics.json") for kind in ("char", "word")},
         "min_freq": _records(read_csv(sources.ngrams / "word" / "min_freq.csv")),
