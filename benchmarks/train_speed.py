@@ -60,7 +60,7 @@ class Chapter:
             for param in self.params:
                 param -= LR * param.grad
                 param.grad.zero_()
-        float(loss)  # the chapter sums up the loss as a number
+        loss.item()  # the chapter sums up the loss as a number
 
 
 class Ours:
