@@ -26,7 +26,7 @@ PREFIX = [3, 9, 13, 5, 1, 3, 12, 4, 11, 2, 5, 8, 8, 5, 12]
 
 
 def random_model(device: torch.device) -> ScratchRNN:
-    """Return a model whose greedy text settles no rounding error, with ``<unk>`` too unlikely to be chosen by either loop."""
+    """Return a model whose greedy choices are no close calls, and that neither loop lets say ``<unk>``."""
     model = ScratchRNN(VOCAB_SIZE, NUM_HIDDENS, "tanh", torch.Generator().manual_seed(0))
     with torch.no_grad():
         model.flat.mul_(4)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.errors import DataError
-from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.counts import by_frequency, count_ngrams
 from seqlm.ngrams.statistics import frequent_ngrams, read_whole, summary, zipf_fits
 from seqlm.text import clean_line
 
@@ -29,8 +29,23 @@ def test_counts_equal_those_of_a_counter(text: list[int], max_order: int) -> Non
         }
         assert found == expected
         # Ties by first appearance: that is the order of a Counter.
-        ranked = [tuple(gram) for gram in counts.tokens_of(n, counts.most_common(n)).tolist()]
+        ranked = [tuple(gram) for gram in counts.tokens_of(n, by_frequency(np.array(text), counts, n)).tolist()]
         assert ranked == [gram for gram, _ in expected.most_common()]
+
+
+@given(texts, st.integers(2, 4))
+def test_packed_and_ranked_keys_count_alike(text: list[int], max_order: int) -> None:
+    if len(text) < max_order:
+        return
+    packed = count_ngrams(np.array(text), 5, max_order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqlm.ngrams.counts._KEY_BITS", 0)
+        ranked = count_ngrams(np.array(text), 5, max_order)
+    assert packed.starts == ranked.starts
+    for one, other in zip(packed.tables, ranked.tables, strict=True):
+        assert (one.keys == other.keys).all()
+        assert (one.counts == other.counts).all()
+        assert (one.suffixes == other.suffixes).all()
 
 
 @given(texts)
@@ -55,9 +70,10 @@ def test_unseen_ngrams_have_no_row() -> None:
 def test_a_high_order_over_a_large_vocabulary_fits_into_keys() -> None:
     # 10 tokens of 20 bits would be 200 bits: far more than one key of packed tokens holds.
     text = np.random.default_rng(0).integers(0, 2**20, 500)
-    counts = count_ngrams(np.concatenate([text, text]), 2**20, 10)
+    twice = np.concatenate([text, text])
+    counts = count_ngrams(twice, 2**20, 10)
     assert counts.table(10).counts.max() == 2
-    assert (counts.tokens_of(10, counts.most_common(10, 1))[0] == text[:10]).all()
+    assert (counts.tokens_of(10, by_frequency(twice, counts, 10, 1))[0] == text[:10]).all()
 
 
 def test_a_text_shorter_than_the_order_is_an_error() -> None:

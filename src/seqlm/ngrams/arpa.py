@@ -156,13 +156,13 @@ class _Reader:
             prefixes = np.array([rows_below[gram[:-1]] if order > 1 else 0 for gram in rows], np.int64)
             lasts = np.array([gram[-1] for gram in rows], np.int64)
             none = np.zeros(size, np.int64)
-            tables.append(Table(prefixes * sizes[0] + lasts, none + 1, none, none))
+            tables.append(Table(prefixes * sizes[0] + lasts, none + 1, none))
             listed.append(10.0 ** np.array([log_prob for _, log_prob, _ in entries]))
             backoffs.append(10.0 ** np.array([weight for _, _, weight in entries]))
             rows_below = rows
         if line != "\\end\\":
             self._fail("expected \\end\\")
-        return ArpaModel(list(self._indices), Counts(sizes[0], tables), listed, backoffs)
+        return ArpaModel(list(self._indices), Counts(sizes[0], tables, []), listed, backoffs)
 
     def _decoded(self) -> str:
         try:

@@ -16,6 +16,9 @@ from seqlm.errors import DataError
 Ids = NDArray[np.integer]
 Rows = NDArray[np.int64]
 
+_KEY_BITS = 63
+"""Bits of a key that holds packed tokens; the 64th is the sign."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -25,8 +28,6 @@ class Table:
     counts: NDArray[np.int64]
     suffixes: Rows
     """Row in the table below of the n-gram without its first token."""
-    firsts: NDArray[np.int64]
-    """Where in the text the n-gram begins for the first time."""
 
     def find(self, keys: NDArray[np.int64]) -> Rows:
         """Return the row of each key, -1 for those that are not there or are negative."""
@@ -43,6 +44,8 @@ class Counts:
 
     vocab_size: int
     tables: list[Table]
+    starts: list[int]
+    """For order n at place n - 1: the row of the n-gram that begins the text."""
 
     @property
     def max_order(self) -> int:
@@ -102,12 +105,6 @@ class Counts:
             rows = self.prefixes(n)[rows]
         return np.stack([rows, *reversed(columns)], axis=1)
 
-    def most_common(self, order: int, limit: int | None = None) -> Rows:
-        """Return rows by falling count, ties by first appearance; rows that never occur stay away."""
-        table = self.table(order)
-        by_count = np.lexsort((table.firsts, -table.counts))
-        return by_count[table.counts[by_count] > 0][:limit]
-
 
 def count_ngrams(ids: Ids, vocab_size: int, max_order: int) -> Counts:
     """Count the n-grams of order 1 to ``max_order`` in one stream of tokens.
@@ -117,18 +114,62 @@ def count_ngrams(ids: Ids, vocab_size: int, max_order: int) -> Counts:
     if len(ids) < max_order:
         raise DataError(f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order")
     wide = np.asarray(ids, np.int64)
-    firsts = np.full(vocab_size, len(ids), np.int64)
-    np.minimum.at(firsts, wide, np.arange(len(wide)))
-    no_suffix = np.zeros(vocab_size, np.int64)
-    tables = [Table(np.arange(vocab_size), np.bincount(wide, minlength=vocab_size), no_suffix, firsts)]
-    below = wide  # the row, in the table below, of the n-gram at each place
+    unigrams = np.bincount(wide, minlength=vocab_size).astype(np.int64)
+    tables = [Table(np.arange(vocab_size), unigrams, np.zeros(vocab_size, np.int64))]
+    bits = max(int(vocab_size - 1).bit_length(), 1)
     for order in range(2, max_order + 1):
-        places = len(wide) - order + 1
-        keys, first, rows, counts = np.unique(
-            below[:places] * vocab_size + wide[order - 1 :], return_index=True, return_inverse=True, return_counts=True
-        )
-        suffixes = np.empty(len(keys), np.int64)
-        suffixes[rows] = below[1 : places + 1]
-        tables.append(Table(keys, counts.astype(np.int64), suffixes, first.astype(np.int64)))
-        below = rows
-    return Counts(vocab_size, tables)
+        fits = order * bits <= _KEY_BITS
+        tables.append(_count_packed(wide, order, bits, tables) if fits else _count_ranked(wide, order, tables))
+    counts = Counts(vocab_size, tables, [])
+    starts = [int(rows[0]) for rows in counts.rows_of(wide[:max_order], max_order)]
+    return Counts(vocab_size, tables, starts)
+
+
+def _count_packed(ids: NDArray[np.int64], order: int, bits: int, tables: list[Table]) -> Table:
+    """Count the n-grams of one order by sorting their tokens packed into one integer each."""
+    places, packed = len(ids) - order + 1, ids[: len(ids) - order + 1].copy()
+    for offset in range(1, order):
+        packed <<= bits
+        packed |= ids[offset : offset + places]
+    packed.sort()
+    borders = np.flatnonzero(np.concatenate([[True], packed[1:] != packed[:-1]]))
+    distinct = packed[borders]
+    counts = np.diff(borders, append=places)
+    mask = (1 << bits) - 1
+    # Only the distinct n-grams are looked up in the tables below, not every place of the text.
+    columns = [(distinct >> (bits * (order - 1 - column))) & mask for column in range(order)]
+    prefixes, suffixes = _rows(columns[:-1], tables), _rows(columns[1:], tables)
+    return Table(prefixes * len(tables[0].keys) + columns[-1], counts.astype(np.int64), suffixes)
+
+
+def _rows(columns: list[NDArray[np.int64]], tables: list[Table]) -> Rows:
+    """Return the rows of n-grams that are all in the tables; one column a token."""
+    rows = columns[0]
+    for table, column in zip(tables[1:], columns[1:], strict=False):
+        rows = np.searchsorted(table.keys, rows * len(tables[0].keys) + column)
+    return rows
+
+
+def _count_ranked(ids: NDArray[np.int64], order: int, tables: list[Table]) -> Table:
+    """Count the n-grams of one order whose tokens are too wide to be packed: by keys over the table below."""
+    vocab_size, places = len(tables[0].keys), len(ids) - order + 1
+    below = _rows([ids[offset : offset + places + 1] for offset in range(order - 1)], tables)
+    all_keys = below[:places] * vocab_size + ids[order - 1 :]
+    keys, rows, counts = np.unique(all_keys, return_inverse=True, return_counts=True)
+    suffixes = np.empty(len(keys), np.int64)
+    suffixes[rows] = below[1:]
+    return Table(keys, counts.astype(np.int64), suffixes)
+
+
+def by_frequency(ids: Ids, counts: Counts, order: int, limit: int | None = None) -> Rows:
+    """Return the rows of an order by falling count, ties by first appearance in the text that was counted.
+
+    Rows that never occur stay away.
+    """
+    rows = counts.rows_of(ids, order)[-1]
+    firsts = np.full(len(counts.table(order).keys), len(rows))
+    # The last of several assignments stands: going backwards, that is the first place.
+    firsts[rows[::-1]] = np.arange(len(rows))[::-1]
+    found = counts.table(order).counts
+    ranked = np.lexsort((firsts, -found))
+    return ranked[found[ranked] > 0][:limit]

@@ -173,7 +173,7 @@ class KneserNey:
         above = self.counts.table(n + 1)
         adjusted = np.bincount(above.suffixes, minlength=len(table.keys)).astype(np.int64)
         # The n-gram that begins the text follows the text's border, which counts as a token of its own.
-        adjusted[table.firsts == 0] += 1
+        adjusted[self.counts.starts[n - 1]] += 1
         return adjusted
 
     def _prepare(self, n: int, adjusted: NDArray[np.int64]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts import Counts, count_ngrams
+from seqlm.ngrams.counts import Counts, by_frequency, count_ngrams
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
 from seqlm.text import words
 from seqlm.vocab import Kind, build_tokens, token_blocks
@@ -51,7 +51,7 @@ def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
     rows = []
     joiner = " " if text.kind == "word" else ""
     for n in range(1, text.counts.max_order + 1):
-        best = text.counts.most_common(n, limit)
+        best = by_frequency(text.ids, text.counts, n, limit)
         for rank, (row, ids) in enumerate(zip(best, text.counts.tokens_of(n, best), strict=True), start=1):
             ngram = joiner.join(text.tokens[index] for index in ids)
             rows.append((n, rank, ngram, int(text.counts.table(n).counts[row])))

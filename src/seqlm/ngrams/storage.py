@@ -11,7 +11,7 @@ from seqlm.ngrams.counts import Counts, Table
 from seqlm.ngrams.models import Backoff, NGramModel, build_models
 
 FORMAT = 1
-_ARRAYS = ("keys", "counts", "suffixes", "firsts")
+_ARRAYS = ("keys", "counts", "suffixes")
 
 
 def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backoff: Backoff) -> None:
@@ -29,7 +29,7 @@ def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backo
         {
             "format": FORMAT,
             "vocab_size": counts.vocab_size,
-            "max_order": counts.max_order,
+            "starts": counts.starts,
             "epsilons": list(epsilons),
             "backoff": backoff,
             "sha256": sha256_of_file(path),
@@ -58,8 +58,10 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
         with np.load(path, allow_pickle=False) as arrays:
             tables = [
                 Table(**{name: arrays[f"{name}_{order}"] for name in _ARRAYS})
-                for order in range(1, description["max_order"] + 1)
+                for order in range(1, len(description["starts"]) + 1)
             ]
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise DataError(f"{path}: not the counts of this pipeline: count again") from error
-    return build_models(Counts(vocab_size, tables), tuple(description["epsilons"]), description["backoff"])
+    return build_models(
+        Counts(vocab_size, tables, description["starts"]), tuple(description["epsilons"]), description["backoff"]
+    )
