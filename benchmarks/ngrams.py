@@ -40,8 +40,14 @@ def build_lmplz(work: Path) -> Path:
     with tarfile.open(next(work.glob("kenlm-*.tar.gz"))) as archive:
         archive.extractall(work, filter="data")
     source = next(path for path in work.glob("kenlm-*") if path.is_dir())
-    subprocess.run(["cmake", "-S", source, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release"], check=True)
-    subprocess.run(["cmake", "--build", work / "build", "--target", "lmplz", "-j", "2"], check=True)
+    subprocess.run(
+        ["cmake", "-S", source, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    subprocess.run(
+        ["cmake", "--build", work / "build", "--target", "lmplz", "-j", "2"], check=True, stdout=subprocess.DEVNULL
+    )
     return program
 
 
