@@ -45,7 +45,7 @@ def main(
 
     from seqlm.files import read_csv, read_json, write_csv, write_text
     from seqlm.ghosts import remove_ghosts, run_names
-    from seqlm.page.building import Sources, build_page
+    from seqlm.page.building import Sources, build_page, draw_text
     from seqlm.parity import applies, parity_table
     from seqlm.ranking import table_text
 
@@ -53,7 +53,8 @@ def main(
         click.echo(f"removed {ghost}: no such run is left")
     parity = parity_table(preprocess, ngrams, sine, train)
     own_corpus = applies(read_json(corpus))
-    sources = Sources(corpus, preprocess, vocab, ngrams, sine, evaluate, details, generate)
+    draw_text(read_csv(preprocess / "lines.csv")["text"], book)
+    sources = Sources(corpus, preprocess, vocab, ngrams, sine, evaluate, details, generate, book)
     # The table is always written, so that DVC finds its output; off the book's corpus it has no rows.
     write_csv(book / "parity.csv", parity if own_corpus else parity.head(0))
     write_text(table, table_text(read_csv(evaluate / "table.csv")))

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from conftest import ROOT
+from seqlm.figures.book import partition_figure, unrolled_figure
 from seqlm.figures.evaluation import comparison_figure, learning_figure
 from seqlm.figures.style import colour_of, look, new_figure, svg_text
 from seqlm.page.building import inline_svg
@@ -102,6 +103,14 @@ def test_figures_take_models_without_some_values() -> None:
     assert "<svg" in svg_text(comparison_figure(table))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
     assert "<svg" in svg_text(learning_figure(history))
+
+
+def test_the_drawings_show_the_text_that_they_are_given() -> None:
+    drawn = svg_text(partition_figure("ab cd", num_steps=2, num_offsets=2))
+    assert drawn.count(">offset ") == 2
+    # "ab cd" in two rows: every letter twice, the space as a visible mark.
+    assert [drawn.count(f">{letter}</text>") for letter in ("a", "b", "c", "d", "\u2423")] == [2] * 5
+    assert svg_text(unrolled_figure("abc")).count(">b</text>") == 2  # a target, then an input
 
 
 def test_names_with_markup_are_shown_as_text(tmp_path: Path) -> None:

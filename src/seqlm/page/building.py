@@ -10,10 +10,14 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from seqlm.errors import DataError
+from seqlm.figures.book import partition_figure, unrolled_figure
+from seqlm.figures.style import save_svg
 from seqlm.files import read_csv, read_json, read_text
 from seqlm.surprisal import passage_html
 
 _TOP_ROWS = 10
+_PARTITIONED, _UNROLLED = 29, 9
+"""Characters that the drawings of the text show."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Sources:
     evaluate: Path
     details: Path
     generate: Path
+    book: Path
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -42,6 +47,13 @@ def inline_svg(path: Path, title: str) -> Markup:
     text = re.sub(r'(url\(#|xlink:href="#|href="#)', rf"\g<1>{prefix}-", text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
+
+
+def draw_text(lines: pd.Series, folder: Path) -> None:
+    """Draw the book's figures 8.3.1 and 8.4.2 from the first words of the text."""
+    text = " ".join(str(line) for line in lines if not pd.isna(line) and str(line).strip())
+    save_svg(partition_figure(text[:_PARTITIONED]), folder / "partition.svg")
+    save_svg(unrolled_figure(text[:_UNROLLED]), folder / "unrolled.svg")
 
 
 def build_page(sources: Sources, title: str, parity: pd.DataFrame | None) -> str:
