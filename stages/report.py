@@ -21,6 +21,7 @@ from seqlm.params.report import ReportParams
 @click.option("--evaluate", type=folder(), default="reports/evaluate", help="Reports of evaluate.")
 @click.option("--details", type=folder(), default="data/evaluation", help="Passages that evaluate scored.")
 @click.option("--generate", type=folder(), default="reports/generate", help="Reports of generate.")
+@click.option("--gradients", type=folder(), default="reports/gradients", help="Reports of gradients.")
 @click.option("--page", type=file(), default="reports/index.html", help="Where the page goes.")
 @click.option("--table", type=file(), default="reports/table.txt", help="Where the main table goes as text.")
 @click.option("--book", type=folder(), default="reports/book", help="Where the parity table goes.")
@@ -36,6 +37,7 @@ def main(
     evaluate: Path,
     details: Path,
     generate: Path,
+    gradients: Path,
     page: Path,
     table: Path,
     book: Path,
@@ -54,7 +56,7 @@ def main(
     parity = parity_table(preprocess, ngrams, sine, train)
     own_corpus = applies(read_json(corpus))
     draw_text(read_csv(preprocess / "lines.csv")["text"], book)
-    sources = Sources(corpus, preprocess, vocab, ngrams, sine, evaluate, details, generate, book)
+    sources = Sources(corpus, preprocess, vocab, ngrams, sine, evaluate, details, generate, gradients, book)
     # The table is always written, so that DVC finds its output; off the book's corpus it has no rows.
     write_csv(book / "parity.csv", parity if own_corpus else parity.head(0))
     write_text(table, table_text(read_csv(evaluate / "table.csv")))

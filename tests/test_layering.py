@@ -14,7 +14,7 @@ LAYERS = [
     {"evaluation_report"},
     {"ranking", "uncertainty"},
     {"scoring", "writers", "sine_study"},
-    {"training", "evaluation", "samples", "generation", "surprisal", "checkpoints", "spelling"},
+    {"training", "evaluation", "samples", "generation", "surprisal", "checkpoints", "spelling", "gradients"},
     {"figures"},
     {
         "comparison",

@@ -113,6 +113,11 @@ SMALL = {
         "small-lstm": {"model": "lstm", "sampling": "random", "lr": 0.7, "keep": "best", "dropout": 0.1},
     },
     "evaluate.dynamic.lrs": [0.1],
+    "gradients.num_hiddens": 8,
+    "gradients.num_steps": 8,
+    "gradients.num_minibatches": 2,
+    "gradients.lengths": [1, 4],
+    "gradients.num_draws": 2,
     "generate.num_preds": 10,
     "generate.temperatures": [0, 1],
 }

@@ -32,6 +32,7 @@ class Sources:
     evaluate: Path
     details: Path
     generate: Path
+    gradients: Path
     book: Path
 
 

@@ -6,6 +6,7 @@ from seqlm.params.compare import CompareParams
 from seqlm.params.download import DownloadParams
 from seqlm.params.evaluate import EvaluateParams
 from seqlm.params.generate import GenerateParams
+from seqlm.params.gradients import GradientsParams
 from seqlm.params.loading import Device, NumThreads, Section, Seed, check, read_params
 from seqlm.params.ngrams import NgramsParams
 from seqlm.params.preprocess import PreprocessParams
@@ -28,6 +29,7 @@ class Params(Section):
     sine: SineParams
     evaluate: EvaluateParams
     generate: GenerateParams
+    gradients: GradientsParams
     report: ReportParams
     compare: CompareParams
 
