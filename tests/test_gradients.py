@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from conftest import RunStage
+from seqlm.errors import DataError
 from seqlm.gradients.equations import (
     LinearRNN,
     eigenvector_alignment,
@@ -18,7 +19,7 @@ from seqlm.gradients.equations import (
     state_gradient,
     truncated_derivative,
 )
-from seqlm.gradients.reach import Probe, gradient_reach, mutual_information, truncation_errors
+from seqlm.gradients.reach import Probe, draw_windows, gradient_reach, mutual_information, truncation_errors
 from seqlm.rnn.scratch import ScratchRNN
 
 RNG = np.random.default_rng(0)
@@ -92,12 +93,19 @@ def test_truncation_is_exact_when_nothing_is_cut_and_random_cuts_are_unbiased() 
         model.flat.mul_(40)
     window = torch.from_numpy(np.random.default_rng(0).integers(0, 4, (3, 9)))
     rows = {(row[0], row[1]): row[2:] for row in truncation_errors(model, window, [1, 4], 4000, 0)}
-    # Length 1 cuts every step in both strategies, so no draw differs from another.
-    assert rows["regular", 1] == pytest.approx(rows["randomized", 1])
+    # Length 1 cuts every step, so no draw differs from another; at random it would need a chance of 0 to go on.
+    assert ("randomized", 1) not in rows
     assert rows["regular", 1][1] == pytest.approx(0, abs=1e-6)
     bias, spread, error = rows["randomized", 4]
     assert bias < 4 * error < spread
     assert rows["regular", 4][0] > 4 * rows["regular", 4][2]
+
+
+def test_a_text_without_one_window_is_refused() -> None:
+    # A window of 5 steps holds 6 tokens: inputs and the last target.
+    assert draw_windows(np.arange(6), 1, 5, np.random.default_rng(0)).tolist() == [[0, 1, 2, 3, 4, 5]]
+    with pytest.raises(DataError, match=r"train has 5 tokens: gradients\.num_steps must be at most 4"):
+        draw_windows(np.arange(5), 1, 5, np.random.default_rng(0))
 
 
 def test_mutual_information_by_hand() -> None:

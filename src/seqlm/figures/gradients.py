@@ -42,7 +42,9 @@ def reach_figure(reach: pd.DataFrame) -> Figure:
         for axes, moment in zip(panels, ("initial", "trained"), strict=True):
             rows = reach[reach["moment"] == moment]
             for (model, curve), colour in zip(rows.groupby("model", sort=False), PALETTE, strict=False):
-                axes.plot(curve["k"], curve["norm"].clip(lower=1e-12), color=colour, label=str(model))
+                # A curve ends where it leaves the scale: held at the floor it would look as if it went on.
+                shown = curve["norm"].where(curve["norm"] >= 1e-12)
+                axes.plot(curve["k"], shown, color=colour, label=str(model))
             axes.set(yscale="log", xlabel="k, steps back", title=f"{moment} weights")
         panels[0].set_ylabel("gradient, share of that at k = 0")
         panels[0].legend(fontsize=8)

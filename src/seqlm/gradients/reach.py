@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqlm.errors import DataError
 from seqlm.rnn.scratch import ScratchRNN
 
 
@@ -73,7 +74,12 @@ def train_probe(probe: Probe, ids: NDArray[np.integer], num_minibatches: int, nu
 
 
 def draw_windows(ids: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator) -> Tensor:
-    """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``."""
+    """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``.
+
+    Raises DataError where the text is too short for one.
+    """
+    if len(ids) <= num_steps:
+        raise DataError(f"train has {len(ids)} tokens: gradients.num_steps must be at most {len(ids) - 1}")
     starts = rng.integers(0, len(ids) - num_steps, batch_size)
     return torch.from_numpy(np.asarray(ids)[starts[:, None] + np.arange(num_steps + 1)].astype(np.int64))
 
@@ -85,7 +91,8 @@ def truncation_errors(
 
     All are shares of the norm of the full gradient over ``window``, ``(B, T + 1)``.
     *Regular* cuts every ``length`` steps, at an offset that is drawn; *randomized* cuts
-    each step with chance 1 / length and divides what goes on by the chance of going on.
+    each step with chance 1 / length and divides what goes on by the chance of going on;
+    at length 1 that chance would be 0, outside (0, 1], so there is no such row.
     The spread is the root mean square distance of a draw from the mean over draws; a bias
     within a few standard errors, spread / sqrt(draws), is none that can be seen.
     """
@@ -101,6 +108,8 @@ def truncation_errors(
     rows = []
     for strategy in ("regular", "randomized"):
         for length in lengths:
+            if strategy == "randomized" and length == 1:
+                continue
             draws = []
             for _ in range(num_draws):
                 if strategy == "regular":
@@ -108,8 +117,7 @@ def truncation_errors(
                     keep = ((torch.arange(num_steps) + offset) % length != 0).float()[:, None].expand(-1, batch_size)
                 else:
                     chance = 1 - 1 / length
-                    keep = torch.empty(num_steps, batch_size).bernoulli_(chance, generator=generator)
-                    keep = keep / chance if chance else keep
+                    keep = torch.empty(num_steps, batch_size).bernoulli_(chance, generator=generator) / chance
                 draws.append(gradient(keep))
             stacked = torch.stack(draws)
             mean = stacked.mean(0)
