@@ -8,21 +8,23 @@ counting and estimation on a text of several million words drawn from a Zipf mod
 """
 
 import argparse
-import os
-import resource
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from words import VOCAB_SIZE, zipf_text
 
-from seqlm.metrics import perplexity
-from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.arpa import write_arpa
+from seqlm.ngrams.counting import Chunking, count_ngrams
 from seqlm.ngrams.models import KneserNey, nats
+from seqlm.ngrams.statistics import read_whole
 from seqlm.vocab import Vocab, load_split
 
 ORDERS = {"char": (3, 4, 5, 6), "word": (3,)}
@@ -56,6 +58,10 @@ def written(ids: np.ndarray) -> str:
     return " ".join(f"t{token}" for token in ids) + "\n"
 
 
+def perplexity(surprisals: np.ndarray) -> float:
+    return float(np.exp(surprisals.mean()))
+
+
 def kenlm_perplexities(lmplz: Path, work: Path, order: int, train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
     """Return KenLM's test perplexity with unknown tokens and without, tokens 2..N."""
     import kenlm
@@ -69,7 +75,7 @@ def kenlm_perplexities(lmplz: Path, work: Path, order: int, train: np.ndarray, t
     scores = list(model.full_scores(written(test).strip(), bos=True, eos=False))[1:]
     surprisals = -np.array([score for score, _, _ in scores]) * np.log(10)
     known = np.array([not unknown for _, _, unknown in scores])
-    return perplexity(surprisals.sum(), len(surprisals)), perplexity(surprisals[known].sum(), int(known.sum()))
+    return perplexity(surprisals), perplexity(surprisals[known])
 
 
 def compare_quality(corpus: Path, lmplz: Path, work: Path) -> None:
@@ -81,23 +87,10 @@ def compare_quality(corpus: Path, lmplz: Path, work: Path) -> None:
             theirs = kenlm_perplexities(lmplz, work, order, train, test)
             surprisals = nats(KneserNey(count_ngrams(train, len(vocab), order), order), test)
             known = test[1:] != 0
-            ours = (
-                perplexity(surprisals.sum(), len(surprisals)),
-                perplexity(surprisals[known].sum(), int(known.sum())),
-            )
+            ours = perplexity(surprisals), perplexity(surprisals[known])
             for label, their, our in zip(("all tokens", "known tokens"), theirs, ours, strict=True):
                 if label == "all tokens" or kind == "word":
                     print(f"{kind}, order {order}, {label:<14} {their:>9.3f} {our:>9.3f} {our / their:>9.4f}")
-
-
-def zipf_text(num_words: int) -> np.ndarray:
-    """Return word ids of a text whose next word depends on the last, ranks spread as in Zipf's law."""
-    rng = np.random.default_rng(0)
-    ids = np.minimum(rng.zipf(1.3, num_words), 50_000)
-    repeats = rng.random(num_words) < 0.5
-    # Half of the words follow from the word before, so that n-grams repeat as they do in text.
-    ids[1:] = np.where(repeats[1:], (ids[:-1] * 7919) % 50_000 + 1, ids[1:])
-    return ids
 
 
 def counter_counts(ids: np.ndarray) -> None:
@@ -107,36 +100,67 @@ def counter_counts(ids: np.ndarray) -> None:
     Counter(zip(words, words[1:], words[2:], strict=False))
 
 
-def timed(action: object, rounds: int = ROUNDS) -> float:
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.perf_counter()
-        action()
-        best = min(best, time.perf_counter() - start)
-    return best
+def timed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+MEASURE = """
+import os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:])
+_, status, usage = os.wait4(process.pid, 0)
+print(time.perf_counter() - start, usage.ru_maxrss / 2**20, status, file=sys.stderr)
+"""
+
+
+def measured(command: list[str | Path], stdin: Path | None = None, stdout: Path | None = None) -> tuple[float, float]:
+    """Run a command; return its seconds and the most memory it held, in GiB.
+
+    A small process stands between: Linux counts the memory of whoever starts a program as the program's own.
+    """
+    source = stdin.open() if stdin else subprocess.DEVNULL
+    target = stdout.open("w") if stdout else subprocess.DEVNULL
+    between = [sys.executable, "-c", MEASURE, *command]
+    done = subprocess.run(between, stdin=source, stdout=target, stderr=subprocess.PIPE, text=True, check=True)
+    seconds, peak, status = done.stderr.split()[-3:]
+    if int(status):
+        sys.exit(f"{command[0]} failed: {done.stderr}")
+    return float(seconds), float(peak)
+
+
+def estimate(text: Path, arpa: Path) -> None:
+    """From a text of words to a Kneser-Ney model of order 3 in an ARPA file, as the stages do it."""
+    with tempfile.TemporaryDirectory(dir=arpa.parent) as folder:
+        whole = read_whole([text], "word", "", Chunking(2**31, Path(folder)))
+        write_arpa(arpa, KneserNey(whole.counts, 3), whole.tokens)
 
 
 def compare_speed(num_words: int, lmplz: Path, work: Path) -> None:
     ids = zipf_text(num_words)
     print(f"\n{num_words:,} words, {len(np.unique(ids)):,} of them distinct; best of {ROUNDS}, in turn")
-    theirs, ours = float("inf"), float("inf")
+    theirs, ours, model_to_arpa = float("inf"), float("inf"), float("inf")
+    names = [f"t{token}" for token in range(VOCAB_SIZE)]
     for _ in range(ROUNDS):
-        theirs = min(theirs, timed(lambda: counter_counts(ids), 1))
-        ours = min(ours, timed(lambda: count_ngrams(ids, 50_001, 3), 1))
+        theirs = min(theirs, timed(lambda: counter_counts(ids)))
+        ours = min(ours, timed(lambda: count_ngrams(ids, VOCAB_SIZE, 3)))
+        model_to_arpa = min(
+            model_to_arpa,
+            timed(lambda: write_arpa(work / "ours.arpa", KneserNey(count_ngrams(ids, VOCAB_SIZE, 3), 3), names)),
+        )
     print(f"counting orders 1 to 3: collections.Counter {theirs:.1f} s, ours {ours:.2f} s, {theirs / ours:.1f} times")
     text = work / "zipf.txt"
     text.write_text(written(ids))
-
-    def run_lmplz() -> None:
-        with text.open() as source, Path(os.devnull).open("w") as out:
-            command = [lmplz, "-o", "3", "--discount_fallback", "-S", "2G"]
-            subprocess.run(command, stdin=source, stdout=out, stderr=subprocess.DEVNULL, check=True)
-
-    their_time = timed(run_lmplz, 1)
-    our_time = timed(lambda: KneserNey(count_ngrams(ids, 50_001, 3), 3), 1)
-    print(f"Kneser-Ney of order 3: lmplz, text to ARPA, {their_time:.1f} s")
-    print(f"                       ours, ids to a model in memory, {our_time:.1f} s")
-    print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    lmplz_command = [lmplz, "-o", "3", "--discount_fallback", "-S", "2G"]
+    our_command = [sys.executable, __file__, "--estimate", text, work / "ours.arpa"]
+    rounds = [(measured(lmplz_command, text, work / "theirs.arpa"), measured(our_command)) for _ in range(ROUNDS)]
+    (their_time, their_peak), (our_time, our_peak) = (min(results) for results in zip(*rounds, strict=True))
+    print("Kneser-Ney of order 3, to an ARPA file")
+    print(f"  lmplz, from text                          {their_time:5.2f} s, peak memory {their_peak:.2f} GiB")
+    print(f"  ours, from text, a process of its own     {our_time:5.2f} s, peak memory {our_peak:.2f} GiB")
+    print(f"  ours, from ids, as the stage has them     {model_to_arpa:5.2f} s")
+    print(f"  lmplz takes {their_time / our_time:.2f} times ours from text, {their_time / model_to_arpa:.2f} from ids")
 
 
 def main() -> None:
@@ -144,7 +168,11 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, default=Path("data/corpus"))
     parser.add_argument("--work", type=Path, default=Path("build/kenlm"))
     parser.add_argument("--million-words", type=float, default=5)
+    parser.add_argument("--estimate", type=Path, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.estimate:
+        estimate(*arguments.estimate)
+        return
     lmplz = build_lmplz(arguments.work)
     compare_quality(arguments.corpus, lmplz, arguments.work)
     compare_speed(int(arguments.million_words * 1e6), lmplz, arguments.work)

@@ -1,15 +1,18 @@
 """Count n-grams of one kind of token, describe them, and prepare the models that count."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from harness import existing_file, file, folder, stage
+from seqlm.errors import DataError
 from seqlm.params.loading import load
 from seqlm.params.ngrams import NgramsParams
 
 if TYPE_CHECKING:
+    from seqlm.ngrams.counting import Chunking
     from seqlm.vocab import Vocab
 
 
@@ -20,33 +23,60 @@ if TYPE_CHECKING:
 @click.option("--text", type=folder(), default="data/text", help="The three splits as text.")
 @click.option("--models", type=folder(), required=True, help="Where the counts of the models go.")
 @click.option("--reports", type=folder(), required=True, help="Where tables and figures go.")
+@click.option("--work", type=folder(), required=True, help="Where a text that is larger than memory is counted.")
 @click.option("--arpa", type=file(), help="By hand: also write the Kneser-Ney model here, as .arpa or .arpa.gz.")
 def main(
-    params_path: Path, kind: str, corpus: Path, text: Path, models: Path, reports: Path, arpa: Path | None
+    params_path: Path, kind: str, corpus: Path, text: Path, models: Path, reports: Path, work: Path, arpa: Path | None
 ) -> None:
-    """Count n-grams of one kind of token, describe them, and prepare the models that count."""
-    from seqlm.ngrams.arpa import write_arpa
-    from seqlm.ngrams.counts import count_ngrams
-    from seqlm.ngrams.models import KneserNey, tune_epsilons
-    from seqlm.ngrams.storage import save_models
-    from seqlm.vocab import Vocab, load_split
+    """Count n-grams of one kind of token, describe them, and prepare the models that count.
+
+    The counting is done on a Dask cluster where DASK_SCHEDULER_ADDRESS names its scheduler.
+    """
+    from seqlm.files import emptied
+    from seqlm.ngrams.counting import Chunking
+    from seqlm.vocab import Vocab
 
     params = load(params_path, "ngrams", NgramsParams)
     vocab = Vocab.load(corpus / "vocab.json")
-    _describe(params, vocab, text, reports)
+    if vocab.kind != kind:
+        raise DataError(f"{corpus}: holds tokens of kind {vocab.kind}, not {kind}")
+    scheduler = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    with emptied(work / "counting") as place:
+        _describe(params, vocab, text, reports, Chunking(params.memory, place, scheduler))
+    with emptied(work / "counting") as place:
+        _prepare_models(params, vocab, corpus, models, reports, Chunking(params.memory, place, scheduler), arpa)
+
+
+def _prepare_models(
+    params: NgramsParams,
+    vocab: "Vocab",
+    corpus: Path,
+    models: Path,
+    reports: Path,
+    chunking: "Chunking",
+    arpa: Path | None,
+) -> None:
+    from seqlm.ngrams.arpa import write_arpa
+    from seqlm.ngrams.counting import count_ngrams
+    from seqlm.ngrams.models import KneserNey, tune_epsilons
+    from seqlm.ngrams.storage import save_models
+    from seqlm.vocab import load_split
 
     laplace = params.laplace
-    counts = count_ngrams(load_split(corpus, "train"), len(vocab), params.max_order[vocab.kind])
-    best, curve = tune_epsilons(counts, load_split(corpus, "val"), laplace.max_order, laplace.backoff)
+    train = load_split(corpus, "train", mmap=True)
+    counts = count_ngrams(train, len(vocab), params.max_order[vocab.kind], chunking)
+    best, curve = tune_epsilons(counts, load_split(corpus, "val", mmap=True), laplace.max_order, laplace.backoff)
     epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
     _report_epsilons(curve, best, reports)
     save_models(models, counts, epsilons, laplace.backoff)
     if arpa is not None:
         write_arpa(arpa, KneserNey(counts, counts.max_order), vocab.tokens)
-    click.echo(f"{kind}: {', '.join(f'{len(table.keys):,}' for table in counts.tables)} distinct n-grams by order")
+    click.echo(
+        f"{vocab.kind}: {', '.join(f'{len(table.keys):,}' for table in counts.tables)} distinct n-grams by order"
+    )
 
 
-def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path) -> None:
+def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path, chunking: "Chunking") -> None:
     from seqlm.figures.ngrams import growth_figure, zipf_figure
     from seqlm.figures.style import save_svg
     from seqlm.files import write_csv, write_json
@@ -54,7 +84,9 @@ def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path) -
     from seqlm.text import read_first_lines
     from seqlm.vocab import SPLITS
 
-    whole = statistics.read_whole([text / f"{split}.txt" for split in SPLITS], vocab.kind, vocab.line_separator)
+    whole = statistics.read_whole(
+        [text / f"{split}.txt" for split in SPLITS], vocab.kind, vocab.line_separator, chunking
+    )
     ranks, fits = statistics.zipf_table(whole), statistics.zipf_fits(whole, params.zipf_min_count)
     growth, beta = statistics.growth_table(whole)
     write_csv(reports / "frequencies.csv", statistics.frequent_ngrams(whole, params.num_frequent))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seqlm.errors import DataError
 from seqlm.generation import Choice, continue_prefixes
-from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.models import KneserNey
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.samples import continue_by_counting, describe, encode_prefix, longest_copy, repeated_share, samples_markdown

@@ -9,12 +9,12 @@ import pytest
 
 from conftest import RunStage
 from seqlm.errors import DataError
-from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.storage import load_models, save_models
 from seqlm.vocab import SPLITS, build_corpus
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
-ARGUMENTS = ("--kind", "word", "--corpus", "c", "--text", "t", "--models", "m", "--reports", "r")
+ARGUMENTS = ("--kind", "word", "--corpus", "c", "--text", "t", "--models", "m", "--reports", "r", "--work", "w")
 
 
 def prepare(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_stored_counts_are_checked(tmp_path: Path) -> None:
     save_models(tmp_path, counts, (1.0, 1.0), "unigram")
     with pytest.raises(DataError, match="counted over 3 tokens, the vocabulary has 4"):
         load_models(tmp_path, 4)
-    path = tmp_path / "counts.npz"
+    path = tmp_path / "keys_2.npy"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -71,5 +71,5 @@ def test_stored_counts_are_checked(tmp_path: Path) -> None:
         load_models(tmp_path, 3)
     description = json.loads((tmp_path / "models.json").read_text())
     (tmp_path / "models.json").write_text(json.dumps(description | {"format": 9}))
-    with pytest.raises(DataError, match="not of format 1"):
+    with pytest.raises(DataError, match="not of format 2"):
         load_models(tmp_path, 3)

@@ -251,8 +251,8 @@ def test_stages_open_what_they_declare_and_nothing_else(workspace: Workspace) ->
         opened = workspace.opened[name]
         deps = {dep["path"] for dep in stage.get("deps", [])}
         outs = {out["path"] for out in stage.get("outs", [])}
-        # A stage may look at params.yaml, at what it writes itself, and at checkpoints of its own.
-        free = {"params.yaml", "checkpoints", ".venv", "tests/tracing/sitecustomize.py"}
+        # A stage may look at params.yaml, at what it writes itself, its checkpoints and its place of work.
+        free = {"params.yaml", "checkpoints", "data/work", ".venv", "tests/tracing/sitecustomize.py"}
         writes = {str(Path(out).parent) for out in outs} | outs
         # Python lists the folders that it imports from; what is only listed needs no declaration.
         read = {path for path in opened if not path.endswith("/")}

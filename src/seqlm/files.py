@@ -9,8 +9,9 @@ values give equal bytes.
 import hashlib
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,24 @@ def replacing(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def emptied(folder: Path) -> Iterator[Path]:
+    """Give an empty folder to work in; it is removed afterwards, and what an earlier, killed run left in it too.
+
+    Raises MachineError where the system refuses.
+    """
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -84,6 +103,15 @@ def write_npy(target: Path, array: np.ndarray) -> None:
     """Write ``array`` in NumPy's own format, without pickling."""
     with replacing(target) as temporary, temporary.open("wb") as file:
         np.save(file, array, allow_pickle=False)
+
+
+def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]) -> None:
+    """Write ``length`` numbers that come in blocks as one array in NumPy's own format."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+    with replacing(target) as temporary, temporary.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in blocks:
+            file.write(block.astype(dtype, copy=False).tobytes())
 
 
 def read_text(path: Path) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.models import KneserNey, nats
 
 NATS_OF_ANY_CHARACTER = math.log(0x110000)

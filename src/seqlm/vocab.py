@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.errors import DataError
-from seqlm.files import read_json, read_npy, replacing, sha256_of_file, write_json
+from seqlm.files import read_json, read_npy, sha256_of_file, write_blocks, write_json
 from seqlm.text import text_blocks, words
 
 Kind = Literal["char", "word"]
@@ -193,20 +193,16 @@ def _encode_split(vocab: Vocab, text: Path, target: Path) -> SplitInfo:
     num_chars = sum(len(block) for block in token_blocks(text, "char", vocab.line_separator))
     num_tokens = sum(len(block) for block in token_blocks(text, vocab.kind, vocab.line_separator))
     num_unknown = 0
-    with replacing(target) as temporary:
-        with temporary.open("wb") as file:
-            header = {
-                "descr": np.lib.format.dtype_to_descr(vocab.dtype),
-                "fortran_order": False,
-                "shape": (num_tokens,),
-            }
-            np.lib.format.write_array_header_1_0(file, header)
-            for block in token_blocks(text, vocab.kind, vocab.line_separator):
-                ids = vocab.encode(block)
-                num_unknown += int(np.count_nonzero(ids == 0))
-                file.write(ids.astype(vocab.dtype).tobytes())
-        digest = sha256_of_file(temporary)
-    return SplitInfo(num_tokens, num_chars, num_unknown, digest)
+
+    def encoded() -> Iterator[NDArray[np.int64]]:
+        nonlocal num_unknown
+        for block in token_blocks(text, vocab.kind, vocab.line_separator):
+            ids = vocab.encode(block)
+            num_unknown += int(np.count_nonzero(ids == 0))
+            yield ids
+
+    write_blocks(target, vocab.dtype, num_tokens, encoded())
+    return SplitInfo(num_tokens, num_chars, num_unknown, sha256_of_file(target))
 
 
 def load_split(folder: Path, split: str, *, mmap: bool = False) -> NDArray[Any]:

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seqlm.ngrams.counts import count_ngrams
+from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.models import KneserNey, Laplace, Uniform, build_models, nats, tune_epsilons
 
 # a b a b a c over <unk> a b c: 6 unigrams; ab twice, ba twice, ac once; aba, bab, bac once... see below.
@@ -68,6 +68,7 @@ contexts = st.lists(st.integers(0, 5), max_size=5)
 
 
 @given(texts, contexts, st.sampled_from(["unigram", "lower"]), st.floats(0, 100))
+@example([1, 1, 2, 0], [0], "unigram", 5e-324)  # the smallest number there is
 def test_every_model_is_a_distribution(text: list[int], context: list[int], backoff: str, epsilon: float) -> None:
     counts = count_ngrams(np.array(text), 6, 4)  # token 5 is never seen
     for name, model in build_models(counts, (epsilon,) * 4, backoff).items():

@@ -1,221 +1,155 @@
-"""n-gram models in the ARPA format, plain or ``.gz``.
+"""The ARPA format of n-gram models, and writing it, plain or ``.gz``.
 
 The format lists every n-gram with log10 of its probability and, where it can be a
 context, log10 of its backoff weight. White space parts its fields, so tokens that hold
 some are written with escapes: ``\\s`` for a space, ``\\n`` for a line end, ``\\t`` for a tab,
-``\\\\`` for a backslash. ``<s>`` and ``</s>``, which readers of the format demand, are
-listed with probability zero (-99): a stream has neither.
+``\\r`` for a return, ``\\\\`` for a backslash, ``\\u`` and four hexadecimal digits for other
+white space and control characters. ``<s>`` and ``</s>``, which readers of the format demand, are listed with
+probability zero (-99): a stream has neither. A token of the text that is spelt like one
+of them has its ``<`` escaped.
 """
 
 import gzip
 import re
-import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from seqlm.errors import DataError, MachineError
-from seqlm.files import write_bytes
-from seqlm.ngrams.counts import Counts, Ids, Table
+from seqlm.errors import DataError
+from seqlm.files import replacing
 from seqlm.ngrams.models import KneserNey, Probs
 
-_NEVER = -99.0
-_MARKS = ("<s>", "</s>")
+NEVER = -99.0
+MARKS = ("<s>", "</s>")
 _ESCAPES = {"\\": "\\\\", " ": "\\s", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_SPECIAL = re.compile(r"[\\\s\x00-\x1f]")
 _UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
+
+_BLOCK_ROWS = 1 << 16
+"""N-grams that are formatted at once."""
+_MAX_WIDTH = 64
+"""Bytes of the longest token that is formatted as a column of a matrix; longer ones are rare."""
+_DIGITS = 10_000
+_GROUPS = np.array([f"{number:04d}" for number in range(_DIGITS)], "S4").view(np.uint8).reshape(-1, 4)
+"""The four decimal digits of each number below 10,000."""
+
+Text = NDArray[np.uint8]
+"""Text as a matrix of bytes, one line a row; zeros are gaps."""
 
 
 def escape(token: str) -> str:
-    """Return a token as one field of the format. Raises DataError for one that no escape can carry."""
-    escaped = "".join(_ESCAPES.get(character, character) for character in token)
-    if not escaped or escaped in _MARKS or any(character.isspace() for character in escaped):
-        raise DataError(f"the token {token!r} cannot stand in an ARPA file")
-    return escaped
+    """Return a token as one field of the format. Raises DataError for the empty token."""
+    if not token:
+        raise DataError("an empty token cannot stand in an ARPA file")
+    if token in MARKS:
+        return f"\\u{ord('<'):04x}{token[1:]}"
+    if not _SPECIAL.search(token):
+        return token
+    return "".join(
+        _ESCAPES.get(character) or (f"\\u{ord(character):04x}" if character.isspace() or character < " " else character)
+        for character in token
+    )
 
 
 def unescape(field: str) -> str:
     """Return the token that :func:`escape` wrote as ``field``."""
-    return re.sub(r"\\.", lambda found: _UNESCAPES.get(found.group(), found.group()), field)
+
+    def plain(found: re.Match[str]) -> str:
+        return chr(int(found[1], 16)) if found[1] else _UNESCAPES.get(found[0], found[0])
+
+    return re.sub(r"\\(?:u([0-9a-f]{4})|.)", plain, field)
 
 
 def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     """Write a Kneser-Ney model; ``tokens`` names each id. A path that ends in ``.gz`` is packed.
 
-    Equal models give equal bytes.
+    Logarithms have eight decimals. Equal models give equal bytes.
     """
-    content = "".join(_lines(model, [escape(token) for token in tokens])).encode("utf-8")
-    write_bytes(path, gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+    fields = _Fields([escape(token).encode("utf-8") for token in tokens])
+    with replacing(path) as temporary, ExitStack() as stack:
+        file: BinaryIO = stack.enter_context(temporary.open("wb"))
+        if path.suffix == ".gz":
+            packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
+            file = cast("BinaryIO", stack.enter_context(packed))
+        for block in _blocks(model, fields):
+            file.write(block)
 
 
-def _lines(model: KneserNey, fields: list[str]) -> Iterator[str]:
+class _Fields:
+    """The fields of all tokens, as a matrix of bytes where they are not too long."""
+
+    def __init__(self, fields: list[bytes]) -> None:
+        self._fields = fields
+        self._lengths = np.array([len(field) for field in fields])
+        width = max(1, min(int(self._lengths.max()), _MAX_WIDTH))
+        self._matrix: Text = (
+            np.array([field[:width] for field in fields], f"S{width}").view(np.uint8).reshape(-1, width)
+        )
+
+    def columns(self, ids: NDArray[np.int64]) -> Text:
+        """Return the fields of some tokens, one a row."""
+        width = int(self._lengths[ids].max())
+        if width <= _MAX_WIDTH:
+            return self._matrix[ids, :width]
+        return np.array([self._fields[index] for index in ids], f"S{width}").view(np.uint8).reshape(-1, width)
+
+    def longest(self, ids: NDArray[np.int64]) -> int:
+        """Return the bytes of the longest of some tokens."""
+        return int(self._lengths[ids].max())
+
+
+def _blocks(model: KneserNey, fields: _Fields) -> Iterator[bytes]:
     counts = model.counts
-    yield "\\data\\\n"
+    yield b"\\data\\\n"
     for order in range(1, model.order + 1):
-        marks = len(_MARKS) if order == 1 else 0
-        yield f"ngram {order}={len(counts.table(order).keys) + marks}\n"
-    names: list[str] = []
+        marks = len(MARKS) if order == 1 else 0
+        yield f"ngram {order}={len(counts.table(order).keys) + marks}\n".encode()
     for order, (probs, backoffs) in enumerate(model.listed(), start=1):
-        names = fields if order == 1 else [
-            f"{names[prefix]} {fields[last]}"
-            for prefix, last in zip(counts.prefixes(order), counts.lasts(order), strict=True)
-        ]  # fmt: skip
-        logs = np.log10(np.maximum(probs, 1e-99)).tolist()
-        weights = np.log10(np.maximum(backoffs, 1e-99)).tolist() if backoffs is not None else None
-        yield f"\n\\{order}-grams:\n"
+        yield f"\n\\{order}-grams:\n".encode()
         if order == 1:
-            yield from (f"{_NEVER:g}\t{mark}\t0\n" if weights else f"{_NEVER:g}\t{mark}\n" for mark in _MARKS)
-        for row, name in enumerate(names):
-            # A weight of one is left out, as the format allows.
-            weight = f"\t{weights[row]:.9g}" if weights and weights[row] else ""
-            yield f"{logs[row]:.9g}\t{name}{weight}\n"
-    yield "\n\\end\\\n"
+            weight = "" if backoffs is None else "\t0"
+            yield "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS).encode()
+        for start in range(0, len(probs), _BLOCK_ROWS):
+            rows = np.arange(start, min(start + _BLOCK_ROWS, len(probs)))
+            tokens = counts.tokens_of(order, rows)
+            weights = None if backoffs is None else backoffs[rows]
+            yield from _formatted(probs[rows], tokens, weights, fields)
+    yield b"\n\\end\\\n"
 
 
-@dataclass(frozen=True)
-class ArpaModel:
-    """A model that was read: its own tokens, and tables of probabilities and backoff weights."""
-
-    tokens: list[str]
-    counts: Counts
-    """The n-grams of each order; the counts themselves are not in the format and are 1."""
-    listed: list[Probs]
-    backoffs: list[Probs]
-    """For order n at place n - 1, one weight an n-gram; the highest order has none."""
-
-    @property
-    def order(self) -> int:
-        """The highest order."""
-        return len(self.listed)
-
-    def encode(self, tokens: Sequence[str]) -> Ids:
-        """Return the ids of tokens, that of ``<unk>`` for those the model lacks.
-
-        Raises DataError where a token is missing and the model has no ``<unk>``.
-        """
-        indices = {token: index for index, token in enumerate(self.tokens)}
-        unknown = indices.get("<unk>", -1)
-        ids = np.array([indices.get(token, unknown) for token in tokens], np.int64)
-        if (ids < 0).any():
-            raise DataError(f"the model has no <unk> for {tokens[int(np.argmin(ids))]!r}")
-        return ids
-
-    def probs(self, ids: Ids) -> Probs:
-        """Return p of tokens 2..N of a stream, each given those before it."""
-        rows = self.counts.rows_of(ids, self.order)
-        result: Probs = self.listed[0][rows[0][1:]]
-        for n in range(2, self.order + 1):
-            context, gram = rows[n - 2][: len(rows[n - 1])], rows[n - 1]
-            weights = np.where(context >= 0, self.backoffs[n - 2][context], 1.0)
-            result = result.copy()
-            result[n - 2 :] = np.where(gram >= 0, self.listed[n - 1][gram], weights * result[n - 2 :])
-        return result
+def _formatted(probs: Probs, tokens: NDArray[np.int64], weights: Probs | None, fields: _Fields) -> Iterator[bytes]:
+    """Yield the lines of some n-grams; ``tokens`` has one a row, ``weights`` are None for the highest order."""
+    if len(probs) > 1 and fields.longest(tokens) > _MAX_WIDTH:
+        # A matrix as wide as its longest line would be mostly gaps: go on in halves.
+        for half in (slice(0, len(probs) // 2), slice(len(probs) // 2, None)):
+            yield from _formatted(probs[half], tokens[half], None if weights is None else weights[half], fields)
+        return
+    size = len(probs)
+    columns = [_logarithms(probs)]
+    for place, ids in enumerate(tokens.T):
+        columns += [_column(b" " if place else b"\t", size), fields.columns(ids)]
+    if weights is not None:
+        # A weight of one is left out, as the format allows.
+        written = np.concatenate([_column(b"\t", size), _logarithms(weights)], axis=1)
+        columns.append(written * (weights < 1)[:, None])
+    columns.append(_column(b"\n", size))
+    yield np.concatenate(columns, axis=1).tobytes().translate(None, b"\0")
 
 
-def read_arpa(path: Path) -> ArpaModel:
-    """Return the model in an ARPA file, plain or ``.gz``.
-
-    Raises DataError, with the line, for a file that is truncated, binary, or does not
-    hold what its header says.
-    """
-    return _Reader(path).read()
+def _column(character: bytes, size: int) -> Text:
+    return np.full((size, 1), ord(character), np.uint8)
 
 
-class _Reader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._number = 0
-        self._indices: dict[str, int] = {}
-        """Ids of the tokens, in the order in which the 1-grams list them."""
-        self._lines = iter(self._decoded().split("\n"))
-
-    def read(self) -> ArpaModel:
-        sizes = self._header()
-        tables: list[Table] = []
-        listed: list[Probs] = []
-        backoffs: list[Probs] = []
-        rows_below: dict[tuple[int, ...], int] = {}
-        line = self._next_full()
-        for order, size in enumerate(sizes, start=1):
-            if line != f"\\{order}-grams:":
-                self._fail(f"expected \\{order}-grams:")
-            entries: list[tuple[tuple[int, ...], float, float]] = []
-            while not (line := self._next_full()).startswith("\\"):
-                entries.append(self._entry(line, order))
-            if len(entries) != size:
-                self._fail(f"{len(entries)} {order}-grams where the header says {size}")
-            entries.sort()
-            rows = {gram: row for row, (gram, _, _) in enumerate(entries)}
-            if len(rows) != size:
-                self._fail(f"a {order}-gram is listed twice")
-            if order > 1 and any(gram[:-1] not in rows_below for gram in rows):
-                self._fail(f"a {order}-gram whose beginning is not listed")
-            # Sorted n-grams have sorted keys, because the rows of their beginnings are sorted too.
-            prefixes = np.array([rows_below[gram[:-1]] if order > 1 else 0 for gram in rows], np.int64)
-            lasts = np.array([gram[-1] for gram in rows], np.int64)
-            none = np.zeros(size, np.int64)
-            tables.append(Table(prefixes * sizes[0] + lasts, none + 1, none))
-            listed.append(10.0 ** np.array([log_prob for _, log_prob, _ in entries]))
-            backoffs.append(10.0 ** np.array([weight for _, _, weight in entries]))
-            rows_below = rows
-        if line != "\\end\\":
-            self._fail("expected \\end\\")
-        return ArpaModel(list(self._indices), Counts(sizes[0], tables, []), listed, backoffs)
-
-    def _decoded(self) -> str:
-        try:
-            content = self._path.read_bytes()
-            content = gzip.decompress(content) if self._path.suffix == ".gz" else content
-            return content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{self._path}: binary, not an ARPA file") from error
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataError(f"{self._path}: not a whole gzip file: {error}") from error
-        except FileNotFoundError as error:
-            raise DataError(f"{self._path}: no such file") from error
-        except OSError as error:
-            raise MachineError(f"{self._path}: cannot be read: {error.strerror}") from error
-
-    def _header(self) -> list[int]:
-        if self._next_full() != "\\data\\":
-            self._fail("expected \\data\\: not an ARPA file")
-        sizes: list[int] = []
-        for line in self._lines:
-            self._number += 1
-            if not line.strip():
-                break
-            found = re.fullmatch(r"ngram (\d+)\s*=\s*(\d+)", line.strip())
-            if not found or int(found[1]) != len(sizes) + 1:
-                self._fail("expected ngram N=COUNT, orders in turn")
-            sizes.append(int(found[2]))
-        if not sizes:
-            self._fail("a header without orders")
-        return sizes
-
-    def _entry(self, line: str, order: int) -> tuple[tuple[int, ...], float, float]:
-        """Return the token ids, the logarithm of p and that of the backoff weight of one line."""
-        fields = line.split()
-        if len(fields) not in (order + 1, order + 2):
-            self._fail(f"expected a number, {order} words and perhaps a number")
-        try:
-            log_prob, weight = float(fields[0]), float(fields[order + 1]) if len(fields) > order + 1 else 0.0
-        except ValueError:
-            self._fail("expected a number")
-        tokens = [unescape(field) for field in fields[1 : order + 1]]
-        if order == 1 and self._indices.setdefault(tokens[0], len(self._indices)) != len(self._indices) - 1:
-            self._fail(f"the word {tokens[0]!r} is listed twice")
-        if missing := [token for token in tokens if token not in self._indices]:
-            self._fail(f"the word {missing[0]!r} is not among the 1-grams")
-        return tuple(self._indices[token] for token in tokens), log_prob, weight
-
-    def _next_full(self) -> str:
-        for line in self._lines:
-            self._number += 1
-            if line.strip():
-                return line.strip()
-        return self._fail("ends before \\end\\: truncated")
-
-    def _fail(self, what: str) -> NoReturn:
-        raise DataError(f"{self._path}: line {self._number}: {what}")
+def _logarithms(probs: Probs) -> Text:
+    """Return log10 of numbers up to 1, written as ``-DD.DDDDDDDD``, as rows of bytes."""
+    scaled = np.rint(-np.log10(np.clip(probs, 10**NEVER, 1.0)) * _DIGITS**2).astype(np.int64)
+    whole, decimals = np.divmod(scaled, _DIGITS**2)
+    digits = _GROUPS[whole][:, 2:].copy()
+    digits[whole < 10, 0] = 0
+    high, low = np.divmod(decimals, _DIGITS)
+    size = len(probs)
+    return np.concatenate([_column(b"-", size), digits, _column(b".", size), _GROUPS[high], _GROUPS[low]], axis=1)

@@ -115,19 +115,21 @@ class Laplace:
         epsilon = self.epsilons[order - 1]
         denominators = np.asarray(totals, np.float64) + epsilon
         with np.errstate(invalid="ignore", divide="ignore"):
-            smoothed = (seen + epsilon * back) / denominators
+            # The share of what is mixed in, not epsilon times it, which could be too small a number.
+            smoothed = seen / denominators + epsilon / denominators * back
         return np.where(denominators > 0, smoothed, back)
 
 
 def tune_epsilons(
     counts: Counts, val_ids: Ids, order: int, backoff: Backoff
 ) -> tuple[tuple[float, ...], list[tuple[int, float, float]]]:
-    """Choose each order's epsilon on val, from the lowest order up.
+    """Choose each order's epsilon on val, or on its first million tokens, from the lowest order up.
 
     Returns the epsilons and the curve: rows of order, epsilon, val perplexity.
     """
     chosen: tuple[float, ...] = ()
     curve = []
+    val_ids = val_ids[:_MAX_TUNING_TOKENS]
     for n in range(1, order + 1):
         scores = []
         for epsilon in _EPSILON_GRID:
@@ -138,6 +140,7 @@ def tune_epsilons(
     return chosen, curve
 
 
+_MAX_TUNING_TOKENS = 1_000_000
 _EPSILON_GRID = np.logspace(-3, 5, 49)
 
 _FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
@@ -170,8 +173,7 @@ class KneserNey:
         table = self.counts.table(n)
         if n == self.order:
             return table.counts
-        above = self.counts.table(n + 1)
-        adjusted = np.bincount(above.suffixes, minlength=len(table.keys)).astype(np.int64)
+        adjusted = np.bincount(self.counts.suffixes(n + 1), minlength=len(table.keys)).astype(np.int64)
         # The n-gram that begins the text follows the text's border, which counts as a token of its own.
         adjusted[self.counts.starts[n - 1]] += 1
         return adjusted
@@ -221,7 +223,7 @@ class KneserNey:
         below: Probs = self._discounted[0] + self._backoffs[0][0] / self.counts.vocab_size
         for n in range(1, self.order + 1):
             if n > 1:
-                suffixes = self.counts.table(n).suffixes
+                suffixes = self.counts.suffixes(n)
                 below = self._discounted[n - 1] + self._backoffs[n - 1][self.counts.prefixes(n)] * below[suffixes]
             yield below, self._backoffs[n] if n < self.order else None
 

@@ -4,7 +4,7 @@ They describe the whole text, across the borders of the splits, with a vocabular
 own; models see train alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts import Counts, by_frequency, count_ngrams
+from seqlm.files import read_npy, write_blocks
+from seqlm.ngrams.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts import Counts
+from seqlm.ngrams.frequent import by_frequency
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
 from seqlm.text import words
-from seqlm.vocab import Kind, build_tokens, token_blocks
+from seqlm.vocab import UNKNOWN, Kind, token_blocks
 
 MAX_ORDER = 3
 _HEAD = 10
+_BLOCK = 1 << 20
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
@@ -29,21 +33,56 @@ class WholeText:
 
     kind: Kind
     tokens: list[str]
-    ids: NDArray[np.int64]
+    ids: NDArray[Any]
+    """Shape ``(num_tokens,)``, mapped from a file."""
     counts: Counts
 
 
-def read_whole(paths: Iterable[Path], kind: Kind, line_separator: str) -> WholeText:
-    """Return all splits of a text as one, joined by the line separator where they are characters."""
-    blocks: list[Sequence[str]] = []
-    for index, path in enumerate(paths):
-        if index and kind == "char" and line_separator:
-            blocks.append(line_separator)
-        blocks += list(token_blocks(path, kind, line_separator))
-    tokens, _ = build_tokens(blocks, 0, [])
-    indices = {token: index for index, token in enumerate(tokens)}
-    ids = np.array([indices[token] for block in blocks for token in block], np.int64)
-    return WholeText(kind, tokens, ids, count_ngrams(ids, len(tokens), min(MAX_ORDER, len(ids))))
+def read_whole(paths: Sequence[Path], kind: Kind, line_separator: str, chunking: Chunking) -> WholeText:
+    """Return all splits of a text as one, joined by the line separator where they are characters.
+
+    The vocabulary is ``<unk>`` and the tokens by falling frequency, ties by first
+    appearance. The ids lie in a file in the folder of ``chunking``.
+    """
+
+    def blocks() -> Iterator[Sequence[str]]:
+        for index, path in enumerate(paths):
+            if index and kind == "char" and line_separator:
+                yield line_separator
+            yield from token_blocks(path, kind, line_separator)
+
+    # One pass over the text numbers the tokens by first appearance; then they are numbered anew.
+    numbers, unsorted_path = _Numbers(), chunking.folder / f"{kind}.unsorted"
+    with unsorted_path.open("wb") as file:
+        for block in blocks():
+            np.fromiter(map(numbers.__getitem__, block), np.uint32, len(block)).tofile(file)
+    first_ids: NDArray[np.uint32] = np.memmap(unsorted_path, np.uint32, mode="r")
+    occurrences = sum(
+        (np.bincount(block, minlength=len(numbers)) for block in _in_blocks(first_ids)), np.zeros(len(numbers), int)
+    )
+    ranked = np.argsort(-occurrences, kind="stable")
+    dtype = np.min_scalar_type(len(numbers))
+    new_ids = np.empty(len(numbers), dtype)
+    new_ids[ranked] = np.arange(1, len(numbers) + 1)
+    path = chunking.folder / f"{kind}.npy"
+    write_blocks(path, dtype, len(first_ids), (new_ids[block] for block in _in_blocks(first_ids)))
+    unsorted_path.unlink()
+    names = list(numbers)
+    tokens, ids = [UNKNOWN, *(names[number] for number in ranked)], read_npy(path, mmap=True)
+    return WholeText(kind, tokens, ids, count_ngrams(ids, len(tokens), min(MAX_ORDER, len(ids)), chunking))
+
+
+class _Numbers(dict[str, int]):
+    """Numbers what it is asked for by first appearance."""
+
+    def __missing__(self, token: str) -> int:
+        self[token] = len(self)
+        return self[token]
+
+
+def _in_blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for start in range(0, len(array), _BLOCK):
+        yield array[start : start + _BLOCK]
 
 
 def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
@@ -58,10 +97,13 @@ def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
 
 
-def ranked_counts(text: WholeText, n: int) -> NDArray[np.int64]:
+def ranked_counts(text: WholeText, n: int) -> NDArray[Any]:
     """Return the counts of an order by falling size, those of 0 left out."""
-    counts = np.sort(text.counts.table(n).counts)[::-1]
-    return counts[counts > 0]
+    counts = text.counts.table(n).counts
+    # The smallest type: a large text has tens of millions of distinct n-grams.
+    ranked = np.array(counts, np.min_scalar_type(counts.max(initial=0)))
+    ranked.sort()
+    return ranked[::-1][: int(np.count_nonzero(ranked))]
 
 
 def zipf_table(text: WholeText) -> pd.DataFrame:
@@ -82,7 +124,7 @@ def zipf_fits(text: WholeText, min_count: int) -> dict[int, ZipfFit]:
 
 def growth_table(text: WholeText) -> tuple[pd.DataFrame, float]:
     """Return distinct tokens against tokens read (columns tokens, distinct) and Heaps' exponent."""
-    lengths, distinct, beta = vocabulary_growth(text.ids)
+    lengths, distinct, beta = vocabulary_growth(text.ids, len(text.tokens))
     return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
 
 

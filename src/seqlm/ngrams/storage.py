@@ -1,29 +1,33 @@
 """n-gram models on disk: the counts as arrays, the settings as JSON with the arrays' SHA-256."""
 
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlm.errors import DataError
-from seqlm.files import read_json, replacing, sha256_of_file, write_json
+from seqlm.files import read_json, read_npy, sha256_of_file, write_blocks, write_json
 from seqlm.ngrams.counts import Counts, Table
 from seqlm.ngrams.models import Backoff, NGramModel, build_models
 
-FORMAT = 1
-_ARRAYS = ("keys", "counts", "suffixes")
+FORMAT = 2
+_ARRAYS = ("keys", "counts")
+_BLOCK = 1 << 20
 
 
 def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backoff: Backoff) -> None:
-    """Write ``counts.npz`` and ``models.json``: all that :func:`load_models` needs."""
-    arrays = {
-        f"{name}_{order}": getattr(counts.table(order), name)
-        for order in range(1, counts.max_order + 1)
-        for name in _ARRAYS
-    }
-    path = folder / "counts.npz"
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    """Write all that :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, ``models.json``.
+
+    Each array takes the smallest integer type that holds it.
+    """
+    hashes = {}
+    for order in range(1, counts.max_order + 1):
+        for name in _ARRAYS:
+            array = getattr(counts.table(order), name)
+            path = folder / f"{name}_{order}.npy"
+            write_blocks(path, np.min_scalar_type(array.max(initial=0)), len(array), _blocks(array))
+            hashes[path.name] = sha256_of_file(path)
     write_json(
         folder / "models.json",
         {
@@ -32,9 +36,14 @@ def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backo
             "starts": counts.starts,
             "epsilons": list(epsilons),
             "backoff": backoff,
-            "sha256": sha256_of_file(path),
+            "sha256": hashes,
         },
     )
+
+
+def _blocks(array: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, len(array), _BLOCK):
+        yield array[start : start + _BLOCK]
 
 
 def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
@@ -43,7 +52,7 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
     Raises DataError where a file is missing, changed, of another format, or of another
     vocabulary.
     """
-    path, description_path = folder / "counts.npz", folder / "models.json"
+    description_path = folder / "models.json"
     description = read_json(description_path)
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise DataError(f"{description_path}: not of format {FORMAT}, which this version reads: count again")
@@ -52,16 +61,15 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
             f"{description_path}: counted over {description['vocab_size']} tokens, the vocabulary has {vocab_size}: "
             "count again"
         )
-    if sha256_of_file(path) != description["sha256"]:
-        raise DataError(f"{path}: its content does not match the SHA-256 in models.json: count again")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            tables = [
-                Table(**{name: arrays[f"{name}_{order}"] for name in _ARRAYS})
-                for order in range(1, len(description["starts"]) + 1)
-            ]
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise DataError(f"{path}: not the counts of this pipeline: count again") from error
+    tables = []
+    for order in range(1, len(description["starts"]) + 1):
+        tables.append(Table(**{name: _checked(folder / f"{name}_{order}.npy", description) for name in _ARRAYS}))
     return build_models(
         Counts(vocab_size, tables, description["starts"]), tuple(description["epsilons"]), description["backoff"]
     )
+
+
+def _checked(path: Path, description: dict[str, dict[str, str]]) -> NDArray[np.int64]:
+    if sha256_of_file(path) != description["sha256"].get(path.name):
+        raise DataError(f"{path}: its content does not match the SHA-256 in models.json: count again")
+    return read_npy(path).astype(np.int64)

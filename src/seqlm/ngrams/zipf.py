@@ -1,7 +1,9 @@
 """Zipf's law (8.3.1) and the growth of the vocabulary (Heaps' law)."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,13 @@ from seqlm.ngrams.counts import Ids
 
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
+Floats = NDArray[np.float64]
+
 _MAX_ALPHA = 20.0
+_TOLERANCE = 1e-12
+_MAX_STEPS = 100
+_BLOCK = 1 << 20
+"""Ranks or tokens that are worked on at once, so that a large text needs little memory."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class ZipfFit:
     """Share of the distinct n-grams that occur once."""
 
 
-def fit_zipf(counts: NDArray[np.int64], min_count: int) -> ZipfFit:
+def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
     """Fit Zipf's exponent to counts by falling size, over the ranks whose count reaches ``min_count``.
 
     Where fewer than two ranks do, all ranks are fitted. Raises ValueError for fewer than
@@ -42,16 +50,17 @@ def fit_zipf(counts: NDArray[np.int64], min_count: int) -> ZipfFit:
         raise ValueError("Zipf's law needs at least two distinct n-grams")
     max_rank = int(np.count_nonzero(counts >= min_count))
     max_rank = max_rank if max_rank >= 2 else len(counts)
-    log_ranks = np.log(np.arange(1, max_rank + 1))
-    fitted = counts[:max_rank].astype(np.float64)
-    slope, intercept = np.polyfit(log_ranks, np.log(fitted), 1)
-    alpha = _most_likely_alpha(log_ranks, fitted)
-    _, variance = _moments(log_ranks, alpha)
-    half_width = _Z_95 / math.sqrt(fitted.sum() * variance)
+    fitted = counts[:max_rank]
+    slope, intercept = _line(fitted)
+    # Ranks whose counts are equal are drawn alike: the mean log rank is all that the likelihood needs.
+    total = float(fitted.sum())
+    wanted = sum(float(part @ logs) for logs, part in _with_log_ranks(fitted)) / total
+    alpha = _most_likely_alpha(max_rank, wanted)
+    half_width = _Z_95 / math.sqrt(total * _moments(max_rank, alpha)[1])
     return ZipfFit(
         max_rank=max_rank,
-        alpha_least_squares=float(-slope),
-        intercept=float(intercept),
+        alpha_least_squares=-slope,
+        intercept=intercept,
         alpha_likelihood=alpha,
         alpha_low=alpha - half_width,
         alpha_high=alpha + half_width,
@@ -59,36 +68,82 @@ def fit_zipf(counts: NDArray[np.int64], min_count: int) -> ZipfFit:
     )
 
 
-def _most_likely_alpha(log_ranks: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
-    """Solve for the alpha whose mean log rank is the data's; the mean falls as alpha grows."""
-    wanted = float(log_ranks @ counts / counts.sum())
+def _with_log_ranks(counts: NDArray[Any]) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the logarithms of the ranks and the counts, a block at a time."""
+    for start in range(0, len(counts), _BLOCK):
+        part = counts[start : start + _BLOCK].astype(np.float64)
+        yield _log_ranks(start, start + len(part)), part
+
+
+def _log_ranks(start: int, stop: int) -> Floats:
+    return np.log(np.arange(start + 1, stop + 1, dtype=np.float64))
+
+
+def _line(counts: NDArray[Any]) -> tuple[float, float]:
+    """Return slope and intercept of the least-squares line of log count on log rank."""
+    sums = np.zeros(4)
+    for x, part in _with_log_ranks(counts):
+        y = np.log(part)
+        sums += (x.sum(), y.sum(), x @ x, x @ y)
+    mean_x, mean_y, mean_xx, mean_xy = sums / len(counts)
+    slope = (mean_xy - mean_x * mean_y) / (mean_xx - mean_x**2)
+    return float(slope), float(mean_y - slope * mean_x)
+
+
+def _most_likely_alpha(max_rank: int, wanted: float) -> float:
+    """Solve for the alpha whose mean log rank is ``wanted``; the mean falls as alpha grows.
+
+    Newton's method: the mean's derivative is minus the variance. A step that would leave
+    the interval that holds the solution halves the interval instead.
+    """
     low, high = 0.0, _MAX_ALPHA
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _moments(log_ranks, middle)[0] > wanted else (low, middle)
-    return (low + high) / 2
+    alpha = 1.0
+    for _ in range(_MAX_STEPS):
+        mean, variance = _moments(max_rank, alpha)
+        low, high = (alpha, high) if mean > wanted else (low, alpha)
+        step = (mean - wanted) / variance if variance > 0 else math.inf
+        new = alpha + step if low < alpha + step < high else (low + high) / 2
+        if abs(new - alpha) <= _TOLERANCE:
+            return new
+        alpha = new
+    return alpha
 
 
-def _moments(log_ranks: NDArray[np.float64], alpha: float) -> tuple[float, float]:
-    """Return mean and variance of the log rank under p(i) proportional to i^-alpha."""
-    weights = np.exp(-alpha * log_ranks)
-    weights /= weights.sum()
-    mean = float(weights @ log_ranks)
-    return mean, float(weights @ (log_ranks - mean) ** 2)
+def _moments(max_rank: int, alpha: float) -> tuple[float, float]:
+    """Return mean and variance of the log rank under p(i) proportional to i^-alpha, i up to ``max_rank``."""
+    sums = np.zeros(3)
+    for start in range(0, max_rank, _BLOCK):
+        logs = _log_ranks(start, min(start + _BLOCK, max_rank))
+        weights = np.exp(-alpha * logs)
+        sums += (weights.sum(), weights @ logs, weights @ (logs * logs))
+    mean = sums[1] / sums[0]
+    return float(mean), float(max(sums[2] / sums[0] - mean**2, 0.0))
 
 
-def vocabulary_growth(ids: Ids, num_points: int = 60) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+def vocabulary_growth(
+    ids: Ids, vocab_size: int, num_points: int = 60
+) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
     """Return text lengths, distinct tokens up to each, and Heaps' exponent beta.
 
     Heaps' law says distinct(N) is proportional to N^beta; beta is the slope of the line
     through the logarithms, the first twentieth of the points left out.
     """
-    firsts = np.sort(np.unique(np.asarray(ids), return_index=True)[1])
+    firsts = np.sort(_first_places(ids, vocab_size))
     lengths = np.unique(np.geomspace(1, len(ids), num_points).astype(np.int64))
     distinct = np.searchsorted(firsts, lengths).astype(np.int64)
     used = slice(len(lengths) // 20, None)
     beta = np.polyfit(np.log(lengths[used]), np.log(distinct[used]), 1)[0] if len(lengths) > 2 else math.nan
     return lengths, distinct, float(beta)
+
+
+def _first_places(ids: Ids, vocab_size: int) -> NDArray[np.int64]:
+    """Return where each token of the text first occurs."""
+    firsts = np.full(vocab_size, len(ids))
+    for start in reversed(range(0, len(ids), _BLOCK)):
+        block = ids[start : start + _BLOCK]
+        # The last of several assignments stands: going backwards, that is the first place.
+        firsts[block[::-1]] = np.arange(start, start + len(block))[::-1]
+    return firsts[firsts < len(ids)]
 
 
 def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:

@@ -33,6 +33,8 @@ class NgramsParams(Section):
     max_order: dict[Literal["char", "word"], Order]
     """Highest order that is counted, for each kind of token."""
     laplace: LaplaceParams
+    memory: Annotated[int, Field(ge=2**28, le=2**50)]
+    """Bytes that counting may take; a text that needs more is counted in chunks, on disk."""
     zipf_min_count: Annotated[int, Field(ge=1, le=10**9)]
     """Zipf's law is fitted over the n-grams that occur at least so often."""
     num_frequent: Annotated[int, Field(ge=1, le=100_000)]

@@ -1,0 +1,102 @@
+"""Counting in chunks: the same counts as all at once, on threads and on a real cluster."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqlm.errors import NetworkError
+from seqlm.ngrams.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts import Counts
+from seqlm.ngrams.runs import MemoryRun, merge, run_lengths, write_run
+
+SMALL_MEMORY = 1 << 20
+"""A megabyte: a few thousand tokens a chunk."""
+TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
+
+
+def assert_equal(one: Counts, other: Counts) -> None:
+    assert one.starts == other.starts
+    for ours, theirs in zip(one.tables, other.tables, strict=True):
+        assert np.array_equal(ours.keys, theirs.keys)
+        assert np.array_equal(ours.counts, theirs.counts)
+
+
+@pytest.mark.parametrize("max_order", [1, 2, 3, 6])
+def test_chunks_count_as_all_at_once(max_order: int, tmp_path: Path) -> None:
+    chunked = count_ngrams(TEXT, 1000, max_order, Chunking(SMALL_MEMORY, tmp_path))
+    assert_equal(chunked, count_ngrams(TEXT, 1000, max_order))
+    # Only the finished tables are left.
+    assert {path.stem for path in tmp_path.iterdir()} == {f"order{order}" for order in range(2, max_order + 1)}
+
+
+def test_chunks_count_ngrams_too_wide_to_be_packed(tmp_path: Path) -> None:
+    # 5 tokens of 16 bits each are more than 63 bits.
+    chunked = count_ngrams(TEXT, 2**16, 6, Chunking(SMALL_MEMORY, tmp_path))
+    assert_equal(chunked, count_ngrams(TEXT, 2**16, 6))
+
+
+def test_a_text_that_fits_is_counted_in_memory(tmp_path: Path) -> None:
+    count_ngrams(TEXT, 1000, 3, Chunking(1 << 30, tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+@given(st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=6), st.integers(1, 9))
+def test_merged_runs_hold_every_key_once_with_its_counts_added(chunks: list[list[int]], buffer_rows: int) -> None:
+    runs = [run_lengths(np.array(chunk, np.int64)) for chunk in chunks]
+    parts = list(merge(runs, buffer_rows))
+    everything = run_lengths(np.array(list(chain.from_iterable(chunks)), np.int64))
+    assert np.concatenate([keys for keys, _ in parts] or [[]]).tolist() == everything.keys.tolist()
+    assert np.concatenate([counts for _, counts in parts] or [[]]).tolist() == everything.counts.tolist()
+
+
+def test_a_run_in_a_file_reads_as_one_in_memory(tmp_path: Path) -> None:
+    run = MemoryRun(np.array([1, 4, 9]), np.array([2, 1, 5]))
+    stored = write_run(tmp_path / "run", [run.read(0, 2), run.read(2, 9)])
+    for start, stop in [(0, 3), (1, 2), (2, 9), (3, 9)]:
+        for ours, theirs in zip(stored.read(start, stop), run.read(start, stop), strict=True):
+            assert ours.tolist() == theirs.tolist()
+    assert [part.tolist() for part in stored.mapped()] == [[1, 4, 9], [2, 1, 5]]
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[str]:
+    """Yield the address of a Dask scheduler with two worker processes."""
+    file = tmp_path / "scheduler.json"
+    module = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    common = ["--scheduler-file", str(file), "--no-dashboard"]
+    processes = [subprocess.Popen([*module, "--port", "0", *common], stderr=subprocess.DEVNULL)]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", *common, "--nthreads", "1", "--no-nanny"]
+    processes += [
+        subprocess.Popen([*worker, "--local-directory", str(tmp_path / f"w{n}")], stderr=subprocess.DEVNULL)
+        for n in (1, 2)
+    ]
+    from distributed import Client
+
+    try:
+        with Client(scheduler_file=str(file), timeout=120, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
+            address = client.scheduler.address
+        yield address
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_cluster_of_two_processes_counts_the_same(scheduler: str, tmp_path: Path) -> None:
+    folder = tmp_path / "counts"
+    folder.mkdir()
+    assert_equal(count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, folder, scheduler)), count_ngrams(TEXT, 1000, 3))
+
+
+def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqlm.ngrams.chunks._CONNECT_S", 1)
+    with pytest.raises(NetworkError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
+        count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1"))
