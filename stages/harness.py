@@ -24,6 +24,8 @@ except ModuleNotFoundError as missing:
     )
 
 _PARENT_POLL_S = 0.5
+_WATCHED_PARENTS = 3
+"""Processes above one of several that torchrun started, up to DVC's own."""
 
 
 def existing_file() -> click.Path:
@@ -87,8 +89,9 @@ def _end_with_parent() -> None:
     """Under DVC, end this process when ``dvc repro`` is gone.
 
     A killed ``dvc repro`` leaves its child running, which would then write beside the
-    next one's. DVC starts a stage through a shell, so the grandparent is watched too.
-    Started by hand, a stage may outlive its terminal.
+    next one's. DVC starts a stage through a shell, and torchrun stands between the two:
+    the parents up to the third are watched. Started by hand, a stage may outlive its
+    terminal.
     """
     if "DVC_STAGE" not in os.environ:
         return
@@ -102,11 +105,13 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
-def _ancestors() -> tuple[int, int | None]:
-    """Return the ids of the parent and, where the system shows it, the grandparent."""
-    parent = os.getppid()
-    try:
-        # Field 4 of /proc/PID/stat, counted after the command name, which may hold spaces.
-        return parent, int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return parent, None
+def _ancestors() -> list[int]:
+    """Return the ids of the parent and, where the system shows them, of the ones above it."""
+    found = [os.getppid()]
+    while len(found) < (_WATCHED_PARENTS if "TORCHELASTIC_RUN_ID" in os.environ else 2):
+        try:
+            # Field 4 of /proc/PID/stat, counted after the command name, which may hold spaces.
+            found.append(int(Path(f"/proc/{found[-1]}/stat").read_text().rpartition(")")[2].split()[1]))
+        except OSError:
+            break
+    return found

@@ -1,6 +1,7 @@
 """Train one run."""
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from harness import existing_file, folder, stage
 
 if TYPE_CHECKING:
     from seqlm.checkpoints import Checkpoint
+    from seqlm.ranks import Ranks
     from seqlm.training import Trainer
     from seqlm.vocab import Vocab
 
@@ -24,46 +26,59 @@ def main(config_path: Path, corpus: Path, models: Path, reports: Path, checkpoin
     """Train one run.
 
     An interrupted training goes on from its last checkpoint and ends with the same
-    weights as one that was not interrupted.
+    weights as one that was not interrupted. Started by torchrun, several processes train
+    together, each on a share of every minibatch.
     """
     import torch
 
     from seqlm.checkpoints import Checkpoint, key_of, only_one
     from seqlm.devices import resolve_device
     from seqlm.params.train import read_config
+    from seqlm.ranks import joined, local_device, local_threads
     from seqlm.rnn.building import save_model
     from seqlm.training import Trainer
     from seqlm.vocab import Vocab, load_split
 
     config = read_config(config_path)
-    torch.set_num_threads(config.num_threads)
-    device = resolve_device(config.device)
+    torch.set_num_threads(local_threads(config.num_threads))
+    device = local_device(resolve_device(config.device))
     folder_of_kind = corpus / config.token
     vocab = Vocab.load(folder_of_kind / "vocab.json")
     train_ids, val_ids = (load_split(folder_of_kind, split) for split in ("train", "val"))
-    trainer = Trainer(config, len(vocab), train_ids, val_ids, device)
-    click.echo(f"run {config.run} on {device}, {sum(p.numel() for p in trainer.model.parameters()):,} parameters")
+    with joined(device) as ranks:
+        trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks)
+        _say_hello(trainer, ranks)
+        data = [vocab.splits[split].sha256 for split in ("train", "val")]
+        key = key_of(config.model_dump_json(), str(ranks.size), *data, *_code())
+        checkpoint = Checkpoint(checkpoints, config.run, key)
+        with only_one(checkpoints, config.run) if ranks.is_first else nullcontext():
+            ranks.wait()
+            if saved := checkpoint.load():
+                trainer.restore(*saved)
+            if not ranks.is_first:
+                trainer.run(lambda _: None)
+                return
+            _train(trainer, checkpoint, vocab)
+            epoch, weights = trainer.chosen_weights()
+            _write_history(trainer, epoch, reports)
+            save_model(models, config, len(vocab), weights)
+            checkpoint.remove()
 
-    data = [vocab.splits[split].sha256 for split in ("train", "val")]
-    checkpoint = Checkpoint(checkpoints, config.run, key_of(config.model_dump_json(), *data, *_code()))
-    with only_one(checkpoints, config.run):
-        if saved := checkpoint.load():
-            trainer.restore(*saved)
-            click.echo(f"going on after epoch {trainer.progress.num_epochs}")
-        _train(trainer, checkpoint, vocab)
-        epoch, weights = trainer.chosen_weights()
-        _write_history(trainer, epoch, reports)
-        save_model(models, config, len(vocab), weights)
-        checkpoint.remove()
+
+def _say_hello(trainer: "Trainer", ranks: "Ranks") -> None:
+    if ranks.is_first:
+        num_parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+        processes = f", {ranks.size} processes" if ranks.size > 1 else ""
+        click.echo(f"run {trainer.config.run} on {trainer.device}{processes}, {num_parameters:,} parameters")
 
 
 def _code() -> list[str]:
     """Return hashes of the modules that decide a training's result."""
-    from seqlm import metrics, minibatches, training
+    from seqlm import metrics, minibatches, ranks, training
     from seqlm.files import sha256_of_file
     from seqlm.rnn import building, framework, scratch
 
-    modules = (metrics, minibatches, training, building, framework, scratch)
+    modules = (metrics, minibatches, ranks, training, building, framework, scratch)
     return [sha256_of_file(Path(module.__file__)) for module in modules]
 
 
@@ -76,6 +91,8 @@ def _train(trainer: "Trainer", checkpoint: "Checkpoint", vocab: "Vocab") -> None
     from seqlm.generation import Choice, continue_prefixes
 
     config, last_save = trainer.config, time.monotonic()
+    if trainer.progress.num_epochs:
+        click.echo(f"going on after epoch {trainer.progress.num_epochs}")
     prefix = vocab.encode(vocab.tokenize(config.sample_prefix)).tolist()
     bar = tqdm(total=config.num_epochs, initial=trainer.progress.num_epochs, unit="epoch", disable=None)
 

@@ -27,6 +27,7 @@ LAYERS = [
         "corpora",
         "fetching",
         "devices",
+        "ranks",
         "ghosts",
     },
     {"vocab", "text"},

@@ -1,5 +1,6 @@
 """Training: the trainer in the library, and the stage by hand."""
 
+import csv
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from seqlm.errors import DataError, DivergenceError, MachineError, ParamsError
 from seqlm.files import sha256_of_file
 from seqlm.metrics import stream_nats
 from seqlm.params.train import RunConfig, resolve_runs
+from seqlm.ranks import Ranks
 from seqlm.rnn.building import load_model, model_weights, save_model
 from seqlm.training import Trainer
 from seqlm.vocab import SPLITS, build_corpus
@@ -278,3 +280,42 @@ def test_killed_trainings_go_on_to_the_same_weights(run_stage: RunStage, tmp_pat
     assert "going on after epoch" in result.stdout
     assert sha256_of_file(tmp_path / "models/weights.safetensors") == undisturbed
     assert (tmp_path / "reports/history.csv").read_text() == history
+
+
+def stage_history(tmp_path: Path, launcher: list[str], run: RunConfig, name: str) -> list[dict[str, str]]:
+    """Run the train stage by a launcher and return its history."""
+    (tmp_path / f"{name}.json").write_text(run.model_dump_json())
+    command = [*launcher, str(ROOT / "stages/train.py"), "--config", f"{name}.json", "--corpus", "corpus"]
+    command += ["--models", f"models-{name}", "--reports", f"reports-{name}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / f"reports-{name}" / "history.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "optimizer": "adamw", "lr": 0.01}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"sampling": "random", "truncation": "randomized"}, LSTM],
+    ids=["sequential", "randomized", "lstm with dropout"],
+)
+def test_two_processes_train_as_one(changes: dict[str, Any], tmp_path: Path) -> None:
+    texts = {split: tmp_path / f"{split}.txt" for split in SPLITS}
+    for path in texts.values():
+        path.write_text((ROOT / "data/sample.txt").read_text(encoding="utf-8")[:3000] + "\n", encoding="utf-8")
+    build_corpus(texts, tmp_path / "corpus" / "char", "char", "\n", 0, [])
+    run = config(**changes)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    one = stage_history(tmp_path, [sys.executable], run, "one")
+    two = stage_history(tmp_path, torchrun, run, "two")
+    assert len(one) == len(two) == 4
+    for ours, theirs in zip(one, two, strict=True):
+        for column in ("train_perplexity", "val_perplexity", "grad_norm"):
+            assert float(ours[column]) == pytest.approx(float(theirs[column]), rel=1e-4), column
+
+
+def test_lanes_that_cannot_be_shared_out_are_refused() -> None:
+    with pytest.raises(ParamsError, match="batch_size = 4: must be a multiple of the 3 processes"):
+        Trainer(config(), 6, TEXT, TEXT[:50], torch.device("cpu"), Ranks(0, 3))

@@ -29,9 +29,9 @@ class Choice:
     def pick(self, logits: Tensor, generator: torch.Generator) -> Tensor:
         """Return one token for each row of ``logits`` (B, V), shape ``(B,)``.
 
-        ``<unk>``, token 0, is never chosen: it is not a piece of text.
+        ``<unk>``, token 0, is never chosen: it is not a piece of text. ``logits`` is changed.
         """
-        logits = logits.index_fill(1, torch.zeros(1, dtype=torch.long, device=logits.device), -torch.inf)
+        logits.select(1, 0).fill_(-torch.inf)
         if self.temperature == 0:
             return logits.argmax(1)
         logits = logits / self.temperature
@@ -66,10 +66,9 @@ def continue_prefixes(
     for members in by_length.values():
         ids = torch.tensor([prefixes[index] for index in members], device=device)  # (B, prefix)
         logits, state = model(ids, model.initial_state(len(members)))
-        chosen = [choice.pick(logits[:, -1], generator)]
+        chosen, step = [choice.pick(logits[:, -1], generator)], model.stepper(state)
         for _ in range(num_preds - 1):
-            logits, state = model(chosen[-1][:, None], state)
-            chosen.append(choice.pick(logits[:, -1], generator))
+            chosen.append(choice.pick(step(chosen[-1]), generator))
         for index, tokens in zip(members, torch.stack(chosen, 1).tolist(), strict=True):
             continuations[index] = tokens
     return continuations

@@ -18,9 +18,12 @@ from seqlm.errors import DivergenceError
 from seqlm.metrics import perplexity, stream_nats
 from seqlm.minibatches import Minibatch, random_minibatches, require_length, sequential_minibatches
 from seqlm.params.train import RunConfig
+from seqlm.ranks import Ranks
 from seqlm.rnn.building import Model, build_model, model_weights, set_weights
+from seqlm.rnn.framework import Masks
 from seqlm.rnn.scratch import ScratchRNN
 
+_ALONE = Ranks()
 _FINAL_LR_SHARE = 0.01
 _MINIBATCHES_BETWEEN_CHECKS = 64
 """Looking at the loss waits for the device: not after every minibatch."""
@@ -69,12 +72,15 @@ class Trainer:
         train_ids: NDArray[np.integer],
         val_ids: NDArray[np.integer],
         device: torch.device,
+        ranks: Ranks = _ALONE,
     ) -> None:
-        """Prepare a training of ``config`` on streams of token ids.
+        """Prepare a training of ``config`` on streams of token ids, alone or as one of ``ranks``.
 
-        Raises DataError where the text is too short for one minibatch.
+        Raises DataError where the text is too short for one minibatch, and ParamsError
+        where its lanes cannot be shared out among the processes.
         """
         self.config = config
+        self._ranks, self._share = ranks, ranks.share(config.batch_size)
         self._train_ids = train_ids[: config.max_tokens]
         self._val_ids = val_ids
         self._num_steps = config.num_steps
@@ -88,6 +94,7 @@ class Trainer:
         self._optimizer = _build_optimizer(config, self._parameters)
         self._rng = np.random.default_rng(config.seed)
         self._generator = torch.Generator(device).manual_seed(config.seed)
+        self._masks = Masks(self._generator, config.batch_size, self._share)
         self.progress = Progress()
         self._best_weights: dict[str, Tensor] | None = None
 
@@ -120,16 +127,18 @@ class Trainer:
         for index, (inputs, targets) in enumerate(self._minibatches()):
             lr = self._set_lr(epoch, index)
             if state is None or not config.carries_state:
-                state = self.model.initial_state(config.batch_size)
+                state = self.model.initial_state(len(inputs))
             loss, state = self._compute_gradients(
                 torch.from_numpy(inputs).to(self.device), torch.from_numpy(targets).to(self.device), state
             )
+            self._ranks.average(parameter.grad for parameter in self._parameters)
             norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, config.grad_clip or math.inf))
             self._optimizer.step()
             total += loss
             num_tokens += targets.size
             if index % _MINIBATCHES_BETWEEN_CHECKS == 0:
-                self._require_finite(total, num_tokens, epoch)
+                self._require_finite(self._ranks.total(total), num_tokens * self._ranks.size, epoch)
+        total, num_tokens = self._ranks.total(total), num_tokens * self._ranks.size
         self._require_finite(total, num_tokens, epoch)
         all_norms = torch.stack(norms)
         self.progress.history.append(
@@ -145,18 +154,20 @@ class Trainer:
         )
 
     def _minibatches(self) -> Iterator[Minibatch]:
+        """Yield this process's lanes of every minibatch."""
         cut = random_minibatches if self.config.sampling == "random" else sequential_minibatches
-        return cut(self._train_ids, self.config.batch_size, self._num_steps, self._rng)
+        for inputs, targets in cut(self._train_ids, self.config.batch_size, self._num_steps, self._rng):
+            yield inputs[self._share], targets[self._share]
 
     def _compute_gradients(self, inputs: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
         if not isinstance(self.model, ScratchRNN):
-            return self.model.compute_gradients(inputs, targets, state, self._generator)
+            return self.model.compute_gradients(inputs, targets, state, self._masks)
         keep = None
         if self.config.truncation == "randomized":
             # (8.7.8): the gradient goes on with probability pi, and is then divided by pi.
             probability = self.config.keep_probability
-            keep = torch.empty(inputs.shape[1], inputs.shape[0], device=self.device)
-            keep = keep.bernoulli_(probability, generator=self._generator).div_(probability)
+            keep = torch.empty(inputs.shape[1], self.config.batch_size, device=self.device)
+            keep = keep.bernoulli_(probability, generator=self._generator).div_(probability)[:, self._share]
         return self.model.compute_gradients(inputs, targets, state, keep)
 
     def _set_lr(self, epoch: int, index: int) -> float:

@@ -1,6 +1,9 @@
 """The whole of ``params.yaml``: what ``configure`` checks before anything runs."""
 
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from seqlm.params.compare import CompareParams
 from seqlm.params.download import DownloadParams
@@ -22,6 +25,8 @@ class Params(Section):
     device: Device
     seed: Seed
     num_threads: NumThreads
+    launcher: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=1000)]
+    """What stands before the script in the command of ``train``: python, or torchrun with its options."""
     download: DownloadParams
     preprocess: PreprocessParams
     vocab: VocabParams

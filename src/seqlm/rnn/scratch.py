@@ -11,6 +11,7 @@ tensor, and so are their gradients, so that clipping and the optimiser see one t
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -46,6 +47,7 @@ class ScratchRNN(nn.Module):
         for name, view in self._views(flat).items():
             if name.startswith("W"):
                 view.normal_(0, _INIT_STD, generator=generator)
+        self._activate = torch.Tensor.tanh_ if activation == "tanh" else torch.Tensor.relu_
         self._buffers_of_shape: tuple[int, int] | None = None
 
     def _views(self, flat: Tensor) -> dict[str, Tensor]:
@@ -81,6 +83,26 @@ class ScratchRNN(nn.Module):
         logits = torch.addmm(weights["b_q"], hiddens[1:].flatten(0, 1), weights["W_hq"])  # (T * B, V)
         return logits.view(ids.shape[1], ids.shape[0], -1).transpose(0, 1), hiddens[-1].clone()
 
+    @torch.no_grad()
+    def stepper(self, state: State) -> Callable[[Tensor], Tensor]:
+        """Return a function from one token a lane ``(B,)`` to logits ``(B, V)``; the state goes on inside it.
+
+        The logits stand in a buffer that the next call overwrites.
+        """
+        weights = self.named_weights()
+        inputs, w_hh, w_hq, b_q = weights["W_xh"] + weights["b_h"], weights["W_hh"], weights["W_hq"], weights["b_q"]
+        before, after = state.clone(), torch.empty_like(state)
+        logits = state.new_empty(len(state), self.vocab_size)
+
+        def step(ids: Tensor) -> Tensor:
+            nonlocal before, after
+            torch.index_select(inputs, 0, ids, out=after)
+            self._activate(after.addmm_(before, w_hh))
+            before, after = after, before
+            return torch.addmm(b_q, before, w_hq, out=logits)
+
+        return step
+
     def _run(self, weights: dict[str, Tensor], ids: Tensor, state: State, hiddens: Tensor) -> Tensor:
         """Fill ``hiddens`` (T + 1, B, h) with the states before and after each step; ``ids`` is (T, B)."""
         hiddens[0] = state
@@ -88,10 +110,9 @@ class ScratchRNN(nn.Module):
         torch.index_select(
             weights["W_xh"] + weights["b_h"], 0, ids.reshape(-1), out=hiddens[1:].view(-1, self.num_hiddens)
         )
-        activate = torch.Tensor.tanh_ if self.activation == "tanh" else torch.Tensor.relu_
         w_hh, steps = weights["W_hh"], hiddens.unbind(0)
         for before, after in itertools.pairwise(steps):
-            activate(after.addmm_(before, w_hh))
+            self._activate(after.addmm_(before, w_hh))
         return hiddens
 
     @torch.no_grad()
