@@ -49,7 +49,7 @@ def main(params_path: Path, configs: Path, corpus: Path, histories: Path, report
         "truncation": truncation_figure(tables["truncation"], tables["convergence"]),
         "trained": trained_figure(tables["trained"]),
         "cost": cost_figure(tables["cost"]),
-        "information": figures.information_figure(tables["information"]),
+        "information": figures.information_figure(tables["information"], tables["reach"]),
         "alignment": figures.alignment_figure(tables["alignment"]),
         "clipping": figures.clipping_figure(history),
         "unclipped": figures.unclipped_figure(tables["unclipped"]),

@@ -10,6 +10,9 @@ import torch
 
 from conftest import RunStage
 from seqlm.errors import DataError
+from seqlm.figures.gradients import graph_figure
+from seqlm.figures.style import svg_text
+from seqlm.figures.truncation import truncation_figure
 from seqlm.gradients.equations import (
     LinearRNN,
     eigenvector_alignment,
@@ -347,6 +350,25 @@ def test_the_study_has_a_row_for_everything(small_study: GradientStudy) -> None:
     ]  # fmt: skip
     assert small_study.metrics["settings"]["vocab_size"] == 6
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
+
+
+def test_the_graph_names_the_first_tokens_whatever_they_are() -> None:
+    words = svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
+    assert "machine" in words
+    assert "extrao" in words
+    assert "extraor" not in words
+    assert words == svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
+    svg_text(graph_figure(list("a b")))  # two steps are all there are
+
+
+def test_a_bias_that_drawing_alone_would_give_is_not_drawn() -> None:
+    rows = [("regular", 4, 0.2, 0.01, 0.001), ("randomized", 4, 0.9, 10.0, 1.0)]
+    table = pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])
+    convergence = pd.DataFrame({"strategy": "regular", "draws": [1, 2], "distance": 0.2, "standard_error": 0.01})
+    shown = svg_text(truncation_figure(table, convergence))
+    assert "regular, bias" in shown
+    assert "randomized, spread" in shown
+    assert "randomized, bias" not in shown
 
 
 def test_the_study_is_the_same_again(small_study: GradientStudy, root: Path) -> None:

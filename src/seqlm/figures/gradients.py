@@ -15,6 +15,7 @@ _SHOWN = {" ": "\u2423", "\n": "\u21b5"}
 _RANDOM_CUTS = (4, 6, 13, 14, 21)
 _REGULAR_LENGTH = 6
 _GRAPH_STEPS = 3
+_LONGEST_TOKEN = 7
 _LEAST_SHARE = 1e-12
 _MODEL_COLOURS = {
     "scratch": colour_of("scratch-sequential"),
@@ -50,20 +51,20 @@ def strategies_figure(text: str) -> Figure:
 def graph_figure(tokens: Sequence[str]) -> Figure:
     """Draw what depends on what in an RNN over the first three of four tokens (figure 8.7.2).
 
-    Boxes are values of a step, squares at the left parameters, whose dotted lines run to
+    Round boxes are values of a step, square ones parameters, whose dotted lines run to
     every step; dots are operations. Each target is the next token, L the mean loss.
     """
-    shown = [_SHOWN.get(token, token[:7]) for token in tokens]
+    shown = [_shortened(token) for token in tokens]
     num_steps = min(_GRAPH_STEPS, len(tokens) - 1)
     with look():
         figure, axes = new_figure(height=4.6)
         for name, height in (("$W_{hx}$", 0.4), ("$W_{hh}$", 1.0), ("$W_{qh}$", 2.75)):
-            _box(axes, 0.2, height, name, GREY, "square,pad=0.02")
+            _box(axes, 0.2, height, name, GREY)
             axes.plot([0.42, 1.9 * num_steps - 0.3], [height] * 2, ":", color=GREY, linewidth=1)
         for step in range(num_steps):
             _graph_step(axes, 1.9 * (step + 1), step + 1, shown[step], shown[step + 1])
             _arrow(axes, (1.9 * (step + 1), 5.55), (1.9 * (num_steps + 1) / 2, 6.1))
-        _box(axes, 0.2, 2.1, "$h_0 = 0$", PALETTE[2])
+        _box(axes, 0.2, 2.1, "$h_0 = 0$", PALETTE[2], half=_half_width("0"))
         _box(axes, 1.9 * (num_steps + 1) / 2, 6.35, "$L$", PALETTE[3])
         axes.set(xlim=(-0.3, 1.9 * num_steps + 1.7), ylim=(-0.35, 6.65))
         axes.axis("off")
@@ -72,11 +73,11 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
 
 def _graph_step(axes: Axes, x: float, t: int, token: str, target: str) -> None:
     """Draw one step of the graph above each other: x_t, h_t, o_t, L_t, and y_t beside the loss."""
-    _box(axes, x, 0, f"$x_{t}$ = {token}", PALETTE[0])
+    _box(axes, x, 0, f"$x_{t}$ = {token}", PALETTE[0], half=_half_width(token))
     _box(axes, x, 2.1, f"$h_{t}$", PALETTE[2])
     _box(axes, x, 3.75, f"$o_{t}$", PALETTE[4])
     _box(axes, x, 5.3, f"$L_{t}$", PALETTE[3])
-    _box(axes, x + 0.95, 4.55, f"$y_{t}$ = {target}", PALETTE[1])
+    _box(axes, x + 0.95, 4.55, f"$y_{t}$ = {target}", PALETTE[1], half=_half_width(target))
     for operation, result in ((1.4, 1.85), (3.1, 3.5), (4.55, 5.05)):
         axes.plot(x, operation, "o", color=GREY, markersize=5)
         _arrow(axes, (x, operation), (x, result))
@@ -84,7 +85,7 @@ def _graph_step(axes: Axes, x: float, t: int, token: str, target: str) -> None:
         _arrow(axes, (x, start), (x, operation))
     for rail, operation in ((0.4, 1.4), (1.0, 1.4), (2.75, 3.1)):
         _arrow(axes, (x - 0.3, rail), (x, operation))
-    _arrow(axes, (x + 0.52, 4.55), (x, 4.55))
+    _arrow(axes, (x + 0.92 - _half_width(target), 4.55), (x, 4.55))
     _arrow(axes, (x - 1.9 + (0.22 if t > 1 else 0.62), 2.1), (x, 1.4))
 
 
@@ -93,15 +94,18 @@ def reach_figure(reach: pd.DataFrame) -> Figure:
     with look():
         figure, panels = new_figure(1, 2, height=3.4)
         for axes, moment in zip(panels, ("initial", "trained"), strict=True):
-            rows = reach[reach["moment"] == moment]
-            for model, curve in rows.groupby("model", sort=False):
-                # A curve ends where it leaves the scale: held at the floor it would look as if it went on.
-                shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
-                axes.plot(curve["k"], shown, color=_MODEL_COLOURS.get(str(model), GREY), label=str(model))
+            _draw_reach(axes, reach[reach["moment"] == moment])
             axes.set(yscale="log", xlabel="k, steps back", title=f"{moment} weights")
         panels[0].set_ylabel("gradient, share of that at k = 0")
         legend_above(figure, panels[0], 4)
     return figure
+
+
+def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
+    for model, curve in reach.groupby("model", sort=False):
+        # A curve ends where it leaves the scale: held at the floor it would look as if it went on.
+        shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
+        axes.plot(curve["k"], shown, color=_MODEL_COLOURS.get(str(model), GREY), label=str(model))
 
 
 def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
@@ -136,28 +140,30 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
     return figure
 
 
-def information_figure(information: pd.DataFrame) -> Figure:
-    """Draw mutual information above that of shuffled text; columns distance, bits, shuffled_deviation.
+def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure:
+    """Draw mutual information above that of shuffled text, and beside it the reach of trained gradients.
 
-    Hollow dots lie within two standard deviations of shuffled text, where there is
-    nothing to see; values at or below zero have no place on the scale.
+    Columns distance, bits, shuffled_deviation; model, moment, k, norm. Hollow dots lie
+    within three standard deviations of shuffled text, where there is nothing to see;
+    values at or below zero have no place on the scale.
     """
     with look():
-        figure, axes = new_figure(height=3.2)
-        floor = 2 * information["shuffled_deviation"]
-        positive = information["bits"] > 0
-        seen = information[positive & (information["bits"] > floor)]
-        hidden = information[positive & (information["bits"] <= floor)]
-        axes.plot(seen["distance"], seen["bits"], "o-", color=PALETTE[0], markersize=3.5, label="the text")
-        axes.plot(
-            hidden["distance"], hidden["bits"], "o", color=PALETTE[0], markerfacecolor="none", markersize=3.5,
-            label="the text, not above chance",
-        )  # fmt: skip
-        axes.plot(
-            information["distance"], floor, "--", color=GREY, linewidth=1, label="2 standard deviations, shuffled text"
+        figure, (bits, gradients) = new_figure(1, 2, height=3.4)
+        floor = 3 * information["shuffled_deviation"]
+        seen = information["bits"].where(information["bits"] > floor)
+        hidden = information["bits"].where((information["bits"] > 0) & (information["bits"] <= floor))
+        settings: dict[str, Any] = {"color": PALETTE[0], "markersize": 3.5}
+        bits.plot(information["distance"], seen, "o-", **settings, label="above chance")
+        bits.plot(information["distance"], hidden, "o", markerfacecolor="none", **settings, label="not above chance")
+        bits.plot(
+            information["distance"], floor, "--", color=GREY, linewidth=1, label="3 standard deviations, shuffled text"
         )
-        axes.set(xscale="log", yscale="log", xlabel="distance between tokens", ylabel="bits above shuffled text")
-        legend_above(figure, axes, 3)
+        bits.set(xscale="log", yscale="log", xlabel="distance between tokens", title="bits above shuffled text")
+        _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
+        gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="gradient, trained weights")
+        gradients.set_xlim(bits.get_xlim())
+        bits.legend(fontsize=7, loc="upper right")
+        gradients.legend(fontsize=7, loc="lower left")
     return figure
 
 
@@ -182,7 +188,7 @@ def clipping_figure(history: pd.DataFrame) -> Figure:
             shares.plot(rows["epoch"], rows["clipped_share"], **settings)
         norms.set(xscale="log", yscale="log", xlabel="epoch", title="mean norm before clipping")
         shares.set(xscale="log", xlabel="epoch", title="share of steps clipped", ylim=(-0.02, 1.02))
-        legend_above(figure, norms, 4)
+        legend_above(figure, norms, 3)
     return figure
 
 
@@ -209,8 +215,19 @@ def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
     return figure
 
 
-def _box(axes: Axes, x: float, y: float, text: str, colour: str, style: str = "round,pad=0.02") -> None:
-    half = 0.4 if "=" in text else 0.2
+def _shortened(token: str) -> str:
+    """Return a token as it fits a box; a dollar would begin a formula."""
+    shown = _SHOWN.get(token, token if len(token) <= _LONGEST_TOKEN else token[: _LONGEST_TOKEN - 1] + "\u2026")
+    return shown.replace("$", r"\$")
+
+
+def _half_width(token: str) -> float:
+    """Return half the width of a box that holds a name and a token."""
+    return 0.36 + 0.02 * len(token)
+
+
+def _box(axes: Axes, x: float, y: float, text: str, colour: str, half: float = 0.2) -> None:
+    style = "square,pad=0.02" if colour == GREY else "round,pad=0.02"
     shape = FancyBboxPatch((x - half, y - 0.22), 2 * half, 0.44, boxstyle=style, edgecolor=colour, facecolor="none")
     axes.add_patch(shape)
     axes.text(x, y, text, ha="center", va="center", fontsize=9)
