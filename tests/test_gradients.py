@@ -10,7 +10,7 @@ import torch
 
 from conftest import RunStage
 from seqlm.errors import DataError
-from seqlm.figures.gradients import graph_figure
+from seqlm.figures.gradients import graph_figure, information_figure
 from seqlm.figures.style import svg_text
 from seqlm.figures.truncation import truncation_figure
 from seqlm.gradients.equations import (
@@ -359,6 +359,13 @@ def test_the_graph_names_the_first_tokens_whatever_they_are() -> None:
     assert "extraor" not in words
     assert words == svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
     svg_text(graph_figure(list("a b")))  # two steps are all there are
+
+
+def test_a_text_of_one_token_has_figures_too(recwarn: pytest.WarningsRecorder) -> None:
+    reach = pd.DataFrame({"model": "scratch", "moment": "trained", "k": [0, 1], "norm": [1.0, 0.5]})
+    nothing = pd.DataFrame({"distance": [1, 2], "bits": 0.0, "shuffled_deviation": 0.0})
+    svg_text(information_figure(nothing, reach))
+    assert not recwarn.list
 
 
 def test_a_bias_that_drawing_alone_would_give_is_not_drawn() -> None:

@@ -158,7 +158,9 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
         bits.plot(
             information["distance"], floor, "--", color=GREY, linewidth=1, label="3 standard deviations, shuffled text"
         )
-        bits.set(xscale="log", yscale="log", xlabel="distance between tokens", title="bits above shuffled text")
+        # Where all tokens are the same, nothing tells of anything, and zeros have no logarithm.
+        scale = "log" if (information["bits"] > 0).any() else "linear"
+        bits.set(xscale="log", yscale=scale, xlabel="distance between tokens", title="bits above shuffled text")
         _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
         gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="gradient, trained weights")
         gradients.set_xlim(bits.get_xlim())
