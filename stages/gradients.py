@@ -25,6 +25,7 @@ def main(params_path: Path, configs: Path, corpus: Path, histories: Path, report
 
     from seqlm.figures import gradients as figures
     from seqlm.figures.style import save_svg
+    from seqlm.figures.truncation import cost_figure, trained_figure, truncation_figure
     from seqlm.files import read_csv, write_csv, write_json
     from seqlm.ghosts import run_names
     from seqlm.gradients.study import study_gradients
@@ -33,19 +34,25 @@ def main(params_path: Path, configs: Path, corpus: Path, histories: Path, report
     torch.set_num_threads(1)  # two threads on networks as small as these are slower than one
     kind = corpus / params.token
     vocab, ids = Vocab.load(kind / "vocab.json"), load_split(kind, "train")
-    study = study_gradients(params, ids, len(vocab), seed)
-    for name, table in study.tables.items():
+    study = study_gradients(params, ids, load_split(kind, "val"), len(vocab), seed)
+    history = pd.concat([read_csv(histories / run / "history.csv") for run in run_names(configs)], ignore_index=True)
+    tables = study.tables | {"clipping": history[["run", "epoch", "grad_norm", "grad_norm_max", "clipped_share"]]}
+    for name, table in tables.items():
         write_csv(reports / f"{name}.csv", table)
     write_json(reports / "metrics.json", study.metrics)
 
-    history = pd.concat([read_csv(histories / run / "history.csv") for run in run_names(configs)], ignore_index=True)
     drawn = {
         "strategies": figures.strategies_figure(vocab.join(vocab.decode(ids[:26]))[:26]),
-        "reach": figures.reach_figure(study.tables["reach"]),
-        "truncation": figures.truncation_figure(study.tables["truncation"]),
-        "information": figures.information_figure(study.tables["information"]),
-        "alignment": figures.alignment_figure(study.tables["alignment"]),
+        "graph": figures.graph_figure(vocab.decode(ids[:4])),
+        "reach": figures.reach_figure(tables["reach"]),
+        "spectrum": figures.spectrum_figure(tables["spectrum"], tables["radius"]),
+        "truncation": truncation_figure(tables["truncation"], tables["convergence"]),
+        "trained": trained_figure(tables["trained"]),
+        "cost": cost_figure(tables["cost"]),
+        "information": figures.information_figure(tables["information"], tables["reach"]),
+        "alignment": figures.alignment_figure(tables["alignment"]),
         "clipping": figures.clipping_figure(history),
+        "unclipped": figures.unclipped_figure(tables["unclipped"]),
     }
     for name, figure in drawn.items():
         save_svg(figure, reports / f"{name}.svg")

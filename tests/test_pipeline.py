@@ -118,6 +118,8 @@ SMALL = {
     "gradients.num_minibatches": 2,
     "gradients.lengths": [1, 4],
     "gradients.num_draws": 2,
+    "gradients.trained_lengths": [4],
+    "gradients.num_trainings": 1,
     "generate.num_preds": 10,
     "generate.temperatures": [0, 1],
 }

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from seqlm.figures.style import GREY, PALETTE, look, new_figure
+from seqlm.figures.style import GREY, PALETTE, legend_above, look, new_figure
 
 
 def series_figure(series: NDArray[np.float32]) -> Figure:
@@ -28,7 +28,7 @@ def predictions_figure(frame: pd.DataFrame, columns: dict[str, str], title: str)
         for (column, label), colour in zip(columns.items(), PALETTE, strict=False):
             axes.plot(frame["time"], frame[column], color=colour, linewidth=1.3, label=label)
         axes.set(xlabel="time", ylabel="x", title=title)
-        axes.legend(ncols=len(columns) + 1, fontsize=8, loc="upper right")
+        legend_above(figure, axes, len(columns) + 1)
     return figure
 
 
@@ -41,5 +41,5 @@ def error_figure(errors: pd.DataFrame, noise: float) -> Figure:
         axes.axhline(noise, color=GREY, linestyle="--", linewidth=1, label="noise floor")
         axes.set(xlabel="k, steps ahead", ylabel="root mean squared error", title="Error of k-step predictions")
         axes.set_ylim(bottom=0)
-        axes.legend()
+        legend_above(figure, axes, errors["network"].nunique() + 1)
     return figure

@@ -2,7 +2,8 @@
 
 Figures have no background, and their text and axes take the colour of the text around
 them (``currentColor``), so that one file serves a light page and a dark one. Lines use
-the palette of Okabe and Ito, which colour-blind people can tell apart.
+the palette of Okabe and Ito, which colour-blind people can tell apart; its blue is a
+little lighter here, so that it stands out as well from dark paper as from light.
 """
 
 import hashlib
@@ -23,12 +24,12 @@ from seqlm.files import write_text
 _TEXT = "#010203"
 """Stands for the colour of the surrounding text until the file is written."""
 
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
+PALETTE = ("#1f83bd", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 GREY = "#808080"
 
 _FIXED = {
     "lstm": "#d55e00",
-    "scratch-sequential": "#0072b2",
+    "scratch-sequential": "#1f83bd",
     "scratch-random": "#56b4e9",
     "concise-sequential": "#009e73",
     "concise-random": "#e69f00",
@@ -104,6 +105,12 @@ def svg_text(figure: Figure) -> str:
 def save_svg(figure: Figure, path: Path) -> None:
     """Write a figure as SVG, whole or not at all."""
     write_text(path, svg_text(figure))
+
+
+def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
+    """Put the legend of ``axes`` over all panels of ``figure``, where it hides no curve."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, fontsize=8)
 
 
 def direct_label(axes: Axes, x: float, y: float, text: str, colour: str) -> None:

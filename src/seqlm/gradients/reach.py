@@ -1,7 +1,6 @@
-"""How far gradients reach back, what truncation does to them, and how far the data reaches."""
+"""How far gradients reach back."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -9,20 +8,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.errors import DataError
+from seqlm.gradients.short_runs import Plan, Watch, train_briefly
 from seqlm.rnn.scratch import ScratchRNN
 
 
 class Probe(nn.Module):
     """A small network of one layer whose states can be watched one step at a time."""
 
-    def __init__(self, kind: str, vocab_size: int, num_hiddens: int, seed: int) -> None:
-        """``kind``: "tanh", "relu", "gru" or "lstm"; weights are PyTorch's own, drawn from ``seed``."""
+    def __init__(self, kind: Literal["relu", "gru", "lstm"], vocab_size: int, num_hiddens: int, seed: int) -> None:
+        """Draw PyTorch's own initial weights from ``seed``."""
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             cells: dict[str, Any] = {
-                "tanh": lambda: nn.RNNCell(vocab_size, num_hiddens, nonlinearity="tanh"),
                 "relu": lambda: nn.RNNCell(vocab_size, num_hiddens, nonlinearity="relu"),
                 "gru": lambda: nn.GRUCell(vocab_size, num_hiddens),
                 "lstm": lambda: nn.LSTMCell(vocab_size, num_hiddens),
@@ -47,7 +45,8 @@ class Probe(nn.Module):
 def gradient_reach(probe: Probe, ids: Tensor) -> NDArray[np.float64]:
     """Return the norm of the gradient of the last step's loss by the state k steps before, k = 0 .. T - 1.
 
-    ``ids``: ``(B, T + 1)``, inputs and the last target; norms are means over lanes.
+    ``ids``: ``(B, T + 1)``, inputs and the last target; norms are means over lanes. Of an
+    LSTM it is the hidden state's gradient, not that of its memory.
     """
     states = probe.states(ids[:, :-1])
     for state in states:
@@ -59,87 +58,35 @@ def gradient_reach(probe: Probe, ids: Tensor) -> NDArray[np.float64]:
     return np.array(norms[::-1])
 
 
-def train_probe(probe: Probe, ids: NDArray[np.integer], num_minibatches: int, num_steps: int, seed: int) -> None:
-    """Train a probe with Adam on random windows of a text: enough to leave its initial state."""
-    optimizer = torch.optim.Adam(probe.parameters(), lr=0.01)
-    rng = np.random.default_rng(seed)
-    for _ in range(num_minibatches):
-        window = draw_windows(ids, 32, num_steps, rng)
+@torch.no_grad()
+def scratch_reach(model: ScratchRNN, ids: Tensor) -> NDArray[np.float64]:
+    """Return what :func:`gradient_reach` does, of the RNN from scratch.
+
+    The states come from the model itself, one step at a time; back goes (8.7.14) with the
+    slope of the activation and without the outputs before the last step.
+    """
+    weights, state, states = model.named_weights(), model.initial_state(len(ids)), []
+    for t in range(ids.shape[1] - 1):
+        logits, state = model(ids[:, t : t + 1], state)
+        states.append(state)
+    wrong = torch.softmax(logits[:, 0], 1) - F.one_hot(ids[:, -1], model.vocab_size)  # (8.7.11)
+    gradient = wrong @ weights["W_hq"].T  # (B, h)
+    norms = []
+    for later in reversed(states):
+        norms.append(float(gradient.norm(dim=1).mean()))
+        slope = 1 - later.square() if model.activation == "tanh" else (later > 0).to(later.dtype)
+        gradient = (gradient * slope) @ weights["W_hh"].T
+    return np.array(norms)
+
+
+def train_probe(probe: Probe, ids: NDArray[np.integer], plan: Plan, watch: Watch = lambda _: None) -> None:
+    """Train a probe as ``plan`` says: enough to leave its initial state."""
+
+    def set_gradients(window: Tensor) -> float:
         states = torch.stack(probe.states(window[:, :-1]), 1)  # (B, T, h)
         loss = F.cross_entropy(probe.output(states).flatten(0, 1), window[:, 1:].flatten())
-        optimizer.zero_grad()
+        probe.zero_grad()
         torch.autograd.backward(loss)
-        nn.utils.clip_grad_norm_(probe.parameters(), 1.0)
-        optimizer.step()
+        return float(loss.detach())
 
-
-def draw_windows(ids: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator) -> Tensor:
-    """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``.
-
-    Raises DataError where the text is too short for one.
-    """
-    if len(ids) <= num_steps:
-        raise DataError(f"train has {len(ids)} tokens: gradients.num_steps must be at most {len(ids) - 1}")
-    starts = rng.integers(0, len(ids) - num_steps, batch_size)
-    return torch.from_numpy(np.asarray(ids)[starts[:, None] + np.arange(num_steps + 1)].astype(np.int64))
-
-
-def truncation_errors(
-    model: ScratchRNN, window: Tensor, lengths: Sequence[int], num_draws: int, seed: int
-) -> list[tuple[str, int, float, float, float]]:
-    """Return how truncated gradients of all weights differ: rows of strategy, length, bias, spread, standard error.
-
-    All are shares of the norm of the full gradient over ``window``, ``(B, T + 1)``.
-    *Regular* cuts every ``length`` steps, at an offset that is drawn; *randomized* cuts
-    each step with chance 1 / length and divides what goes on by the chance of going on;
-    at length 1 that chance would be 0, outside (0, 1], so there is no such row.
-    The spread is the root mean square distance of a draw from the mean over draws; a bias
-    within a few standard errors, spread / sqrt(draws), is none that can be seen.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    num_steps, batch_size = window.shape[1] - 1, len(window)
-
-    def gradient(keep: Tensor | None) -> Tensor:
-        model.compute_gradients(window[:, :-1], window[:, 1:], model.initial_state(batch_size), keep)
-        assert model.flat.grad is not None
-        return model.flat.grad.double().clone()
-
-    full = gradient(None)
-    rows = []
-    for strategy in ("regular", "randomized"):
-        for length in lengths:
-            if strategy == "randomized" and length == 1:
-                continue
-            draws = []
-            for _ in range(num_draws):
-                if strategy == "regular":
-                    offset = int(torch.randint(length, (1,), generator=generator))
-                    keep = ((torch.arange(num_steps) + offset) % length != 0).float()[:, None].expand(-1, batch_size)
-                else:
-                    chance = 1 - 1 / length
-                    keep = torch.empty(num_steps, batch_size).bernoulli_(chance, generator=generator) / chance
-                draws.append(gradient(keep))
-            stacked = torch.stack(draws)
-            mean = stacked.mean(0)
-            bias = float((mean - full).norm() / full.norm())
-            spread = float((stacked - mean).pow(2).sum(1).mean().sqrt() / full.norm())
-            rows.append((strategy, length, bias, spread, spread / num_draws**0.5))
-    return rows
-
-
-def mutual_information(ids: NDArray[np.integer], distances: Sequence[int], vocab_size: int) -> NDArray[np.float64]:
-    """Return the mutual information, in bits, between tokens at each distance.
-
-    Corrected for the bias of finite counts by Miller and Madow: (cells - rows - columns + 1)
-    / (2 N) nats too much, where cells, rows and columns are those that occur.
-    """
-    wide, found = np.asarray(ids, np.int64), []
-    for distance in distances:
-        pairs = np.bincount(wide[:-distance] * vocab_size + wide[distance:], minlength=vocab_size**2)
-        joint = pairs.reshape(vocab_size, vocab_size) / pairs.sum()
-        rows, columns = joint.sum(1, keepdims=True), joint.sum(0, keepdims=True)
-        seen = joint > 0
-        nats = float((joint[seen] * np.log(joint[seen] / (rows * columns)[seen])).sum())
-        excess = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * pairs.sum())
-        found.append((nats - excess) / np.log(2))
-    return np.array(found)
+    train_briefly(probe.parameters(), set_gradients, ids, plan, watch)

@@ -86,6 +86,7 @@ def _content(sources: Sources) -> dict[str, Any]:
         "ngram_metrics": {kind: read_json(sources.ngrams / kind / "metrics.json") for kind in ("char", "word")},
         "min_freq": _records(read_csv(sources.ngrams / "word" / "min_freq.csv")),
         "storage": {kind: _records(read_csv(sources.ngrams / kind / "storage.csv")) for kind in ("char", "word")},
+        "gradients": read_json(sources.gradients / "metrics.json"),
         "sine": read_json(sources.sine / "metrics.json"),
         "taus": _records(read_csv(sources.sine / "tau.csv")),
         "samples": _by_model(read_json(sources.generate / "samples.json")),

@@ -1,0 +1,83 @@
+"""Time and memory of truncated backpropagation against its length, beside what is counted.
+
+A window of 1024 steps is worked through in pieces of each length, the hidden state is
+carried on, and the gradients of the pieces are summed: regular truncation. One piece of
+1024 steps is the full gradient. The lengths take turns, so that a busy machine slows
+all of them; medians and ratios are what counts.
+
+Memory is counted, not measured: states and output probabilities of one piece.
+
+    python benchmarks/truncation.py [--device cuda] [--rounds 7]
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+from torch import Tensor
+
+from seqlm.devices import resolve_device
+from seqlm.gradients.truncation import Truncation, flop_count, stored_bytes
+from seqlm.rnn.scratch import ScratchRNN
+
+VOCAB_SIZE, BATCH_SIZE, NUM_STEPS = 28, 32, 1024
+LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+def gradient_in_pieces(model: ScratchRNN, window: Tensor, length: int) -> Tensor:
+    """Return the summed gradient of all pieces; each piece's state is a constant for the next."""
+    state, total = model.initial_state(len(window)), torch.zeros_like(model.flat)
+    for start in range(0, NUM_STEPS, length):
+        piece = window[:, start : start + length + 1]
+        _, state = model.compute_gradients(piece[:, :-1], piece[:, 1:], state)
+        total += model.flat.grad * (length / NUM_STEPS)
+    return total
+
+
+def seconds(model: ScratchRNN, window: Tensor, length: int) -> float:
+    start = time.perf_counter()
+    gradient_in_pieces(model, window, length)
+    if window.is_cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def compare(num_hiddens: int, device: torch.device, rounds: int) -> None:
+    model = ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", torch.Generator().manual_seed(0)).to(device)
+    window = torch.randint(VOCAB_SIZE, (BATCH_SIZE, NUM_STEPS + 1), generator=torch.Generator().manual_seed(0))
+    window = window.to(device)
+    times: dict[int, list[float]] = {length: [] for length in LENGTHS}
+    for length in LENGTHS:
+        seconds(model, window, length)
+    for _ in range(rounds):
+        for length in LENGTHS:
+            times[length].append(seconds(model, window, length))
+    full = statistics.median(times[NUM_STEPS])
+    for length in LENGTHS:
+        truncation = Truncation("full" if length == NUM_STEPS else "regular", length)
+        flop = flop_count(truncation, NUM_STEPS, num_hiddens, VOCAB_SIZE) * BATCH_SIZE
+        median = statistics.median(times[length])
+        stored = stored_bytes(length, num_hiddens, VOCAB_SIZE) * BATCH_SIZE
+        print(
+            f"{num_hiddens:>6} {length:>6} {1e3 * median:>9,.1f} {median / full:>7.2f} {flop / 1e9:>9,.2f} "
+            f"{stored / 1e6:>10,.2f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    device = resolve_device(arguments.device)
+    torch.set_num_threads(1)
+    print(f"{NUM_STEPS} steps, {BATCH_SIZE} lanes, one thread; medians; ratio to the full gradient")
+    print("hidden length        ms   ratio    GFLOP  stored MB")
+    for num_hiddens in (64, 256):
+        compare(num_hiddens, device, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Short trainings of small models, on windows that are drawn at random."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from seqlm.errors import DataError
+from seqlm.rnn.scratch import ScratchRNN
+
+BATCH_SIZE = 32
+_ADAM_LR = 0.01
+_SGD_LR = 1.0
+"""The learning rate of section 8.5."""
+
+KeepDraw = Callable[[], Tensor | None]
+"""Draws the factors ``keep`` of :meth:`ScratchRNN.compute_gradients`."""
+Watch = Callable[[int], None]
+"""Is called with the number of minibatches done, before the first and after each."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a short training goes; Adam's rate falls in a line to zero, that of SGD stays at 1."""
+
+    num_minibatches: int
+    num_steps: int
+    seed: int
+    optimizer: Literal["adam", "sgd"] = "adam"
+    grad_clip: float | None = 1.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One minibatch: norm of the gradient before clipping, loss in nats a token."""
+
+    norm: float
+    loss: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether a training can go on from here."""
+        return math.isfinite(self.norm) and math.isfinite(self.loss)
+
+
+def draw_windows(ids: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator) -> Tensor:
+    """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``.
+
+    Raises DataError where the text is too short for one.
+    """
+    if len(ids) <= num_steps:
+        raise DataError(f"train has {len(ids)} tokens: gradients.num_steps must be at most {len(ids) - 1}")
+    starts = rng.integers(0, len(ids) - num_steps, batch_size)
+    return torch.from_numpy(np.asarray(ids)[starts[:, None] + np.arange(num_steps + 1)].astype(np.int64))
+
+
+def train_briefly(
+    parameters: Iterable[nn.Parameter],
+    set_gradients: Callable[[Tensor], float],
+    ids: NDArray[np.integer],
+    plan: Plan,
+    watch: Watch = lambda _: None,
+) -> list[Step]:
+    """Train parameters and return what each minibatch gave; equal seeds see equal minibatches.
+
+    ``set_gradients`` takes windows ``(32, num_steps + 1)``, sets the gradients of the mean
+    loss and returns that loss. The training ends after a step that is not finite, which
+    is the last of the list.
+    """
+    weights, rng = list(parameters), np.random.default_rng(plan.seed)
+    adam = plan.optimizer == "adam"
+    optimizer = torch.optim.Adam(weights, lr=_ADAM_LR) if adam else torch.optim.SGD(weights, lr=_SGD_LR)
+    steps: list[Step] = []
+    watch(0)
+    for index in range(plan.num_minibatches):
+        if adam:
+            optimizer.param_groups[0]["lr"] = _ADAM_LR * (1 - index / plan.num_minibatches)
+        loss = set_gradients(draw_windows(ids, BATCH_SIZE, plan.num_steps, rng))
+        norm = nn.utils.clip_grad_norm_(weights, plan.grad_clip or math.inf)
+        steps.append(Step(float(norm), loss))
+        if not steps[-1].is_finite:
+            break
+        optimizer.step()
+        watch(index + 1)
+    return steps
+
+
+def train_scratch(
+    model: ScratchRNN,
+    ids: NDArray[np.integer],
+    plan: Plan,
+    draw_keep: KeepDraw = lambda: None,
+    watch: Watch = lambda _: None,
+) -> list[Step]:
+    """Train the RNN from scratch as :func:`train_briefly` does, each window from the zero state."""
+
+    def set_gradients(window: Tensor) -> float:
+        inputs, targets = window[:, :-1], window[:, 1:]
+        loss, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), draw_keep())
+        return float(loss) / targets.numel()
+
+    return train_briefly([model.flat], set_gradients, ids, plan, watch)
+
+
+def scale_recurrence(model: ScratchRNN) -> None:
+    """Scale W_hh, drawn from N(0, 0.01), to a spectral radius near 1: h^(1/2) times 0.01 by the circular law."""
+    model.named_weights()["W_hh"].mul_(1 / (0.01 * model.num_hiddens**0.5))

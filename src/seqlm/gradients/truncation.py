@@ -1,0 +1,136 @@
+"""What truncated backpropagation does to gradients, what it costs, and what it trains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqlm.gradients.short_runs import BATCH_SIZE, Plan, train_scratch
+from seqlm.metrics import perplexity, stream_nats
+from seqlm.rnn.scratch import ScratchRNN
+
+_FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """A strategy of figure 8.7.1: "full", "regular" or "randomized".
+
+    *Regular* cuts every ``length`` steps, at an offset that is drawn; *randomized* cuts
+    each step with chance 1 / length and divides what goes on by the chance of going on
+    (8.7.8). *Full* cuts nowhere, whatever its length.
+    """
+
+    strategy: str
+    length: int
+
+    def draw(self, num_steps: int, batch_size: int, generator: torch.Generator) -> Tensor | None:
+        """Return the factors on what each step sends back, shape ``(num_steps, batch_size)``; None: all are 1."""
+        if self.strategy == "full":
+            return None
+        if self.strategy == "regular":
+            offset = int(torch.randint(self.length, (1,), generator=generator))
+            kept = (torch.arange(num_steps) + offset) % self.length != 0
+            return kept.float()[:, None].expand(-1, batch_size)
+        chance = 1 - 1 / self.length
+        return torch.empty(num_steps, batch_size).bernoulli_(chance, generator=generator) / chance
+
+
+def truncations(lengths: Sequence[int]) -> list[Truncation]:
+    """Return the regular and the randomized truncations of ``lengths``.
+
+    At length 1 the chance of going on would be 0, outside (0, 1]: there is no randomized one.
+    """
+    regular = [Truncation("regular", length) for length in lengths]
+    return regular + [Truncation("randomized", length) for length in lengths if length > 1]
+
+
+def gradient_draws(
+    model: ScratchRNN, window: Tensor, truncation: Truncation, num_draws: int, generator: torch.Generator
+) -> Tensor:
+    """Return gradients of all weights over ``window`` ``(B, T + 1)``, shape ``(num_draws, weights)``, float64."""
+    inputs, targets, state = window[:, :-1], window[:, 1:], model.initial_state(len(window))
+    draws = []
+    for _ in range(num_draws):
+        model.compute_gradients(inputs, targets, state, truncation.draw(inputs.shape[1], len(window), generator))
+        assert model.flat.grad is not None
+        draws.append(model.flat.grad.double().clone())
+    return torch.stack(draws)
+
+
+@dataclass(frozen=True)
+class GradientError:
+    """How far draws of a truncated gradient are from the full one, as shares of the full one's norm."""
+
+    bias: float
+    """Distance of the mean over draws from the full gradient; chance alone gives about ``standard_error``."""
+    spread: float
+    """Root mean square distance of a draw from the mean."""
+    standard_error: float
+    """Of the mean: spread / sqrt(draws)."""
+    running: NDArray[np.float64]
+    """Bias after the first 1, 2, ... draws."""
+
+
+def gradient_error(draws: Tensor, full: Tensor) -> GradientError:
+    """Measure draws, shape ``(draws, weights)``, against the full gradient, shape ``(weights,)``."""
+    counts = torch.arange(1, len(draws) + 1, dtype=draws.dtype)[:, None]
+    running = ((draws.cumsum(0) / counts - full).norm(dim=1) / full.norm()).numpy()
+    spread = float((draws - draws.mean(0)).pow(2).sum(1).mean().sqrt() / full.norm())
+    return GradientError(float(running[-1]), spread, spread / len(draws) ** 0.5, running)
+
+
+def longest_stretch(truncation: Truncation, num_steps: int, generator: torch.Generator) -> float:
+    """Return how many steps must be kept at once: the longest stretch without a cut, its mean over 1000 draws."""
+    if truncation.strategy == "full":
+        return num_steps
+    if truncation.strategy == "regular":
+        return min(truncation.length, num_steps)
+    keep = truncation.draw(num_steps, 1000, generator)
+    assert keep is not None
+    stretch, longest = torch.zeros(1000), torch.zeros(1000)
+    for kept in keep:
+        stretch = torch.where(kept > 0, stretch, 0) + 1
+        longest = torch.maximum(longest, stretch)
+    return float(longest.mean())
+
+
+def flop_count(truncation: Truncation, num_steps: int, num_hiddens: int, vocab_size: int) -> float:
+    """Return the multiplications and additions of one window and lane, forward and backward.
+
+    Three products of the output layer and two with h by h numbers at each step, (8.7.16)
+    among them, and (8.7.14) at each step but the last that is not cut: the share of those
+    is 1 - 1 / length on average. Inputs are looked up, sums over single states left out.
+    """
+    cut_share = 0.0 if truncation.strategy == "full" else 1 / truncation.length
+    carried = (num_steps - 1) * (1 - cut_share)
+    return 2.0 * ((2 * num_steps + carried) * num_hiddens**2 + 3 * num_steps * num_hiddens * vocab_size)
+
+
+def stored_bytes(stretch: float, num_hiddens: int, vocab_size: int) -> float:
+    """Return the bytes of one lane's states and output probabilities over ``stretch`` steps, in float32."""
+    return _FLOAT_BYTES * ((stretch + 1) * num_hiddens + stretch * vocab_size)
+
+
+def trained_perplexity(
+    truncation: Truncation,
+    train_ids: NDArray[np.integer],
+    val_ids: NDArray[np.integer],
+    vocab_size: int,
+    num_hiddens: int,
+    plan: Plan,
+) -> float:
+    """Return the perplexity on val of the RNN from scratch after a short training; nan where that diverged.
+
+    Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
+    """
+    generator = torch.Generator().manual_seed(plan.seed)
+    model = ScratchRNN(vocab_size, num_hiddens, "tanh", generator)
+    steps = train_scratch(model, train_ids, plan, lambda: truncation.draw(plan.num_steps, BATCH_SIZE, generator))
+    if steps and not steps[-1].is_finite:
+        return float("nan")
+    nats = stream_nats(model, val_ids)
+    return perplexity(float(nats.sum()), len(nats))
