@@ -13,7 +13,8 @@ LAYERS = [
     {"page", "parity"},
     {"evaluation_report"},
     {"ranking", "uncertainty"},
-    {"scoring", "writers", "sine_study"},
+    {"scoring", "writers", "sine_study", "own_text"},
+    {"diagnostics"},
     {"training", "evaluation", "samples", "generation", "surprisal", "checkpoints", "spelling", "gradients"},
     {"figures"},
     {

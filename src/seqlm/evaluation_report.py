@@ -6,13 +6,20 @@ from typing import Any
 
 import pandas as pd
 
+from seqlm.diagnostics import Predictor, calibration_error, calibration_table, class_table, position_table
 from seqlm.evaluation import Scored
-from seqlm.figures.evaluation import comparison_figure, learning_figure
+from seqlm.figures.evaluation import (
+    calibration_figure,
+    class_figure,
+    comparison_figure,
+    learning_figure,
+    position_figure,
+)
 from seqlm.figures.ngrams import order_figure
 from seqlm.figures.style import PALETTE, colour_of, save_svg
 from seqlm.files import read_csv, write_csv, write_json
 from seqlm.surprisal import passage
-from seqlm.vocab import Vocab, token_blocks
+from seqlm.vocab import Vocab, load_split, token_blocks
 
 _MAX_PASSAGES = 8
 
@@ -44,6 +51,31 @@ def write_scores(
     shown = networks[networks["test_bits"] <= orders["bits_per_character"].max()]
     best = dict(zip(shown["model"], shown["test_bits"], strict=True))
     save_svg(order_figure(orders, best, colours), reports / "orders.svg")
+
+
+def write_diagnostics(
+    scored: list[Scored],
+    predictors: Mapping[str, Predictor],
+    corpus: Path,
+    text: Path,
+    reports: Path,
+) -> None:
+    """Write how surprisal depends on context, on the class of character and on confidence, for models of characters.
+
+    ``predictors`` are the models that are shown, by name, those of characters.
+    """
+    vocab = Vocab.load(corpus / "char" / "vocab.json")
+    ids = load_split(corpus / "char", "test")
+    positions = position_table(predictors, ids)
+    characters = "".join("".join(block) for block in token_blocks(text / "test.txt", "char", vocab.line_separator))
+    classes = class_table({model.name: model.nats["test"] for model in scored if model.name in predictors}, characters)
+    calibration = calibration_table(predictors, ids)
+    for name, frame in (("positions", positions), ("classes", classes), ("calibration", calibration)):
+        write_csv(reports / f"{name}.csv", frame)
+    write_json(reports / "calibration.json", calibration_error(calibration))
+    save_svg(position_figure(positions), reports / "positions.svg")
+    save_svg(class_figure(classes), reports / "classes.svg")
+    save_svg(calibration_figure(calibration), reports / "calibration.svg")
 
 
 def order_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -53,16 +53,22 @@ class Row:
     here: str
     tolerance: str
     ok: bool
+    source: str
+    """The report that the value stands in, from the folder of reports."""
 
 
-def _exact(section: str, quantity: str, book: object, here: object) -> Row:
-    return Row(section, quantity, str(book), str(here), "exact", str(book) == str(here))
+def _exact(section: str, quantity: str, book: object, here: object, source: str) -> Row:
+    return Row(section, quantity, str(book), str(here), "exact", str(book) == str(here), source)
 
 
-def _bounded(section: str, quantity: str, book: float | None, here: float, low: float | None, high: float) -> Row:
+def _bounded(
+    section: str, quantity: str, book: float | None, here: float, bounds: tuple[float | None, float], source: str
+) -> Row:
+    low, high = bounds
     tolerance = f"at most {high:g}" if low is None else f"{low:g} to {high:g}"
     shown = "not given" if book is None else f"{book:g}"
-    return Row(section, quantity, shown, f"{here:.3f}", tolerance, (low is None or here >= low) and here <= high)
+    ok = (low is None or here >= low) and here <= high
+    return Row(section, quantity, shown, f"{here:.3f}", tolerance, ok, source)
 
 
 def _text_rows(preprocess: Path, ngrams: Path) -> list[Row]:
@@ -71,13 +77,31 @@ def _text_rows(preprocess: Path, ngrams: Path) -> list[Row]:
     head = read_json(ngrams / "word" / "head.json")
     beginning = "twinkled and his usually pale face"
     return [
-        _exact("8.2", "line 0", "the time machine by h g wells", lines.get(0)),
-        _exact("8.2", "line 10 begins", beginning, str(lines.get(10))[: len(beginning)]),
-        _exact("8.2", "characters in all lines", 170_580, chars["tokens"]),
-        _exact("8.2", "characters in the vocabulary, <unk> included", 28, chars["vocabulary_size"]),
-        _exact("8.2", "first words of the vocabulary", "<unk> the i and of a to was in that", " ".join(head["tokens"])),
-        _exact("8.2", "line 0 encoded", "1 19 50 40 2183 2184 400", " ".join(map(str, head["first_line"]))),
-        _exact("8.3", "words", 32_775, words["tokens"]),
+        _exact("8.2", "line 0", "the time machine by h g wells", lines.get(0), "preprocess/lines.csv"),
+        _exact("8.2", "line 10 begins", beginning, str(lines.get(10))[: len(beginning)], "preprocess/lines.csv"),
+        _exact("8.2", "characters in all lines", 170_580, chars["tokens"], "ngrams/char/metrics.json"),
+        _exact(
+            "8.2",
+            "characters in the vocabulary, <unk> included",
+            28,
+            chars["vocabulary_size"],
+            "ngrams/char/metrics.json",
+        ),
+        _exact(
+            "8.2",
+            "first words of the vocabulary",
+            "<unk> the i and of a to was in that",
+            " ".join(head["tokens"]),
+            "ngrams/word/head.json",
+        ),
+        _exact(
+            "8.2",
+            "line 0 encoded",
+            "1 19 50 40 2183 2184 400",
+            " ".join(map(str, head["first_line"])),
+            "ngrams/word/head.json",
+        ),
+        _exact("8.3", "words", 32_775, words["tokens"], "ngrams/word/metrics.json"),
     ]
 
 
@@ -88,15 +112,23 @@ def _ngram_rows(ngrams: Path) -> list[Row]:
     for n, book in _TOP.items():
         top = frequent[frequent["n"] == n].head(10)
         here = ", ".join(f"{ngram} {count}" for ngram, count in zip(top["ngram"], top["count"], strict=True))
-        rows.append(_exact("8.3", f"ten most frequent {_NAMES[n]}", book, here))
-    rows += [_exact("8.3", f"distinct {_NAMES[n]}", count, distinct.get(str(n))) for n, count in _DISTINCT.items()]
+        rows.append(_exact("8.3", f"ten most frequent {_NAMES[n]}", book, here, "ngrams/word/frequencies.csv"))
+    for n, count in _DISTINCT.items():
+        rows.append(_exact("8.3", f"distinct {_NAMES[n]}", count, distinct.get(str(n)), "ngrams/word/metrics.json"))
     return rows
 
 
 def _sine_rows(sine: Path) -> list[Row]:
     losses = read_json(sine / "metrics.json")["loss"]
     return [
-        _bounded("8.1", f"training loss of the sine MLP, epoch {epoch}", book, losses[f"epoch_{epoch}"], low, high)
+        _bounded(
+            "8.1",
+            f"training loss of the sine MLP, epoch {epoch}",
+            book,
+            losses[f"epoch_{epoch}"],
+            (low, high),
+            "sine/metrics.json",
+        )
         for epoch, book, low, high in _SINE_LOSSES
         if f"epoch_{epoch}" in losses
     ]
@@ -108,14 +140,15 @@ def _run_rows(train: Path) -> list[Row]:
         path = train / run / "metrics.json"
         if path.exists():
             here = read_json(path)["last_epoch_train_perplexity"]
-            rows.append(_bounded(section, f"training perplexity of {run}", book, here, None, high))
+            source = f"train/{run}/metrics.json"
+            rows.append(_bounded(section, f"training perplexity of {run}", book, here, (None, high), source))
     return rows
 
 
 def parity_table(preprocess: Path, ngrams: Path, sine: Path, train: Path) -> pd.DataFrame:
     """Return the rows of the book that the run in these report folders computed.
 
-    Columns: section, quantity, book, here, tolerance, ok. It means something only for the
+    Columns: section, quantity, book, here, tolerance, ok, source. It means something only for the
     book's own corpus.
     """
     rows = [*_sine_rows(sine), *_text_rows(preprocess, ngrams), *_ngram_rows(ngrams), *_run_rows(train)]

@@ -1,10 +1,11 @@
 """Scores all models of the pipeline on all splits."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
 
+from seqlm.diagnostics import Predictor, counting_predictor, network_predictor
 from seqlm.evaluation import Nats, Scored, Stream, best_mixture, measure, read_stream, spelling_model
 from seqlm.metrics import stream_nats
 from seqlm.ngrams.models import nats as ngram_nats
@@ -81,6 +82,28 @@ def score_extras(
             mixture, choices[f"weight of {base.name}"] = best_mixture(base, partner)
             extras.append(mixture)
     return extras, choices
+
+
+def char_predictors(
+    ngrams: list[Scored], runs: list[Scored], folders: Mapping[str, Path], vocab_size: int, device: torch.device
+) -> dict[str, Predictor]:
+    """Return the models of characters that the diagnostics look at, the best on val first: all runs, the best that counts.
+
+    ``folders`` names where the ``runs`` and the ``ngrams`` of characters lie.
+    """
+
+    def on_val(model: Scored) -> float:
+        return float(model.nats["val"].sum())
+
+    counted = min((model for model in ngrams if model.kind == "char"), key=on_val)
+    models = load_models(folders["ngrams"], vocab_size)
+    found = {}
+    for model in sorted([counted, *(run for run in runs if run.kind == "char")], key=on_val):
+        if model is counted:
+            found[model.name] = counting_predictor(models[model.name.removeprefix("char-")])
+        else:
+            found[model.name] = network_predictor(load_model(folders["runs"] / model.name, device, run=model.name))
+    return found
 
 
 def val_bits(scored: Scored, streams: dict[Kind, Streams]) -> float:

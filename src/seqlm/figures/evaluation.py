@@ -3,9 +3,11 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.figures.style import GREY, colour_of, look, new_figure
+from seqlm.figures.style import GREY, colour_of, legend_above, look, new_figure
 
 _ROW_HEIGHT = 0.27
+_SMOOTHED = 9
+_FEW = 20
 
 
 def comparison_figure(table: pd.DataFrame) -> Figure:
@@ -48,5 +50,56 @@ def learning_figure(history: pd.DataFrame) -> Figure:
             axes.plot(looks["epoch"], looks["val_perplexity"], ".--", color=colour, linewidth=0.7, markersize=4)
         axes.set(xscale="log", yscale="log", xlabel="epoch", ylabel="perplexity")
         axes.set_title("Learning curves: train (lines) and val (dots)")
-        axes.legend(fontsize=8)
+        legend_above(figure, axes, 3)
+    return figure
+
+
+def position_figure(positions: pd.DataFrame) -> Figure:
+    """Draw perplexity against the number of tokens of context; columns model, position, perplexity."""
+    with look():
+        figure, axes = new_figure(height=3.6)
+        for model, rows in positions.groupby("model", sort=False):
+            # Neighbours are averaged: single positions are noisy.
+            smooth = rows["perplexity"].rolling(_SMOOTHED, center=True, min_periods=1).mean()
+            smooth[rows["position"] <= _SMOOTHED] = rows["perplexity"]
+            axes.plot(rows["position"], smooth, color=colour_of(str(model)), label=str(model), linewidth=1.3)
+        axes.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="test perplexity")
+        legend_above(figure, axes, 3)
+    return figure
+
+
+def class_figure(classes: pd.DataFrame) -> Figure:
+    """Draw each model's mean surprisal by class of character; columns model, token_class, share, bits."""
+    names = list(dict.fromkeys(classes["token_class"]))
+    models = list(dict.fromkeys(classes["model"]))
+    with look():
+        figure, axes = new_figure(height=3.4)
+        height = 0.8 / len(models)
+        for place, model in enumerate(models):
+            rows = classes[classes["model"] == model].set_index("token_class").reindex(names)
+            middles = [row + (place - (len(models) - 1) / 2) * height for row in range(len(names))]
+            axes.barh(middles, rows["bits"], height * 0.9, color=colour_of(model), label=model)
+        shares = classes.drop_duplicates("token_class").set_index("token_class")["share"]
+        axes.set_yticks(range(len(names)), [f"{name} ({shares[name]:.0%})" for name in names])
+        axes.invert_yaxis()
+        axes.set(xlabel="bits per character on test")
+        legend_above(figure, axes, 3)
+    return figure
+
+
+def calibration_figure(table: pd.DataFrame) -> Figure:
+    """Draw how often the likeliest token is right against its probability.
+
+    Columns model, confidence, accuracy, tokens.
+    """
+    with look():
+        figure, axes = new_figure(width=5.2, height=4.4)
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="as often as it says")
+        # Bins of a few tokens say nothing.
+        for model, rows in table[table["tokens"] >= _FEW].groupby("model", sort=False):
+            colour = colour_of(str(model))
+            axes.plot(rows["confidence"], rows["accuracy"], ".-", color=colour, label=str(model), linewidth=1.3)
+        axes.set(xlabel="probability of the likeliest token", ylabel="share of times it is right")
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        legend_above(figure, axes, 2)
     return figure

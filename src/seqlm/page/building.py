@@ -1,6 +1,7 @@
 """Gathers what the stages reported and renders the page."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,20 @@ def draw_text(lines: pd.Series, folder: Path) -> None:
 
 def build_page(sources: Sources, title: str, parity: pd.DataFrame | None) -> str:
     """Return the page as HTML; ``parity`` is None where the corpus is not the book's."""
+    return _render("page.html", title=title, **_content(sources), parity=_parity(parity))
+
+
+def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a page that shows a text shaded by its surprisal; ``scores`` maps models to what they were measured at."""
+    return _render(
+        "surprisal.html",
+        name=name,
+        scores=scores,
+        passages=_passages({model: score["passage"] for model, score in scores.items()}),
+    )
+
+
+def _render(template: str, **content: object) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("seqlm.page", "templates"),
         autoescape=True,
@@ -68,7 +83,7 @@ def build_page(sources: Sources, title: str, parity: pd.DataFrame | None) -> str
     )
     environment.filters["number"] = _number
     environment.globals["figure"] = inline_svg
-    return environment.get_template("page.html").render(title=title, **_content(sources), parity=_parity(parity))
+    return environment.get_template(template).render(**content)
 
 
 def _content(sources: Sources) -> dict[str, Any]:
@@ -81,6 +96,7 @@ def _content(sources: Sources) -> dict[str, Any]:
         "table": _records(table),
         "headline": _headline(table),
         "choices": read_json(sources.evaluate / "choices.json"),
+        "calibration": read_json(sources.evaluate / "calibration.json"),
         "passages": _passages(read_json(sources.details / "passages.json")),
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
         "ngram_metrics": {kind: read_json(sources.ngrams / kind / "metrics.json") for kind in ("char", "word")},
