@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 from conftest import ROOT
 from seqlm.files import sha256_of_file
+from smoke import SMALL, change_params
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -79,48 +80,7 @@ class Workspace:
         return found
 
     def update_params(self, changes: dict[str, Any]) -> None:
-        yaml = YAML()
-        path = self.folder / "params.yaml"
-        params = yaml.load(path.read_text())
-        for dotted, value in changes.items():
-            *parents, key = dotted.split(".")
-            section = params
-            for parent in parents:
-                section = section[parent]
-            section[key] = value
-        with path.open("w") as file:
-            yaml.dump(params, file)
-
-
-# Small settings that still exercise every stage: two runs, few epochs, small models.
-SMALL = {
-    "num_threads": 1,
-    "download.corpus": "sample",
-    "ngrams.max_order": {"char": 3, "word": 2},
-    "ngrams.laplace.max_order": 2,
-    "sine.num_points": 200,
-    "sine.num_train": 100,
-    "sine.num_epochs": 1,
-    "sine.steps": [1, 4],
-    "sine.taus": [1, 2],
-    "train.num_hiddens": 16,
-    "train.num_epochs": 2,
-    "train.max_tokens": 2000,
-    "train.eval_every": 1,
-    "train.sample_every": 1,
-    "runs": {
-        "plain": {},
-        "small-lstm": {"model": "lstm", "sampling": "random", "lr": 0.7, "keep": "best", "dropout": 0.1},
-    },
-    "evaluate.dynamic.lrs": [0.1],
-    "gradients.num_hiddens": 8,
-    "gradients.num_steps": 8,
-    "gradients.num_minibatches": 2,
-    "gradients.lengths": [1, 4],
-    "gradients.num_draws": 2,
-    "generate.num_preds": 10,
-    "generate.temperatures": [0, 1],
-}
+        change_params(self.folder / "params.yaml", changes)
 
 
 @pytest.fixture(scope="module")
