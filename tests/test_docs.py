@@ -42,6 +42,7 @@ def test_every_experiment_has_settings_that_are_accepted(command: str, tmp_path:
     params = yaml.load(ROOT / "params.yaml")
     for word in (words[place + 1] for place, flag in enumerate(words) if flag == "-S"):
         name, _, value = word.partition("=")
+        value = re.sub(r"^choice\(([^,]*),.*\)$", r"\1", value)  # the first value of a sweep
         *parents, key = name.removeprefix("+").split(".")
         section = params
         for parent in parents:

@@ -37,18 +37,18 @@ class Workspace:
         traces.mkdir()
         shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
         (folder / "dvc.lock").unlink(missing_ok=True)
-        self._environment = os.environ | HEADLESS | {
+        self.environment = os.environ | HEADLESS | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
             "SEQLM_TRACE": str(traces),
             "OMP_NUM_THREADS": "1",
             "XDG_CACHE_HOME": str(folder.parent / "cache"),
         }  # fmt: skip
-        self._environment.pop("SEQLM_DATA_DIR", None)
+        self.environment.pop("SEQLM_DATA_DIR", None)
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         result = subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=540
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=540
         )
         if check and result.returncode:
             raise AssertionError(f"{' '.join(command)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
@@ -59,7 +59,7 @@ class Workspace:
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=self._environment,
+            env=self.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
