@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install repro diff test test-all lint bench clean
+.PHONY: help install repro smoke diff test test-all lint bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -27,6 +27,9 @@ repro: install ## run the pipeline; prints the comparison table and where the pa
 	dvc repro
 	@cat reports/table.txt
 	@echo "The page: reports/index.html"
+
+smoke: install ## try the whole pipeline in a copy, on the sample, with small settings (half a minute)
+	python tools/smoke.py
 
 REV ?= main
 diff: install ## compare the results with those of another revision: make diff REV=main

@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 from conftest import ROOT
 from seqlm.files import sha256_of_file
+from smoke import SMALL, change_params
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -36,18 +37,18 @@ class Workspace:
         traces.mkdir()
         shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
         (folder / "dvc.lock").unlink(missing_ok=True)
-        self._environment = os.environ | HEADLESS | {
+        self.environment = os.environ | HEADLESS | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
             "SEQLM_TRACE": str(traces),
             "OMP_NUM_THREADS": "1",
             "XDG_CACHE_HOME": str(folder.parent / "cache"),
         }  # fmt: skip
-        self._environment.pop("SEQLM_DATA_DIR", None)
+        self.environment.pop("SEQLM_DATA_DIR", None)
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         result = subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=540
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=540
         )
         if check and result.returncode:
             raise AssertionError(f"{' '.join(command)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
@@ -58,7 +59,7 @@ class Workspace:
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=self._environment,
+            env=self.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -79,50 +80,7 @@ class Workspace:
         return found
 
     def update_params(self, changes: dict[str, Any]) -> None:
-        yaml = YAML()
-        path = self.folder / "params.yaml"
-        params = yaml.load(path.read_text())
-        for dotted, value in changes.items():
-            *parents, key = dotted.split(".")
-            section = params
-            for parent in parents:
-                section = section[parent]
-            section[key] = value
-        with path.open("w") as file:
-            yaml.dump(params, file)
-
-
-# Small settings that still exercise every stage: two runs, few epochs, small models.
-SMALL = {
-    "num_threads": 1,
-    "download.corpus": "sample",
-    "ngrams.max_order": {"char": 3, "word": 2},
-    "ngrams.laplace.max_order": 2,
-    "sine.num_points": 200,
-    "sine.num_train": 100,
-    "sine.num_epochs": 1,
-    "sine.steps": [1, 4],
-    "sine.taus": [1, 2],
-    "train.num_hiddens": 16,
-    "train.num_epochs": 2,
-    "train.max_tokens": 2000,
-    "train.eval_every": 1,
-    "train.sample_every": 1,
-    "runs": {
-        "plain": {},
-        "small-lstm": {"model": "lstm", "sampling": "random", "lr": 0.7, "keep": "best", "dropout": 0.1},
-    },
-    "evaluate.dynamic.lrs": [0.1],
-    "gradients.num_hiddens": 8,
-    "gradients.num_steps": 8,
-    "gradients.num_minibatches": 2,
-    "gradients.lengths": [1, 4],
-    "gradients.num_draws": 2,
-    "gradients.trained_lengths": [4],
-    "gradients.num_trainings": 1,
-    "generate.num_preds": 10,
-    "generate.temperatures": [0, 1],
-}
+        change_params(self.folder / "params.yaml", changes)
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,7 @@ def score_extras(
 def char_predictors(
     ngrams: list[Scored], runs: list[Scored], folders: Mapping[str, Path], vocab_size: int, device: torch.device
 ) -> dict[str, Predictor]:
-    """Return the models of characters that the diagnostics look at, the best on val first: all runs, the best that counts.
+    """Return the models of characters to diagnose, the best on val first: every run, and the best that counts.
 
     ``folders`` names where the ``runs`` and the ``ngrams`` of characters lie.
     """

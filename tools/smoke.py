@@ -1,0 +1,74 @@
+"""Run the whole pipeline on the sample text with small settings, in a copy of the project.
+
+The copy lies in a temporary folder and goes at the end: settings, results, lock file and
+cache of the project itself stay as they are.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).resolve().parent.parent
+# Dotted names of settings and their values.
+SMALL: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "tools" / "small.yaml")
+# What a run makes; the copy makes its own.
+_MADE = ("dvc.lock", "reports/")
+
+
+def change_params(path: Path, changes: dict[str, Any]) -> None:
+    """Set the values of dotted names such as ``train.lr`` in a ``params.yaml``; comments stay."""
+    yaml = YAML()
+    params = yaml.load(path.read_text(encoding="utf-8"))
+    for dotted, value in changes.items():
+        *parents, key = dotted.split(".")
+        section = params
+        for parent in parents:
+            section = section[parent]
+        section[key] = value
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        yaml.dump(params, file)
+
+
+def copy_project(folder: Path) -> None:
+    """Copy the project's own files, changes that are not committed too, to a new ``folder``."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    for name in sorted(set(listed.split("\0")) - {""}):
+        if not name.startswith(_MADE) and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+
+
+def main() -> int:
+    """Run the pipeline in a small copy, print its table and the seconds it took; return DVC's exit code."""
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="seqlm-smoke-") as base:
+        folder = Path(base) / "project"
+        copy_project(folder)
+        change_params(folder / "params.yaml", SMALL)
+        environment = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(folder / "src"),
+        }
+        subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+        code = subprocess.run(["dvc", "repro"], cwd=folder, env=environment, check=False).returncode
+        if code == 0:
+            print((folder / "reports" / "table.txt").read_text(encoding="utf-8"))
+            print(f"The whole pipeline ran in {time.monotonic() - begin:.0f} s.")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
