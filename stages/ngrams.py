@@ -33,11 +33,13 @@ def main(
 
     params = load(params_path, "ngrams", NgramsParams)
     vocab = Vocab.load(corpus / "vocab.json")
+    # Both are read, and refused where they are not whole, before anything is written.
+    train_ids, val_ids = load_split(corpus, "train"), load_split(corpus, "val")
     _describe(params, vocab, text, reports)
 
     laplace = params.laplace
-    counts = count_ngrams(load_split(corpus, "train"), len(vocab), params.max_order[vocab.kind])
-    best, curve = tune_epsilons(counts, load_split(corpus, "val"), laplace.max_order, laplace.backoff)
+    counts = count_ngrams(train_ids, len(vocab), params.max_order[vocab.kind])
+    best, curve = tune_epsilons(counts, val_ids, laplace.max_order, laplace.backoff)
     epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
     _report_epsilons(curve, best, reports)
     save_models(models, counts, epsilons, laplace.backoff)

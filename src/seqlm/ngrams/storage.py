@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from seqlm.errors import DataError
-from seqlm.files import read_json, replacing, sha256_of_file, write_json
+from seqlm.files import read_sealed, replacing, sha256_of_file, write_sealed
 from seqlm.ngrams.counts import Counts, Table
 from seqlm.ngrams.models import Backoff, NGramModel, build_models
 
@@ -24,7 +24,7 @@ def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backo
     path = folder / "counts.npz"
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
-    write_json(
+    write_sealed(
         folder / "models.json",
         {
             "format": FORMAT,
@@ -44,9 +44,7 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
     vocabulary.
     """
     path, description_path = folder / "counts.npz", folder / "models.json"
-    description = read_json(description_path)
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise DataError(f"{description_path}: not of format {FORMAT}, which this version reads: count again")
+    description = read_sealed(description_path, FORMAT, "count again")
     if description["vocab_size"] != vocab_size:
         raise DataError(
             f"{description_path}: counted over {description['vocab_size']} tokens, the vocabulary has {vocab_size}: "
