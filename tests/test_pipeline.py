@@ -1,11 +1,7 @@
 """The real pipeline, by the real DVC, on the sample corpus with small settings."""
 
-import json
-import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,112 +11,8 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from conftest import ROOT
 from seqlm.files import sha256_of_file
-
-HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
-IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", "cache", "tmp", "reports", "checkpoints", "logs", ".*_cache", ".hypothesis", "raw",
-    "*.egg-info", "text", "corpus", "models", "configs", "smoke",
-)  # fmt: skip
-
-
-class Workspace:
-    """A copy of the project in a Git repository of its own, run by its own code."""
-
-    def __init__(self, folder: Path, traces: Path) -> None:
-        self.folder = folder
-        self.traces = traces
-        self.opened: dict[str, set[str]] = {}
-        traces.mkdir()
-        shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
-        (folder / "dvc.lock").unlink(missing_ok=True)
-        self._environment = os.environ | HEADLESS | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
-            "SEQLM_TRACE": str(traces),
-            "OMP_NUM_THREADS": "1",
-            "XDG_CACHE_HOME": str(folder.parent / "cache"),
-        }  # fmt: skip
-        self._environment.pop("SEQLM_DATA_DIR", None)
-
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        result = subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=540
-        )
-        if check and result.returncode:
-            raise AssertionError(f"{' '.join(command)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
-        return result
-
-    def start(self, *command: str) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own and let it run."""
-        return subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=self._environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def commit(self, message: str) -> None:
-        self.run("git", "add", "--all")
-        self.run("git", *IDENTITY, "commit", "--quiet", "--message", message)
-
-    def keep_traces(self) -> None:
-        """Remember what each stage of the last run opened: later runs write over it."""
-        for path in self.traces.iterdir():
-            lines = path.read_text().splitlines()
-            self.opened[path.name] = {line for line in lines if "__pycache__" not in line}
-
-    def metrics(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
-        return found
-
-    def update_params(self, changes: dict[str, Any]) -> None:
-        yaml = YAML()
-        path = self.folder / "params.yaml"
-        params = yaml.load(path.read_text())
-        for dotted, value in changes.items():
-            *parents, key = dotted.split(".")
-            section = params
-            for parent in parents:
-                section = section[parent]
-            section[key] = value
-        with path.open("w") as file:
-            yaml.dump(params, file)
-
-
-# Small settings that still exercise every stage: two runs, few epochs, small models.
-SMALL = {
-    "num_threads": 1,
-    "download.corpus": "sample",
-    "ngrams.max_order": {"char": 3, "word": 2},
-    "ngrams.laplace.max_order": 2,
-    "sine.num_points": 200,
-    "sine.num_train": 100,
-    "sine.num_epochs": 1,
-    "sine.steps": [1, 4],
-    "sine.taus": [1, 2],
-    "train.num_hiddens": 16,
-    "train.num_epochs": 2,
-    "train.max_tokens": 2000,
-    "train.eval_every": 1,
-    "train.sample_every": 1,
-    "runs": {
-        "plain": {},
-        "small-lstm": {"model": "lstm", "sampling": "random", "lr": 0.7, "keep": "best", "dropout": 0.1},
-    },
-    "evaluate.dynamic.lrs": [0.1],
-    "gradients.num_hiddens": 8,
-    "gradients.num_steps": 8,
-    "gradients.num_minibatches": 2,
-    "gradients.lengths": [1, 4],
-    "gradients.num_draws": 2,
-    "generate.num_preds": 10,
-    "generate.temperatures": [0, 1],
-}
+from workspace import SMALL, Workspace
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +20,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A committed workspace in which the pipeline ran once."""
     base = tmp_path_factory.mktemp("pipeline")
     workspace = Workspace(base / "project", base / "traces")
-    workspace.run("git", "init", "--quiet", "--initial-branch=main")
-    workspace.update_params(SMALL)
+    workspace.begin(SMALL)
     workspace.run("dvc", "repro")
     workspace.keep_traces()
     workspace.commit("A run with small settings")
@@ -241,9 +132,7 @@ def inside(path: str, folders: set[str]) -> bool:
 
 def declared_stages(workspace: Workspace) -> dict[str, dict[str, Any]]:
     """Return each stage's command, deps, outs and params as DVC resolves them."""
-    lock = YAML(typ="safe").load(workspace.folder / "dvc.lock")
-    found: dict[str, dict[str, Any]] = lock["stages"]
-    return found
+    return workspace.lock()
 
 
 def test_stages_open_what_they_declare_and_nothing_else(workspace: Workspace) -> None:
