@@ -76,7 +76,8 @@ def _fail(message: str, code: int) -> None:
     click.echo(f"error: {one_line}", err=True)
     if "DVC_STAGE" in os.environ:
         click.echo(
-            "after a failed `dvc exp run -S`, `git checkout params.yaml && dvc checkout` restores the workspace",
+            "after a failed `dvc exp run -S`, "
+            "`git checkout params.yaml dvc.lock reports && dvc checkout` restores the workspace",
             err=True,
         )
     sys.exit(code)
