@@ -16,7 +16,8 @@ def main(params_path: Path, configs: Path) -> None:
     A run is the section train overlaid by its entry in runs, with device, seed and
     num_threads. Its file is what the run's training depends on.
     """
-    from seqlm.files import write_json
+    from seqlm.files import write_sealed
+    from seqlm.params.train import CONFIG_FORMAT
     from seqlm.params.whole import check_whole
 
     runs = check_whole(params_path)
@@ -24,7 +25,7 @@ def main(params_path: Path, configs: Path) -> None:
         if stale.stem not in runs:
             stale.unlink()
     for name, config in runs.items():
-        write_json(configs / f"{name}.json", config.model_dump())
+        write_sealed(configs / f"{name}.json", {"format": CONFIG_FORMAT} | config.model_dump())
     click.echo(f"{len(runs)} runs: {', '.join(runs)}")
 
 

@@ -26,21 +26,26 @@ except ModuleNotFoundError as missing:
 _PARENT_POLL_S = 0.5
 _WATCHED_PARENTS = 3
 """Processes above one of several that torchrun started, up to DVC's own."""
+_SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "busybox"}
+_RUN_DVC = ("python", "pypy", "dvc")
+
+
+# ``readable=False``: a file that may not be read is refused by who opens it, with code 5, not as a wrong option.
 
 
 def existing_file() -> click.Path:
     """Return the option type of a file that must be there."""
-    return click.Path(path_type=Path, exists=True, dir_okay=False)
+    return click.Path(path_type=Path, exists=True, dir_okay=False, readable=False)
 
 
 def folder() -> click.Path:
     """Return the option type of a folder, there or not."""
-    return click.Path(path_type=Path, file_okay=False)
+    return click.Path(path_type=Path, file_okay=False, readable=False)
 
 
 def file() -> click.Path:
     """Return the option type of a file, there or not."""
-    return click.Path(path_type=Path, dir_okay=False)
+    return click.Path(path_type=Path, dir_okay=False, readable=False)
 
 
 def stage() -> Callable[[Callable[..., None]], click.Command]:
@@ -73,7 +78,8 @@ def _fail(message: str, code: int) -> None:
     click.echo(f"error: {one_line}", err=True)
     if "DVC_STAGE" in os.environ:
         click.echo(
-            "after a failed `dvc exp run -S`, `git checkout params.yaml && dvc checkout` restores the workspace",
+            "after a failed `dvc exp run -S`, "
+            "`git checkout params.yaml dvc.lock reports && dvc checkout` restores the workspace",
             err=True,
         )
     sys.exit(code)
@@ -96,6 +102,8 @@ def _end_with_parent() -> None:
     if "DVC_STAGE" not in os.environ:
         return
     parents = _ancestors()
+    if _is_orphan():
+        _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
 
     def watch() -> None:
         while _ancestors() == parents:
@@ -105,13 +113,38 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
+def _is_orphan() -> bool:
+    """Whether DVC went before this process could look: then its nearest ancestor that is no shell is another program.
+
+    DVC runs in a Python, or in a program of its own name. False where the system does not show it.
+    """
+    process = os.getppid()
+    try:
+        while (program := _program(process)) in _SHELLS:
+            process = _parent_of(process)
+    except OSError:
+        return process == 0  # above the first process there is none
+    return not any(name in program for name in _RUN_DVC)
+
+
+def _program(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/exe").readlink().name
+    except PermissionError:  # of another user, or the system's first process
+        return Path(f"/proc/{process}/comm").read_text().strip()
+
+
+def _parent_of(process: int) -> int:
+    # Field 4 of /proc/PID/stat, counted after the command name, which may hold spaces.
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def _ancestors() -> list[int]:
     """Return the ids of the parent and, where the system shows them, of the ones above it."""
     found = [os.getppid()]
     while len(found) < (_WATCHED_PARENTS if "TORCHELASTIC_RUN_ID" in os.environ else 2):
         try:
-            # Field 4 of /proc/PID/stat, counted after the command name, which may hold spaces.
-            found.append(int(Path(f"/proc/{found[-1]}/stat").read_text().rpartition(")")[2].split()[1]))
+            found.append(_parent_of(found[-1]))
         except OSError:
             break
     return found

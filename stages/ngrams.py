@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,8 @@ from seqlm.params.loading import load
 from seqlm.params.ngrams import NgramsParams
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from seqlm.ngrams.counting import Chunking
     from seqlm.vocab import Vocab
 
@@ -34,23 +36,27 @@ def main(
     """
     from seqlm.files import emptied
     from seqlm.ngrams.counting import Chunking
-    from seqlm.vocab import Vocab
+    from seqlm.vocab import Vocab, load_split
 
     params = load(params_path, "ngrams", NgramsParams)
     vocab = Vocab.load(corpus / "vocab.json")
     if vocab.kind != kind:
         raise DataError(f"{corpus}: holds tokens of kind {vocab.kind}, not {kind}")
+    # Both are read, and refused where they are not whole, before anything is written.
+    train_ids, val_ids = (load_split(corpus, split, mmap=True) for split in ("train", "val"))
     scheduler = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     with emptied(work / "counting") as place:
         _describe(params, vocab, text, reports, Chunking(params.memory, place, scheduler))
     with emptied(work / "counting") as place:
-        _prepare_models(params, vocab, corpus, models, reports, Chunking(params.memory, place, scheduler), arpa)
+        chunking = Chunking(params.memory, place, scheduler)
+        _prepare_models(params, vocab, train_ids, val_ids, models, reports, chunking, arpa)
 
 
 def _prepare_models(
     params: NgramsParams,
     vocab: "Vocab",
-    corpus: Path,
+    train_ids: "NDArray[Any]",
+    val_ids: "NDArray[Any]",
     models: Path,
     reports: Path,
     chunking: "Chunking",
@@ -60,12 +66,10 @@ def _prepare_models(
     from seqlm.ngrams.counting import count_ngrams
     from seqlm.ngrams.models import KneserNey, tune_epsilons
     from seqlm.ngrams.storage import save_models
-    from seqlm.vocab import load_split
 
     laplace = params.laplace
-    train = load_split(corpus, "train", mmap=True)
-    counts = count_ngrams(train, len(vocab), params.max_order[vocab.kind], chunking)
-    best, curve = tune_epsilons(counts, load_split(corpus, "val", mmap=True), laplace.max_order, laplace.backoff)
+    counts = count_ngrams(train_ids, len(vocab), params.max_order[vocab.kind], chunking)
+    best, curve = tune_epsilons(counts, val_ids, laplace.max_order, laplace.backoff)
     epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
     _report_epsilons(curve, best, reports)
     save_models(models, counts, epsilons, laplace.backoff)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness import existing_file, folder, stage
+from harness import file, folder, stage
 
 if TYPE_CHECKING:
     from seqlm.checkpoints import Checkpoint
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @stage()
-@click.option("--config", "config_path", type=existing_file(), required=True, help="The run's resolved settings.")
+@click.option("--config", "config_path", type=file(), required=True, help="The run's resolved settings.")
 @click.option("--corpus", type=folder(), default="data/corpus", help="The encoded splits of both kinds.")
 @click.option("--models", type=folder(), required=True, help="Where the weights go.")
 @click.option("--reports", type=folder(), required=True, help="Where the history goes.")

@@ -7,10 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Two threads on small tensors are slower than one, and far slower where tests share the cores.
 # PyTorch reads this when it is imported, and stages that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# No deadlines: the tests share the cores with others. `make test-all` chooses the long profile.
+settings.register_profile("default", deadline=None)
+settings.register_profile("long", max_examples=2000, deadline=None)
+settings.load_profile("default")
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK_FILE = "timemachine.txt"

@@ -9,9 +9,9 @@ import pytest
 
 from conftest import ROOT
 from smoke import SMALL
-from test_pipeline import Workspace
 from test_pipeline import test_stages_open_what_they_declare_and_nothing_else as check_declarations
 from test_pipeline import test_stages_read_the_settings_that_they_declare_and_no_others as check_settings
+from workspace import Workspace
 
 TEXT = "the sea, the sea and the tide that comes and goes\n" * 200
 

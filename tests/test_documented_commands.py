@@ -13,7 +13,8 @@ import pytest
 from conftest import ROOT
 from smoke import SMALL
 from test_docs import PAGES, commands
-from test_pipeline import Workspace, stages_run
+from test_pipeline import stages_run
+from workspace import Workspace
 
 # Lines that are not typed, and why.
 SKIPPED = {

@@ -5,6 +5,9 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -81,6 +84,10 @@ class Misbehaving(BaseHTTPRequestHandler):
         self.end_headers()
         while True:
             self.wfile.write(b"x" * 65536)
+
+    def fault_insecure(self, _times: int) -> None:
+        # The plain server that the test started beside the one with TLS.
+        self.send(302, Location=f"http://127.0.0.1:{self.server.plain_port}/none")
 
     def fault_silent(self, _times: int) -> None:
         time.sleep(3)
@@ -216,6 +223,44 @@ def test_other_bytes_never_fall_back(fault: str, download: Download) -> None:
     assert download(fault, "none").returncode == 0  # the next source may have the right ones
 
 
+def test_a_redirect_from_https_to_http_is_refused(
+    download: Download, server: ThreadingHTTPServer, tmp_path: Path
+) -> None:
+    if not shutil.which("openssl"):
+        pytest.skip("openssl, which makes the server's certificate, is missing")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject]
+    subprocess.run([*new, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    secure = ThreadingHTTPServer(("127.0.0.1", 0), Misbehaving)
+    secure.asked, secure.plain_port, secure.daemon_threads = [], server.server_port, True
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    secure.socket = context.wrap_socket(secure.socket, server_side=True)
+    threading.Thread(target=secure.serve_forever, daemon=True).start()
+    download.base = f"https://127.0.0.1:{secure.server_port}"
+    trusting = {"REQUESTS_CA_BUNDLE": str(certificate)}
+    result = download("insecure", **trusting)
+    assert result.returncode == 4, result.stderr
+    assert "redirects from https to http: refused" in result.stderr
+    assert (secure.asked, server.asked) == (["insecure"], [])
+    assert not (tmp_path / "data/raw").exists()
+    assert download("none", **trusting).returncode == 0  # the certificate was not what it refused
+    assert "its certificate cannot be verified" in download("none", **{"XDG_CACHE_HOME": str(tmp_path / "x")}).stderr
+    secure.shutdown()
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://no-such-host.invalid"])
+def test_no_network_at_all_ends_with_code_4_or_falls_back(address: str, download: Download) -> None:
+    download.base = address
+    result = download("none", "none")
+    assert result.returncode == 4, result.stderr
+    assert "cannot be reached" in result.stderr
+    assert download.leftovers() == []
+    assert download("none", fallback="sample").returncode == 0
+    assert download.record["name"] == "sample"
+
+
 def test_two_downloads_at_once_leave_one_whole_file(download: Download) -> None:
     assert download("none").returncode == 0
     results: list[Any] = []
@@ -241,6 +286,22 @@ def test_own_text_comes_plain_or_packed(download: Download, tmp_path: Path) -> N
     (tmp_path / "my.txt.gz").write_bytes(gzip.compress(TEXT))
     assert download(corpus="my.txt.gz").returncode == 0
     assert (download.text, download.record["sha256"]) == (TEXT, DIGEST)
+
+
+def test_own_text_outside_the_project_is_read_and_never_written(download: Download, tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    (outside / "my.txt").write_bytes(TEXT)
+    (outside / "my.txt").chmod(0o444)
+    (tmp_path / "link.txt").symlink_to(outside / "my.txt")
+    for name in (str(outside / "my.txt"), "elsewhere/../elsewhere/my.txt", "link.txt"):
+        assert download(corpus=name).returncode == 0
+        assert download.text == TEXT
+        # No path of the machine enters what is tracked.
+        assert str(tmp_path) not in json.dumps(download.record)
+    assert [path.name for path in outside.iterdir()] == ["my.txt"]
+    assert (outside / "my.txt").read_bytes() == TEXT
+    assert not (tmp_path / "data/raw/corpus.txt").is_symlink()
 
 
 def test_own_text_that_cannot_be_taken_is_named(download: Download, tmp_path: Path) -> None:

@@ -1,11 +1,7 @@
 """The real pipeline, by the real DVC, on the sample corpus with small settings."""
 
-import json
-import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,72 +11,9 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from conftest import ROOT
 from seqlm.files import sha256_of_file
-from smoke import SMALL, change_params
-
-HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
-IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", "cache", "tmp", "reports", "checkpoints", "logs", ".*_cache", ".hypothesis", "raw",
-    "*.egg-info", "text", "corpus", "models", "configs", "smoke",
-)  # fmt: skip
-
-
-class Workspace:
-    """A copy of the project in a Git repository of its own, run by its own code."""
-
-    def __init__(self, folder: Path, traces: Path) -> None:
-        self.folder = folder
-        self.traces = traces
-        self.opened: dict[str, set[str]] = {}
-        traces.mkdir()
-        shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
-        (folder / "dvc.lock").unlink(missing_ok=True)
-        self.environment = os.environ | HEADLESS | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
-            "SEQLM_TRACE": str(traces),
-            "OMP_NUM_THREADS": "1",
-            "XDG_CACHE_HOME": str(folder.parent / "cache"),
-        }  # fmt: skip
-        self.environment.pop("SEQLM_DATA_DIR", None)
-
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        result = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=540
-        )
-        if check and result.returncode:
-            raise AssertionError(f"{' '.join(command)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
-        return result
-
-    def start(self, *command: str) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own and let it run."""
-        return subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def commit(self, message: str) -> None:
-        self.run("git", "add", "--all")
-        self.run("git", *IDENTITY, "commit", "--quiet", "--message", message)
-
-    def keep_traces(self) -> None:
-        """Remember what each stage of the last run opened: later runs write over it."""
-        for path in self.traces.iterdir():
-            lines = path.read_text().splitlines()
-            self.opened[path.name] = {line for line in lines if "__pycache__" not in line}
-
-    def metrics(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
-        return found
-
-    def update_params(self, changes: dict[str, Any]) -> None:
-        change_params(self.folder / "params.yaml", changes)
+from smoke import SMALL
+from workspace import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +21,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A committed workspace in which the pipeline ran once."""
     base = tmp_path_factory.mktemp("pipeline")
     workspace = Workspace(base / "project", base / "traces")
-    workspace.run("git", "init", "--quiet", "--initial-branch=main")
-    workspace.update_params(SMALL)
+    workspace.begin(SMALL)
     workspace.run("dvc", "repro")
     workspace.keep_traces()
     workspace.commit("A run with small settings")
@@ -170,7 +102,7 @@ def test_a_bad_setting_stops_before_anything_runs(change: str, clean: Workspace)
     assert result.returncode != 0
     said = result.stdout + result.stderr
     assert f"params.yaml: {change.lstrip('+').partition('=')[0]}" in said
-    assert "git checkout params.yaml && dvc checkout" in said
+    assert "git checkout params.yaml dvc.lock reports && dvc checkout" in said
 
 
 @pytest.mark.slow
@@ -201,9 +133,7 @@ def inside(path: str, folders: set[str]) -> bool:
 
 def declared_stages(workspace: Workspace) -> dict[str, dict[str, Any]]:
     """Return each stage's command, deps, outs and params as DVC resolves them."""
-    lock = YAML(typ="safe").load(workspace.folder / "dvc.lock")
-    found: dict[str, dict[str, Any]] = lock["stages"]
-    return found
+    return workspace.lock()
 
 
 def test_stages_open_what_they_declare_and_nothing_else(workspace: Workspace) -> None:

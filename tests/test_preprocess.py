@@ -1,11 +1,13 @@
 """The preprocess stage, by hand, on good text and on bad."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import RunStage
+from conftest import ROOT, RunStage
 
 TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 40
 
@@ -118,3 +120,34 @@ def test_bad_settings_end_with_code_2(old: str, new: str, complaint: str, run_st
     assert complaint in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "data/text").exists()
+
+
+# A child of its own runs the stage, because the peak that the system notes is that of all children so far.
+MEASURE = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("normalise", ["letters", "none"])
+def test_one_line_of_200_megabytes_needs_bounded_memory(normalise: str, run_stage: RunStage, tmp_path: Path) -> None:
+    assert run_stage("configure").returncode == 0  # any stage: the folder has its files now
+    (tmp_path / "data/raw").mkdir()
+    with (tmp_path / "data/raw/corpus.txt").open("wb") as file:
+        for _ in range(200):
+            file.write(b"the tide, " * 100_000)
+    if normalise == "none":
+        set_params(tmp_path, "normalise: letters", "normalise: none")
+    stage = str(ROOT / "stages/preprocess.py")
+    result = subprocess.run(
+        [sys.executable, "-c", MEASURE, sys.executable, stage], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    peak = int(result.stdout.splitlines()[-1])
+    assert peak < 500_000_000, f"{peak / 1e6:.0f} MB"
+    metrics = json.loads((tmp_path / "reports/preprocess/metrics.json").read_text())
+    # 20 million times two words; a split may end with the space that stood at its border taken off.
+    assert sum(metrics[split]["words"] for split in ("train", "val", "test")) == 40_000_000

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from conftest import ROOT
 from smoke import SMALL
-from test_pipeline import Workspace
+from workspace import Workspace
 
 PATH = ROOT / ".github" / "workflows" / "ci.yml"
 WORKFLOW: dict[str, Any] = YAML(typ="safe", pure=True).load(PATH)

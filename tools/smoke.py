@@ -22,16 +22,21 @@ SMALL: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "tools" / "small
 _MADE = ("dvc.lock", "reports/")
 
 
-def change_params(path: Path, changes: dict[str, Any]) -> None:
-    """Set the values of dotted names such as ``train.lr`` in a ``params.yaml``; comments stay."""
-    yaml = YAML()
-    params = yaml.load(path.read_text(encoding="utf-8"))
+def overlaid(params: Any, changes: dict[str, Any]) -> Any:
+    """Return ``params`` with the values of dotted names such as ``train.lr`` put in."""
     for dotted, value in changes.items():
         *parents, key = dotted.split(".")
         section = params
         for parent in parents:
             section = section[parent]
         section[key] = value
+    return params
+
+
+def change_params(path: Path, changes: dict[str, Any]) -> None:
+    """Set the values of dotted names in a ``params.yaml``; comments stay."""
+    yaml = YAML()
+    params = overlaid(yaml.load(path.read_text(encoding="utf-8")), changes)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         yaml.dump(params, file)
 

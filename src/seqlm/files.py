@@ -94,6 +94,31 @@ def write_json(target: Path, value: Any) -> None:
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def write_sealed(target: Path, value: dict[str, Any]) -> None:
+    """Write a mapping as JSON with the SHA-256 of its content, which :func:`read_sealed` checks."""
+    write_json(target, value | {"seal": _seal(value)})
+
+
+def read_sealed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
+    """Return the mapping that :func:`write_sealed` wrote, without its seal.
+
+    Raises DataError, which ends with ``advice``, where the file is missing or broken,
+    where its ``format`` is not ``version``, and where its content does not match its seal.
+    """
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: not a mapping: {advice}")
+    if value.get("format") != version:
+        raise DataError(f"{path}: not of format {version}, which this version reads: {advice}")
+    if value.pop("seal", None) != _seal(value):
+        raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
+    return value
+
+
+def _seal(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
 def write_csv(target: Path, frame: "pd.DataFrame") -> None:
     """Write ``frame`` as CSV without its index; missing values are empty cells."""
     write_text(target, frame.to_csv(index=False, lineterminator="\n"))
@@ -133,6 +158,8 @@ def read_json(path: Path) -> Any:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}: not JSON (line {error.lineno}): run the stage that writes it again") from error
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
+        raise DataError(f"{path}: not JSON of this pipeline: run the stage that writes it again") from error
 
 
 def read_csv(path: Path) -> "pd.DataFrame":

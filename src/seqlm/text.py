@@ -133,7 +133,7 @@ def clean_file(source: Path, target: TextIO, normalise: str, errors: str) -> Dec
         _count_letters(block, report)
         cleaned = cleaner.clean(block) if cleaner else block
         target.write(cleaned)
-        last = cleaned[-1:] or last
+        last = block[-1:] or last  # of the text itself: a last line that cleaning empties is a line too
     if last not in ("", "\n"):
         target.write("\n")
     return report

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.errors import DataError
-from seqlm.files import read_json, read_npy, sha256_of_file, write_blocks, write_json
+from seqlm.files import read_npy, read_sealed, sha256_of_file, write_blocks, write_sealed
 from seqlm.ngrams.counts import Counts, Table
 from seqlm.ngrams.models import Backoff, NGramModel, build_models
 
@@ -28,7 +28,7 @@ def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backo
             path = folder / f"{name}_{order}.npy"
             write_blocks(path, np.min_scalar_type(array.max(initial=0)), len(array), _blocks(array))
             hashes[path.name] = sha256_of_file(path)
-    write_json(
+    write_sealed(
         folder / "models.json",
         {
             "format": FORMAT,
@@ -53,9 +53,7 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
     vocabulary.
     """
     description_path = folder / "models.json"
-    description = read_json(description_path)
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise DataError(f"{description_path}: not of format {FORMAT}, which this version reads: count again")
+    description = read_sealed(description_path, FORMAT, "count again")
     if description["vocab_size"] != vocab_size:
         raise DataError(
             f"{description_path}: counted over {description['vocab_size']} tokens, the vocabulary has {vocab_size}: "

@@ -37,6 +37,8 @@ def read_params(path: Path) -> dict[str, Any]:
         raise ParamsError(f"{path}: cannot be read: {error.strerror}") from error
     except (YAMLError, UnicodeDecodeError) as error:
         raise ParamsError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except Exception as error:  # the YAML reader lets many kinds escape: of dates, numbers, nesting
+        raise ParamsError(f"{path}: not YAML: {type(error).__name__}: {' '.join(str(error).split())}") from error
     if not isinstance(value, dict):
         raise ParamsError(f"{path}: must be a mapping of section names to settings")
     return value

@@ -7,13 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from seqlm.errors import ParamsError
-from seqlm.files import read_json
+from seqlm.errors import DataError, ParamsError
+from seqlm.files import read_json, read_sealed
 from seqlm.params.loading import Device, NumThreads, Section, Seed, check
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _RESERVED_PREFIXES = ("char-", "word-")
 """What the names of n-gram models begin with in every table."""
+
+CONFIG_FORMAT = 1
+"""Of the files that ``configure`` writes."""
 
 PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 
@@ -135,5 +138,16 @@ def _resolve(name: str, own: object, train: Mapping[str, Any], machine: Mapping[
 
 
 def read_config(path: Path) -> RunConfig:
-    """Return a run's settings as ``configure`` resolved them. Raises ParamsError or DataError."""
-    return check(read_json(path), path.stem, RunConfig, source=str(path))
+    """Return a run's settings as ``configure`` resolved them, or as a user wrote them, without a seal.
+
+    Raises DataError for a file that is broken, changed since it was sealed, or of another run;
+    ParamsError for a setting that is wrong.
+    """
+    value = read_json(path)
+    if not isinstance(value, dict) or {"format", "seal"} & set(value):
+        value = read_sealed(path, CONFIG_FORMAT, "run the configure stage again")
+        del value["format"]
+    config = check(value, path.stem, RunConfig, source=str(path))
+    if config.run != path.stem:
+        raise DataError(f"{path}: holds the run {config.run!r}: run the configure stage again")
+    return config

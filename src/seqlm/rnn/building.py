@@ -8,7 +8,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from seqlm.errors import DataError
-from seqlm.files import read_json, sha256_of_file, write_bytes, write_json
+from seqlm.files import read_sealed, sha256_of_file, write_bytes, write_sealed
 from seqlm.params.loading import check
 from seqlm.params.train import RunConfig
 from seqlm.rnn.framework import FrameworkRNN
@@ -60,7 +60,7 @@ def save_model(folder: Path, model_config: RunConfig, vocab_size: int, weights: 
     """Write ``weights.safetensors`` and, beside it, ``model.json`` with the settings and the weights' SHA-256."""
     path = folder / "weights.safetensors"
     write_bytes(path, save_tensors(weights))
-    write_json(
+    write_sealed(
         folder / "model.json",
         {
             "format": FORMAT,
@@ -77,9 +77,7 @@ def load_model(folder: Path, device: torch.device, *, run: str | None = None) ->
     Raises DataError where a file is missing, changed, of another format, or of another
     run than ``run``.
     """
-    description, path = read_json(folder / "model.json"), folder / "weights.safetensors"
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise DataError(f"{folder / 'model.json'}: not of format {FORMAT}, which this version reads: train again")
+    description, path = read_sealed(folder / "model.json", FORMAT, "train again"), folder / "weights.safetensors"
     config = check(description["config"], "config", RunConfig, source=str(folder / "model.json"))
     if run is not None and config.run != run:
         raise DataError(f"{folder}: holds the run {config.run!r}, not {run!r}: train again")

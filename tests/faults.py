@@ -1,0 +1,73 @@
+"""Writes docs/reliability.md, the table of faults tried and survived, from the names of the tests.
+
+`python tests/faults.py` writes it again; a test fails while the committed page differs.
+"""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+PAGE = TESTS.parent / "docs" / "reliability.md"
+
+# Fault, and where it is provoked: a module, and the words of which a test's name has one (none: all of its tests).
+AREAS: list[tuple[str, str, tuple[str, ...]]] = [
+    ("Downloads, from a real server that misbehaves", "test_download.py", ()),
+    ("Own text", "test_preprocess.py", ("mark", "cannot", "utf8", "dropped", "missing", "megabytes")),
+    ("Settings, through `dvc exp run -S`", "test_settings.py", ()),
+    ("Settings, against the typed model", "test_configure.py", ("refuse", "must", "bad", "leaves_nothing")),
+    ("Kills, under a real `dvc repro`", "test_kills.py", ()),
+    ("Kills in the middle of a training", "test_train.py", ("killed", "goes_on", "checkpoint", "at_once")),
+    ("Full disk, read-only folder, permissions", "test_disk.py", ()),
+    ("Stored files, in every stage that reads them", "test_stored_files.py", ()),
+    ("Files in general", "test_files.py", ("failure", "refus", "broken", "nan")),
+    ("Any input at all", "test_fuzzing.py", ()),
+    ("Code hidden in files", "test_layering.py", ("stored_code", "unpickled")),
+    ("The same again", "test_pipeline.py", ("second_run", "same_bytes", "ghost", "killed")),
+    ("The same from scratch", "test_verify.py", ("scratch",)),
+]
+HEAD = """# Faults tried and survived
+
+Each line is a test that provokes the fault for real: a server that misbehaves, a signal in the middle of a stage, a
+disk without space, a file with one bit flipped. What must hold each time: the stage ends with one line and the exit
+code of its kind, old files stay as they were, nothing half-written and no temporary file is left, and the next run ends
+with the results of one that was never disturbed. `make test` runs the quick ones, `make test-all` all of them.
+
+One fault is DVC's own: killed in the moment in which it writes its table of locks, it refuses to run again and names
+`.dvc/tmp/rwlock`. `make repro` removes a broken one; by hand it is `rm .dvc/tmp/rwlock`.
+
+`python tests/faults.py` writes this page from the names of the tests.
+"""
+
+
+def is_slow(node: ast.AST) -> bool:
+    return "mark.slow" in ast.unparse(node)
+
+
+def rows(module: str, words: tuple[str, ...]) -> list[str]:
+    """Return a row of the table for each test of a module that one of the words picks."""
+    found = []
+    tree = ast.parse((TESTS / module).read_text())
+    all_slow = any(isinstance(node, ast.Assign) and is_slow(node) for node in tree.body)
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test_"):
+            continue
+        if words and not any(word in node.name for word in words):
+            continue
+        slow = all_slow or any(is_slow(decorator) for decorator in node.decorator_list)
+        sentence = node.name.removeprefix("test_").replace("_", " ")
+        found.append(f"| {sentence} | `{'make test-all' if slow else 'make test'}` |")
+    assert found, f"{module} has no test with any of {words}"
+    return found
+
+
+def page() -> str:
+    """Return the whole page."""
+    parts = [HEAD]
+    for title, module, words in AREAS:
+        table = "\n".join(rows(module, words))
+        parts.append(f"## {title}\n\nIn `tests/{module}`.\n\n| what is shown | with |\n| --- | --- |\n{table}\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,161 @@
+"""A full disk, a folder that cannot be written and a file that cannot be read: every stage, by hand.
+
+A small file system of its own is filled for real; where mounting is not allowed the
+tests are skipped, and a limit on the size of files shows the same refusals.
+"""
+
+import hashlib
+import os
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from smoke import SMALL
+from workspace import Workspace
+
+pytestmark = pytest.mark.slow
+
+STAGES = [
+    "download", "preprocess", "vocab@char", "ngrams@char", "sine", "configure", "train@plain", "evaluate", "generate",
+    "gradients", "report",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace in which the pipeline ran once."""
+    base = tmp_path_factory.mktemp("disk")
+    workspace = Workspace(base / "project", base / "traces")
+    workspace.begin(SMALL)
+    workspace.run("dvc", "repro")
+    return workspace
+
+
+def mount(*arguments: str) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"this system does not allow to mount: {done.stderr.strip()}")
+
+
+@contextmanager
+def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
+    mount(*arguments, str(folder))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return the hash of every file below a folder."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def by_hand(
+    workspace: Workspace, stage: str, where: str = "", before: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a stage's command as ``dvc.lock`` has it, with every output below the folder ``where``."""
+    locked = workspace.lock()[stage]
+    outs = sorted((out["path"] for out in locked["outs"]), key=len)
+    words = shlex.split(locked["cmd"])
+    for place, word in enumerate(words[1:], start=1):
+        # The folder or file that an output is, or that it lies in.
+        if words[place - 1] != "--params" and any(out == word or out.startswith(f"{word}/") for out in outs):
+            words[place] = f"{where}{word}"
+        if words[place - 1] == "--checkpoints":
+            words[place] = f"{where}checkpoints"
+    return subprocess.run(
+        [sys.executable, *words[1:]],
+        cwd=workspace.folder,
+        env=workspace.environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        preexec_fn=before,
+    )
+
+
+def assert_refused(result: subprocess.CompletedProcess[str], complaint: str) -> None:
+    assert result.returncode == 5, result.stderr
+    assert result.stderr.startswith("error: "), result.stderr
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert complaint in result.stderr
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_full_disk_keeps_the_old_files(stage: str, workspace: Workspace, tmp_path: Path) -> None:
+    with mounted(tmp_path, "-t", "tmpfs", "-o", "size=12m", "tmpfs") as disk:
+        done = by_hand(workspace, stage, f"{disk}/")
+        assert done.returncode == 0, done.stderr
+        filler = disk / "filler"
+        with filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+            except OSError:
+                pass
+        before = contents(disk)
+        assert len(before) > 1
+        assert_refused(by_hand(workspace, stage, f"{disk}/"), "No space left on device")
+        assert contents(disk) == before
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_disk_that_fills_up_on_the_way_keeps_nothing_half(stage: str, workspace: Workspace, tmp_path: Path) -> None:
+    # No file may grow beyond 20 bytes: the first write of any size is refused in its middle.
+    def limit() -> None:
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+
+    assert_refused(by_hand(workspace, stage, f"{tmp_path}/", limit), "File too large")
+    assert [path for path in contents(tmp_path) if not path.endswith(".lock")] == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_read_only_folder_keeps_the_old_files(stage: str, workspace: Workspace, tmp_path: Path) -> None:
+    assert by_hand(workspace, stage, f"{tmp_path}/").returncode == 0
+    before = contents(tmp_path)
+    with mounted(tmp_path, "--bind", str(tmp_path)):
+        mount("-o", "remount,bind,ro", str(tmp_path))
+        assert_refused(by_hand(workspace, stage, f"{tmp_path}/"), "Read-only file system")
+    assert contents(tmp_path) == before
+
+
+# Root may read and write everything: without these capabilities it is an owner like any other.
+AS_OWNER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.getuid() == 0 else []
+
+
+def test_a_text_that_may_not_be_read_is_named(workspace: Workspace, tmp_path: Path) -> None:
+    if AS_OWNER and not shutil.which(AS_OWNER[0]):
+        pytest.skip("only setpriv makes root obey permissions")
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the sea\n" * 500)
+    secret.chmod(0)
+    params = tmp_path / "params.yaml"
+    params.write_text((workspace.folder / "params.yaml").read_text().replace("corpus: sample", f"corpus: {secret}"))
+    scripts = {"download": ["--params", params, "--out", tmp_path / "raw"], "preprocess": ["--raw", secret]}
+    for name, arguments in scripts.items():
+        result = subprocess.run(
+            [*AS_OWNER, sys.executable, f"stages/{name}.py", *arguments],
+            cwd=workspace.folder,
+            env=workspace.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert_refused(result, "secret.txt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["params.yaml", "raw", "secret.txt"]
+    assert list((tmp_path / "raw").iterdir()) == []

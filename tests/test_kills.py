@@ -1,0 +1,147 @@
+"""Killed pipelines, stage by stage, under the real DVC: the next run ends as an undisturbed one would."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smoke import SMALL
+from workspace import Workspace
+
+# Enough training that a kill can fall into it, with a checkpoint after every epoch.
+LONGER = SMALL | {"train.num_epochs": 30, "train.checkpoint_s": 0, "train.eval_every": 10, "train.sample_every": 0}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace in which nothing went wrong."""
+    base = tmp_path_factory.mktemp("undisturbed")
+    workspace = Workspace(base / "project", base / "traces")
+    workspace.begin(LONGER)
+    workspace.run("dvc", "repro")
+    return workspace
+
+
+@pytest.fixture
+def disturbed(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace in which nothing ran yet."""
+    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace.begin(LONGER)
+    yield workspace
+    # What a failed test left running.
+    for pid, _ in stage_processes(workspace.folder):
+        os.kill(pid, signal.SIGKILL)
+
+
+def stage_processes(folder: Path) -> list[tuple[int, str]]:
+    """Return the ids of the Python processes that run a stage in ``folder``, and the stages' scripts."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if not process.name.isdigit() or (process / "cwd").resolve() != folder:
+                continue
+            words = (process / "cmdline").read_bytes().decode().rstrip("\0").split("\0")
+        except OSError:
+            continue  # it ended, or is another user's
+        if len(words) > 1 and words[1].startswith("stages/"):
+            found.append((int(process.name), " ".join(words[1:])))
+    return found
+
+
+def runs(folder: Path, command: str) -> bool:
+    """Whether the stage of this command runs in ``folder``."""
+    return any(command.endswith(running) for _, running in stage_processes(folder))
+
+
+def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, delay: float, *options: str) -> None:
+    """Run the pipeline and kill it ``delay`` seconds into the stage of this command, or at the stage's end."""
+    process = workspace.start("dvc", "repro", *options)
+    while not runs(workspace.folder, command):
+        if process.poll() is not None:
+            log = (workspace.folder.parent / "started.log").read_text()
+            raise AssertionError(f"{command} did not run:\n{log[-2000:]}")
+        time.sleep(0.005)
+    deadline = time.monotonic() + delay
+    while time.monotonic() < deadline and runs(workspace.folder, command):
+        time.sleep(0.005)
+    assert process.poll() is None
+    # As signals come in life: Ctrl-C to all processes of a terminal, the others to DVC alone.
+    if stop == signal.SIGINT:
+        os.killpg(process.pid, stop)
+    else:
+        process.send_signal(stop)
+    process.wait(timeout=60)
+    assert wait_for_end_of_stages(workspace.folder, 5) == [], "a stage outlived DVC"
+
+
+def wait_for_end_of_stages(folder: Path, seconds: float) -> list[tuple[int, str]]:
+    """Return the stages that still run in ``folder`` after they had time to end."""
+    deadline = time.monotonic() + seconds
+    while (left := stage_processes(folder)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Return temporary files that stand in folders of results."""
+    return sorted(
+        str(path.relative_to(folder)) for root in ("data", "reports") for path in (folder / root).rglob(".*.part")
+    )
+
+
+def heal_dvc(workspace: Workspace) -> None:
+    """Remove DVC's table of locks where DVC was killed in the moment of writing it.
+
+    DVC writes that file in place, and refuses to run while it is not JSON. ``make repro`` does the same.
+    """
+    table = workspace.folder / ".dvc/tmp/rwlock"
+    try:
+        json.loads(table.read_text())
+    except FileNotFoundError:
+        return
+    except json.JSONDecodeError:
+        refused = workspace.run("dvc", "repro", check=False)
+        assert refused.returncode != 0
+        assert "Unable to read RWLock-file '.dvc/tmp/rwlock'" in refused.stderr
+        table.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
+def test_every_stage_killed_once_changes_no_hash(
+    stop: signal.Signals, undisturbed: Workspace, disturbed: Workspace
+) -> None:
+    rng, waiting = np.random.default_rng(int(stop)), undisturbed.lock()
+    while waiting:
+        # DVC chooses the order of stages: the first that is still to run is the next to be hit. A signal that
+        # comes between two stages may let DVC go on; what has run then is made to run again.
+        done = set(disturbed.lock()) if (disturbed.folder / "dvc.lock").exists() else set()
+        name = next((name for name in waiting if name not in done), min(waiting))
+        options = ("--force", "--single-item", name) if name in done else ()
+        # Most of the first second is imports; reading, computing and writing come after it.
+        kill_in_stage(disturbed, waiting.pop(name)["cmd"], stop, float(rng.uniform(0, 1.5)), *options)
+        heal_dvc(disturbed)
+    disturbed.run("dvc", "repro")
+    assert disturbed.lock() == undisturbed.lock()
+    assert leftovers(disturbed.folder) == []
+    assert json.dumps(disturbed.metrics()) == json.dumps(undisturbed.metrics())
+
+
+@pytest.mark.slow
+def test_two_pipelines_at_once_end_with_the_hashes_of_one(undisturbed: Workspace, disturbed: Workspace) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        both = [disturbed.start("dvc", "repro", "--force") for _ in range(2)]
+        time.sleep(float(rng.uniform(0, 3)))
+        both.append(disturbed.start("dvc", "repro"))
+        codes = [process.wait(timeout=300) for process in both]
+        # DVC refuses what another run holds; at least one of them does the work.
+        assert 0 in codes, codes
+    disturbed.run("dvc", "repro")
+    assert disturbed.lock() == undisturbed.lock()
+    assert leftovers(disturbed.folder) == []

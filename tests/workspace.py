@@ -1,0 +1,84 @@
+"""A copy of the project in a Git repository of its own, in which tests run the real DVC."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from conftest import ROOT
+from smoke import change_params
+
+HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", "__pycache__", "cache", "tmp", "reports", "checkpoints", "logs", ".*_cache", ".hypothesis", "raw",
+    "*.egg-info", "text", "corpus", "models", "configs", "smoke",
+)  # fmt: skip
+
+
+class Workspace:
+    """A copy of the project in a Git repository of its own, run by its own code."""
+
+    def __init__(self, folder: Path, traces: Path) -> None:
+        self.folder = folder
+        self.traces = traces
+        self.opened: dict[str, set[str]] = {}
+        traces.mkdir(parents=True)
+        shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
+        (folder / "dvc.lock").unlink(missing_ok=True)
+        self.environment = os.environ | HEADLESS | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
+            "SEQLM_TRACE": str(traces),
+            "OMP_NUM_THREADS": "1",
+            "XDG_CACHE_HOME": str(folder.parent / "cache"),
+        }  # fmt: skip
+        self.environment.pop("SEQLM_DATA_DIR", None)
+
+    def run(self, *command: str, check: bool = True, timeout: float = 540) -> subprocess.CompletedProcess[str]:
+        result = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=timeout
+        )
+        if check and result.returncode:
+            raise AssertionError(f"{' '.join(command)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
+        return result
+
+    def start(self, *command: str) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own and let it run; what it says goes to a file beside the workspace."""
+        with (self.folder.parent / "started.log").open("ab") as log:
+            return subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def begin(self, params: dict[str, Any]) -> None:
+        """Make the Git repository and commit it with these settings."""
+        self.run("git", "init", "--quiet", "--initial-branch=main")
+        self.update_params(params)
+        self.commit("Begin")
+
+    def lock(self) -> dict[str, Any]:
+        """Return what ``dvc.lock`` says of each stage: its command and the hashes of all it reads and writes."""
+        found: dict[str, Any] = YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
+        return found
+
+    def commit(self, message: str) -> None:
+        self.run("git", "add", "--all")
+        self.run("git", *IDENTITY, "commit", "--quiet", "--message", message)
+
+    def keep_traces(self) -> None:
+        """Remember what each stage of the last run opened: later runs write over it."""
+        for path in self.traces.iterdir():
+            lines = path.read_text().splitlines()
+            self.opened[path.name] = {line for line in lines if "__pycache__" not in line}
+
+    def metrics(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
+        return found
+
+    def update_params(self, changes: dict[str, Any]) -> None:
+        change_params(self.folder / "params.yaml", changes)
