@@ -24,6 +24,9 @@ SKIPPED = {
     "pytest": "is this suite",
     "dvc exp run -S device=cuda": "needs a GPU",
     "make test": "is this suite",
+    "dask scheduler --port 8786 &": "would outlive the test; tests/ngrams/test_counting.py starts a cluster",
+    "dask worker tcp://127.0.0.1:8786 --nworkers 2 --nthreads 1 &": "belongs to the scheduler",
+    "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:8786 dvc repro": "belongs to the scheduler",
 }
 # The names of runs that the pages speak of.
 RUNS = {"scratch-sequential": {}, "lstm": {"model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1}}

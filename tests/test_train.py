@@ -284,8 +284,8 @@ def test_killed_trainings_go_on_to_the_same_weights(run_stage: RunStage, tmp_pat
 
 def stage_history(tmp_path: Path, launcher: list[str], run: RunConfig, name: str) -> list[dict[str, str]]:
     """Run the train stage by a launcher and return its history."""
-    (tmp_path / f"{name}.json").write_text(run.model_dump_json())
-    command = [*launcher, str(ROOT / "stages/train.py"), "--config", f"{name}.json", "--corpus", "corpus"]
+    (tmp_path / f"{run.run}.json").write_text(run.model_dump_json())
+    command = [*launcher, str(ROOT / "stages/train.py"), "--config", f"{run.run}.json", "--corpus", "corpus"]
     command += ["--models", f"models-{name}", "--reports", f"reports-{name}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
