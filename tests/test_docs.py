@@ -77,7 +77,7 @@ def test_every_script_and_its_options_are_there() -> None:
 def test_every_file_that_is_named_is_there() -> None:
     for page in PAGES:
         for name in re.findall(r"`((?:src|tests|docs|stages|benchmarks|reports|data)/[^`*\sN]+)`", page.read_text()):
-            if not name.startswith(("data/configs", "data/raw", "data/text")):
+            if not name.startswith(("data/configs", "data/raw", "data/text", "data/work")):
                 assert (ROOT / name).exists(), f"{page.name} names {name}"
 
 

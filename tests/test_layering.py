@@ -103,7 +103,7 @@ def ways_to_run_stored_code(source: str) -> list[str]:
             kind = {word.arg: ast.unparse(word.value) for word in node.keywords}
             unsafe_yaml = called.endswith("YAML") and kind.get("typ") in ("'unsafe'", '"unsafe"')
             # NumPy may unpickle unless it is told not to; so each call says so.
-            lax = called in ("np.load", "numpy.load", "np.save", "np.savez", "np.savez_compressed", "np.fromfile")
+            lax = called in ("np.load", "numpy.load", "np.save", "np.savez", "np.savez_compressed")
             lax = lax and kind.get("allow_pickle") != "False"
             if (
                 called in ("torch.load", "torch.save", "torch.jit.load", "yaml.load")
