@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install repro smoke diff test test-all verify lint bench clean
+.PHONY: help install install-hashed repro smoke diff test test-all verify lint bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -19,6 +19,12 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	@touch $@
+
+install-hashed: ## make .venv and install the pinned packages, each checked against its SHA-256
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements-hashed.txt
+	$(VENV)/bin/python -m pip install --quiet --no-deps --editable .
+	@touch $(STAMP)
 
 repro: install ## run the pipeline; prints the comparison table and where the page lies
 	@git rev-parse --git-dir >/dev/null 2>&1 || { \

@@ -33,14 +33,12 @@ def word(number: int) -> str:
 
 def write_text(path: Path, num_bytes: int) -> None:
     names = np.array([word(number) for number in range(VOCAB_SIZE)], object)
+    written, seed = 0, 0
     with path.open("w", encoding="utf-8", newline="") as file:
-        seed = 0
-        while file.tell() < num_bytes:
+        while written < num_bytes:
             ids = zipf_text(BLOCK_WORDS // WORDS_A_LINE * WORDS_A_LINE, seed)
-            for line in names[ids].reshape(-1, WORDS_A_LINE):
-                file.write(" ".join(line) + "\n")
-                if file.tell() >= num_bytes:
-                    break
+            block = "\n".join(" ".join(line) for line in names[ids].reshape(-1, WORDS_A_LINE))
+            written += file.write(block[: num_bytes - written - 1] + "\n")
             seed += 1
 
 

@@ -97,7 +97,7 @@ def _evaluate(
     sizes = {kind: len(Vocab.load(trained.corpus / kind / "vocab.json")) for kind in streams}
     counted = []
     for kind in streams:
-        counted += score_ngrams(trained.ngrams / kind, kind, sizes[kind], streams[kind])
+        counted += score_ngrams(trained.ngrams / kind, kind, sizes[kind], streams[kind], click.echo)
     resolved = [read_config(trained.configs / f"{name}.json") for name in names]
     networks = score_runs(resolved, trained.runs, device, streams, click.echo)
     extras, choices = score_extras(counted, networks, trained.runs, device, streams, params.mixtures, params.dynamic)

@@ -1,9 +1,11 @@
 """The files around the project that editors and GitHub read say what is so."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,26 @@ def test_the_dvc_extension_is_recommended_in_both_places() -> None:
     recommended = json.loads((ROOT / ".vscode" / "extensions.json").read_text())["recommendations"]
     assert container["customizations"]["vscode"]["extensions"] == recommended
     assert "Iterative.dvc" in recommended
+
+
+def pins(name: str) -> dict[str, str]:
+    """Return package -> version as a requirements file pins them, names in their normal form."""
+    found = re.findall(r"^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", (ROOT / name).read_text(), re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", package).lower(): version for package, version in found}
+
+
+def test_the_hashed_pins_are_those_of_the_constraints() -> None:
+    hashed, constraints = pins("requirements-hashed.txt"), pins("constraints.txt")
+    assert {package: hashed.get(package) for package in constraints} == constraints
+    text = (ROOT / "requirements-hashed.txt").read_text()
+    assert len(re.findall(r"^[a-z0-9]\S*==.* \\$", text, re.MULTILINE)) == len(hashed)
+    assert all(
+        line.startswith("    --hash=sha256:") for line in text.splitlines() if line[0] not in "#" and "==" not in line
+    )
+
+
+def test_every_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    names = {re.sub(r"[-_.]+", "-", re.match(r"[A-Za-z0-9_.-]+", line)[0]).lower() for line in wanted}
+    assert names <= set(pins("constraints.txt"))

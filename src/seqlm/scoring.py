@@ -8,6 +8,7 @@ import torch
 from seqlm.diagnostics import Predictor, counting_predictor, network_predictor
 from seqlm.evaluation import Nats, Scored, Stream, best_mixture, measure, read_stream, spelling_model
 from seqlm.metrics import stream_nats
+from seqlm.ngrams.models import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.ngrams.models import nats as ngram_nats
 from seqlm.ngrams.storage import load_models
 from seqlm.params.evaluate import DynamicParams
@@ -35,11 +36,19 @@ def read_streams(corpus: Path, text: Path) -> dict[Kind, Streams]:
     return found
 
 
-def score_ngrams(folder: Path, kind: Kind, vocab_size: int, streams: Streams) -> list[Scored]:
+def score_ngrams(folder: Path, kind: Kind, vocab_size: int, streams: Streams, say: Say) -> list[Scored]:
     """Return the scores of every n-gram model of a kind, named ``KIND-MODEL``."""
+    models = load_models(folder, vocab_size)
+    estimated = [model for model in models.values() if isinstance(model, KneserNey)]
+    if orders := sorted({order for model in estimated for order in model.fallback_orders}):
+        discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
+        say(
+            f"{kind}: too few different counts to estimate Kneser-Ney discounts of order "
+            f"{', '.join(map(str, orders))}: {discounts} are taken"
+        )
     return [
         Scored(f"{kind}-{name}", kind, {split: ngram_nats(model, streams[split].ids) for split in SPLITS})
-        for name, model in load_models(folder, vocab_size).items()
+        for name, model in models.items()
     ]
 
 

@@ -143,7 +143,7 @@ def tune_epsilons(
 _MAX_TUNING_TOKENS = 1_000_000
 _EPSILON_GRID = np.logspace(-3, 5, 49)
 
-_FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
 """For orders whose counts of counts give no valid discounts, as in common practice."""
 
 
@@ -192,13 +192,13 @@ class KneserNey:
 
     def _estimate(self, n: int, adjusted: NDArray[np.int64]) -> tuple[float, float, float]:
         ones, twos, threes, fours = (int(np.count_nonzero(adjusted == k)) for k in (1, 2, 3, 4))
-        discounts = _FALLBACK_DISCOUNTS
+        discounts = FALLBACK_DISCOUNTS
         if min(ones, twos, threes) > 0:
             y = ones / (ones + 2 * twos)
             found = (1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes)
             if all(0 <= discount <= most for discount, most in zip(found, (1, 2, 3), strict=True)):
                 discounts = found
-        if discounts is _FALLBACK_DISCOUNTS:
+        if discounts is FALLBACK_DISCOUNTS:
             self.fallback_orders.append(n)
         self.discounts.append(discounts)
         return discounts

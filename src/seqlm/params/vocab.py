@@ -2,11 +2,16 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from seqlm.params.loading import Section
 
 Token = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\S+$")]
+
+
+def _line_end(value: object) -> object:
+    """Return a line end for backslash and n, which is what a shell and ``dvc exp run -S`` hand over."""
+    return "\n" if value == "\\n" else value
 
 
 class KindParams(Section):
@@ -27,7 +32,7 @@ class KindParams(Section):
 class VocabParams(Section):
     """Settings of both vocabularies."""
 
-    line_separator: Literal["", " ", "\n"]
-    """What joins lines in the stream of characters."""
+    line_separator: Annotated[Literal["", " ", "\n"], BeforeValidator(_line_end)]
+    """What joins lines in the stream of characters; a line end may be written as ``\\n`` in two characters."""
     char: KindParams
     word: KindParams
