@@ -20,6 +20,8 @@ from seqlm.sine import (
     windows,
 )
 
+_NUM_TAU_SEEDS = 5
+
 
 @dataclass(frozen=True)
 class SineStudy:
@@ -36,7 +38,7 @@ def study_sine(params: SineParams, seed: int) -> SineStudy:
 
     Tables: ``loss`` (network, epoch, loss); ``predictions`` (time, observed, one_step,
     multi_step, ahead_K for each of ``steps``); ``errors`` (network, k, rmse), over the
-    part of the series behind the training pairs; ``tau`` (tau, noise, one-step rmse).
+    part of the series behind the training pairs; ``tau`` (tau, noise, rmse, deviation), one step ahead.
     """
     series = noisy_sine(params.num_points, params.frequency, params.noise, seed)
     mlp, mlp_losses = _fit("mlp", series, params.tau, params, seed)
@@ -97,13 +99,21 @@ def _predictions(network: nn.Module, series: Series, params: SineParams) -> pd.D
 
 
 def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
-    """Return the one-step error behind the training pairs for each tau, with noise and without (exercise 8.1-1)."""
+    """Return the one-step error behind the training pairs for each tau, with noise and without (exercise 8.1-1).
+
+    Each is the mean over series and networks of several seeds, with the standard deviation
+    over them: one network of this size, trained so shortly, says little.
+    """
     rows = []
     for noise in (params.noise, 0.0):
-        series = noisy_sine(params.num_points, params.frequency, noise, seed)
         for tau in params.taus:
-            network, _ = _fit("mlp", series, tau, params, seed)
-            predictions = k_step_predictions(network, series, tau, 1)
-            first = _first_test_row(params.num_train, len(predictions))
-            rows.append((tau, noise, rmse_by_k(predictions, series, tau, first)[0]))
-    return pd.DataFrame(rows, columns=["tau", "noise", "rmse"])
+            found = [_one_step_rmse(params, noise, tau, seed + offset) for offset in range(_NUM_TAU_SEEDS)]
+            rows.append((tau, noise, float(np.mean(found)), float(np.std(found, ddof=1))))
+    return pd.DataFrame(rows, columns=["tau", "noise", "rmse", "deviation"])
+
+
+def _one_step_rmse(params: SineParams, noise: float, tau: int, seed: int) -> float:
+    series = noisy_sine(params.num_points, params.frequency, noise, seed)
+    network, _ = _fit("mlp", series, tau, params, seed)
+    predictions = k_step_predictions(network, series, tau, 1)
+    return float(rmse_by_k(predictions, series, tau, _first_test_row(params.num_train, len(predictions)))[0])
