@@ -50,7 +50,7 @@ test-all: install lint ## run the tests, the slow ones too
 	pytest -m '' --hypothesis-profile=long
 
 verify: install ## run the pipeline twice from scratch, without the run cache, and compare every hash
-	python tests/verify.py
+	python tools/verify.py
 
 lint: install ## check style and types
 	ruff check .

@@ -20,7 +20,18 @@ COUNTS, MODELS = f"{NGRAMS}/char/counts*", f"{NGRAMS}/char/models.json"
 CONFIG = "data/configs/plain.json"
 
 COMMANDS = {
-    "ngrams": ["--kind", "char", "--corpus", CHAR, "--models", "new/models", "--reports", "new/reports"],
+    "ngrams": [
+        "--kind",
+        "char",
+        "--corpus",
+        CHAR,
+        "--models",
+        "new/models",
+        "--reports",
+        "new/reports",
+        "--work",
+        "new",
+    ],
     "train": ["--config", CONFIG, "--models", "new/models", "--reports", "new/reports", "--checkpoints", "new"],
     "evaluate": ["--details", "new/details", "--reports", "new/reports"],
     "generate": ["--reports", "new/reports"],

@@ -18,7 +18,7 @@ def test_differences_are_named() -> None:
 
 @pytest.mark.slow
 def test_two_runs_from_scratch_give_the_same_hashes() -> None:
-    command = [sys.executable, str(ROOT / "tests/verify.py"), "--small"]
+    command = [sys.executable, str(ROOT / "tools/verify.py"), "--small"]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
     *_, last = result.stdout.splitlines()

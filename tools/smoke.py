@@ -56,19 +56,24 @@ def copy_project(folder: Path) -> None:
             shutil.copyfile(ROOT / name, folder / name)
 
 
+def run_copy(folder: Path, changes: dict[str, Any]) -> int:
+    """Run the pipeline in a copy of the project in ``folder``, with changed settings; return DVC's exit code."""
+    copy_project(folder)
+    change_params(folder / "params.yaml", changes)
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(folder / "src"),
+    }
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    return subprocess.run(["dvc", "repro"], cwd=folder, env=environment, check=False).returncode
+
+
 def main() -> int:
     """Run the pipeline in a small copy, print its table and the seconds it took; return DVC's exit code."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="seqlm-smoke-") as base:
         folder = Path(base) / "project"
-        copy_project(folder)
-        change_params(folder / "params.yaml", SMALL)
-        environment = os.environ | {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(folder / "src"),
-        }
-        subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
-        code = subprocess.run(["dvc", "repro"], cwd=folder, env=environment, check=False).returncode
+        code = run_copy(folder, SMALL)
         if code == 0:
             print((folder / "reports" / "table.txt").read_text(encoding="utf-8"))
             print(f"The whole pipeline ran in {time.monotonic() - begin:.0f} s.")
