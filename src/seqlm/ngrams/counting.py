@@ -26,7 +26,7 @@ _BYTES_PER_ENTRY = 16
 """A key and its count."""
 _MERGE_COPIES = 5
 """Copies of its buffers that a merge holds at once, at most."""
-_SHARE_OF_MEMORY = 0.6
+_SHARE_OF_MEMORY = 0.5
 """Share of the memory setting that arrays may take; the rest is for Python and its packages."""
 _MIN_ROWS = 1 << 10
 

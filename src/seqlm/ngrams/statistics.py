@@ -54,18 +54,17 @@ def read_whole(paths: Sequence[Path], kind: Kind, line_separator: str, chunking:
     # One pass over the text numbers the tokens by first appearance; then they are numbered anew.
     numbers, unsorted_path = _Numbers(), chunking.folder / f"{kind}.unsorted"
     with unsorted_path.open("wb") as file:
-        for block in blocks():
-            np.fromiter(map(numbers.__getitem__, block), np.uint32, len(block)).tofile(file)
-    first_ids: NDArray[np.uint32] = np.memmap(unsorted_path, np.uint32, mode="r")
-    occurrences = sum(
-        (np.bincount(block, minlength=len(numbers)) for block in _in_blocks(first_ids)), np.zeros(len(numbers), int)
-    )
+        for tokens_of_block in blocks():
+            np.fromiter(map(numbers.__getitem__, tokens_of_block), np.uint32, len(tokens_of_block)).tofile(file)
+    occurrences = np.zeros(len(numbers), np.int64)
+    for block in _read_blocks(unsorted_path):
+        occurrences += np.bincount(block, minlength=len(numbers))
     ranked = np.argsort(-occurrences, kind="stable")
     dtype = np.min_scalar_type(len(numbers))
     new_ids = np.empty(len(numbers), dtype)
     new_ids[ranked] = np.arange(1, len(numbers) + 1)
     path = chunking.folder / f"{kind}.npy"
-    write_blocks(path, dtype, len(first_ids), (new_ids[block] for block in _in_blocks(first_ids)))
+    write_blocks(path, dtype, int(occurrences.sum()), (new_ids[block] for block in _read_blocks(unsorted_path)))
     unsorted_path.unlink()
     names = list(numbers)
     tokens, ids = [UNKNOWN, *(names[number] for number in ranked)], read_npy(path, mmap=True)
@@ -80,9 +79,11 @@ class _Numbers(dict[str, int]):
         return self[token]
 
 
-def _in_blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    for start in range(0, len(array), _BLOCK):
-        yield array[start : start + _BLOCK]
+def _read_blocks(path: Path) -> Iterator[NDArray[np.uint32]]:
+    """Yield a file's numbers in blocks; it is read and not mapped, so that its pages take no memory of this process."""
+    with path.open("rb") as file:
+        while len(block := np.fromfile(file, np.uint32, _BLOCK)):
+            yield block
 
 
 def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
