@@ -87,8 +87,8 @@ def write_run(stem: Path, parts: Iterable[Part]) -> FileRun:
     keys_path, counts_path = _paths(stem)
     with keys_path.open("wb") as keys_file, counts_path.open("wb") as counts_file:
         for keys, counts in parts:
-            keys.astype(_ENTRY, copy=False).tofile(keys_file)
-            counts.astype(_ENTRY, copy=False).tofile(counts_file)
+            keys_file.write(np.ascontiguousarray(keys, _ENTRY).data)
+            counts_file.write(np.ascontiguousarray(counts, _ENTRY).data)
             length += len(keys)
     return FileRun(stem, length)
 

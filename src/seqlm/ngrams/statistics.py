@@ -55,7 +55,7 @@ def read_whole(paths: Sequence[Path], kind: Kind, line_separator: str, chunking:
     numbers, unsorted_path = _Numbers(), chunking.folder / f"{kind}.unsorted"
     with unsorted_path.open("wb") as file:
         for tokens_of_block in blocks():
-            np.fromiter(map(numbers.__getitem__, tokens_of_block), np.uint32, len(tokens_of_block)).tofile(file)
+            file.write(np.fromiter(map(numbers.__getitem__, tokens_of_block), np.uint32, len(tokens_of_block)).data)
     occurrences = np.zeros(len(numbers), np.int64)
     for block in _read_blocks(unsorted_path):
         occurrences += np.bincount(block, minlength=len(numbers))
