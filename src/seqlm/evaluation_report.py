@@ -68,7 +68,8 @@ def write_diagnostics(
     ids = load_split(corpus / "char", "test")
     positions = position_table(predictors, ids)
     characters = "".join("".join(block) for block in token_blocks(text / "test.txt", "char", vocab.line_separator))
-    classes = class_table({model.name: model.nats["test"] for model in scored if model.name in predictors}, characters)
+    nats = {model.name: model.nats["test"] for model in scored}
+    classes = class_table({name: nats[name] for name in predictors}, characters)
     calibration = calibration_table(predictors, ids)
     for name, frame in (("positions", positions), ("classes", classes), ("calibration", calibration)):
         write_csv(reports / f"{name}.csv", frame)

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts import Counts, Ids
+from seqlm.ngrams.counts import Counts, Ids, Rows
 
 Probs = NDArray[np.float64]
 Counted = NDArray[np.int64] | Probs
@@ -77,7 +77,10 @@ class Laplace:
 
     def probs(self, ids: Ids) -> Probs:
         """Return p of tokens 2..N."""
-        rows = self.counts.rows_of(ids, self.order)
+        return self.probs_at(self.counts.rows_of(ids, self.order))
+
+    def probs_at(self, rows: list[Rows]) -> Probs:
+        """Return p of tokens 2..N of a stream whose rows :meth:`Counts.rows_of` gave."""
         table = self.counts.table(1)
         result = self._smooth(
             1, table.counts[rows[0][1:]], self.counts.context_totals[0][0], 1 / self.counts.vocab_size
@@ -129,12 +132,13 @@ def tune_epsilons(
     """
     chosen: tuple[float, ...] = ()
     curve = []
-    val_ids = val_ids[:_MAX_TUNING_TOKENS]
+    rows = counts.rows_of(val_ids[:_MAX_TUNING_TOKENS], order)
     for n in range(1, order + 1):
         scores = []
         for epsilon in _EPSILON_GRID:
-            model = Laplace(counts, n, (*chosen, float(epsilon)), backoff)
-            scores.append(float(np.exp(nats(model, val_ids).mean())))
+            with np.errstate(divide="ignore"):
+                surprisals = -np.log(Laplace(counts, n, (*chosen, float(epsilon)), backoff).probs_at(rows))
+            scores.append(float(np.exp(surprisals.mean())))
         curve += [(n, float(epsilon), score) for epsilon, score in zip(_EPSILON_GRID, scores, strict=True)]
         chosen += (float(_EPSILON_GRID[int(np.argmin(scores))]),)
     return chosen, curve
