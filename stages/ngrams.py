@@ -12,9 +12,11 @@ from seqlm.params.loading import load
 from seqlm.params.ngrams import NgramsParams
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from seqlm.ngrams.counting import Chunking
+    from seqlm.ngrams.zipf import ZipfFit
     from seqlm.vocab import Vocab
 
 
@@ -83,6 +85,17 @@ def _prepare_models(
 def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path, chunking: "Chunking") -> None:
     from seqlm.figures.ngrams import growth_figure, zipf_figure
     from seqlm.figures.style import save_svg
+
+    ranks, fits, growth, beta = _write_tables(params, vocab, text, reports, chunking)
+    # Drawing may keep this function's variables alive: the whole text, which may be large, is none of them.
+    save_svg(zipf_figure(ranks, fits), reports / "zipf.svg")
+    save_svg(growth_figure(growth, beta), reports / "growth.svg")
+
+
+def _write_tables(
+    params: NgramsParams, vocab: "Vocab", text: Path, reports: Path, chunking: "Chunking"
+) -> tuple["pd.DataFrame", dict[int, "ZipfFit"], "pd.DataFrame", float]:
+    """Write the tables of the whole text; return what the figures draw of it."""
     from seqlm.files import write_csv, write_json
     from seqlm.ngrams import statistics
     from seqlm.text import read_first_lines
@@ -100,8 +113,7 @@ def _describe(params: NgramsParams, vocab: "Vocab", text: Path, reports: Path, c
     write_csv(reports / "storage.csv", statistics.storage_table(whole))
     write_json(reports / "metrics.json", statistics.summary(whole, fits, beta))
     write_json(reports / "head.json", statistics.head(whole, next(read_first_lines(text / "train.txt", 1))))
-    save_svg(zipf_figure(ranks, fits), reports / "zipf.svg")
-    save_svg(growth_figure(growth, beta), reports / "growth.svg")
+    return ranks, fits, growth, beta
 
 
 def _report_epsilons(curve: list[tuple[int, float, float]], best: tuple[float, ...], reports: Path) -> None:
