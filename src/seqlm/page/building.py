@@ -96,6 +96,7 @@ def _content(sources: Sources) -> dict[str, Any]:
         "table": _records(table),
         "headline": _headline(table),
         "choices": read_json(sources.evaluate / "choices.json"),
+        "smoothings": _best_smoothings(table),
         "calibration": read_json(sources.evaluate / "calibration.json"),
         "passages": _passages(read_json(sources.details / "passages.json")),
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
@@ -130,6 +131,13 @@ def _headline(table: pd.DataFrame) -> dict[str, Any]:
         "counting": None if counting.empty else counting.iloc[0]["model"],
         "counting_bits": None if counting.empty else counting.iloc[0]["test_bits"],
     }
+
+
+def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return for each kind of token the best model of each smoothing on test, model and test_bits, the better first."""
+    counting = table[table["model"].str.match(r"^(char|word)-(laplace|kneser-ney)-\d+$")].dropna(subset=["test_bits"])
+    best = counting.groupby(counting["model"].str.replace(r"-\d+$", "", regex=True), sort=False).head(1)
+    return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("kind")}
 
 
 def _passages(found: dict[str, Any]) -> dict[str, Markup]:
