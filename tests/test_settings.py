@@ -1,5 +1,6 @@
 """A wrong value of every setting, through the real `dvc exp run -S`, and the way back."""
 
+import copy
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,8 @@ def settings(value: object, path: str = "") -> Iterator[str]:
 
 
 def small_params() -> dict[str, Any]:
-    found: dict[str, Any] = overlaid(YAML().load((ROOT / "params.yaml").read_text()), SMALL)
+    # A copy: who changes what lies inside these settings must not change those of the next test.
+    found: dict[str, Any] = overlaid(YAML().load((ROOT / "params.yaml").read_text()), copy.deepcopy(SMALL))
     return found
 
 
