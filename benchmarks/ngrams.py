@@ -25,7 +25,7 @@ from words import VOCAB_SIZE, zipf_text
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counting import Chunking, count_ngrams
 from seqlm.ngrams.models import KneserNey, nats
-from seqlm.ngrams.statistics import read_whole
+from seqlm.ngrams.whole import read_whole
 from seqlm.vocab import Vocab, load_split
 
 ORDERS = {"char": (3, 4, 5, 6), "word": (3,)}

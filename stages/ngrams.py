@@ -98,12 +98,11 @@ def _write_tables(
     """Write the tables of the whole text; return what the figures draw of it."""
     from seqlm.files import write_csv, write_json
     from seqlm.ngrams import statistics
+    from seqlm.ngrams.whole import read_whole
     from seqlm.text import read_first_lines
     from seqlm.vocab import SPLITS
 
-    whole = statistics.read_whole(
-        [text / f"{split}.txt" for split in SPLITS], vocab.kind, vocab.line_separator, chunking
-    )
+    whole = read_whole([text / f"{split}.txt" for split in SPLITS], vocab.kind, vocab.line_separator, chunking)
     ranks, fits = statistics.zipf_table(whole), statistics.zipf_fits(whole, params.zipf_min_count)
     growth, beta = statistics.growth_table(whole)
     write_csv(reports / "frequencies.csv", statistics.frequent_ngrams(whole, params.num_frequent))
