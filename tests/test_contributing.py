@@ -176,18 +176,17 @@ def test_a_stage_is_added_by_its_list(workspace: Workspace) -> None:
 
 NETWORK = '''"""A network of the framework whose output is softened."""
 
-import torch
 from torch import Tensor
 
-from seqlm.rnn.framework import FrameworkRNN, State
+from seqlm.rnn.framework import FrameworkRNN, Masks, State
 
 
 class SoftRNN(FrameworkRNN):
     """A ``FrameworkRNN`` whose logits are halved."""
 
-    def forward(self, ids: Tensor, state: State, generator: torch.Generator | None = None) -> tuple[Tensor, State]:
+    def forward(self, ids: Tensor, state: State, masks: Masks | None = None) -> tuple[Tensor, State]:
         """Return logits of shape ``(B, T, V)`` and the state after the last step."""
-        logits, state = super().forward(ids, state, generator)
+        logits, state = super().forward(ids, state, masks)
         return logits / 2, state
 '''
 
