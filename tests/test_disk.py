@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from smoke import SMALL
-from workspace import Workspace
+from workspace import Workspace, finished
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +31,7 @@ STAGES = [
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace in which the pipeline ran once."""
-    base = tmp_path_factory.mktemp("disk")
-    workspace = Workspace(base / "project", base / "traces")
-    workspace.begin(SMALL)
-    workspace.run("dvc", "repro")
-    return workspace
+    return finished(tmp_path_factory.mktemp("disk"), SMALL)
 
 
 def mount(*arguments: str) -> None:

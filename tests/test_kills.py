@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from smoke import SMALL
-from workspace import Workspace
+from workspace import Workspace, finished
 
 # Enough training that a kill can fall into it, with a checkpoint after every epoch.
 LONGER = SMALL | {"train.num_epochs": 30, "train.checkpoint_s": 0, "train.eval_every": 10, "train.sample_every": 0}
@@ -20,11 +20,7 @@ LONGER = SMALL | {"train.num_epochs": 30, "train.checkpoint_s": 0, "train.eval_e
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace in which nothing went wrong."""
-    base = tmp_path_factory.mktemp("undisturbed")
-    workspace = Workspace(base / "project", base / "traces")
-    workspace.begin(LONGER)
-    workspace.run("dvc", "repro")
-    return workspace
+    return finished(tmp_path_factory.mktemp("undisturbed"), LONGER)
 
 
 @pytest.fixture

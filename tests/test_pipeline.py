@@ -13,16 +13,13 @@ from ruamel.yaml import YAML
 
 from seqlm.files import sha256_of_file
 from smoke import SMALL
-from workspace import Workspace
+from workspace import Workspace, finished
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A committed workspace in which the pipeline ran once."""
-    base = tmp_path_factory.mktemp("pipeline")
-    workspace = Workspace(base / "project", base / "traces")
-    workspace.begin(SMALL)
-    workspace.run("dvc", "repro")
+    workspace = finished(tmp_path_factory.mktemp("pipeline"), SMALL)
     workspace.keep_traces()
     workspace.commit("A run with small settings")
     return workspace

@@ -13,7 +13,7 @@ from conftest import ROOT
 from seqlm.errors import ParamsError
 from seqlm.params.whole import check_whole
 from smoke import SMALL, overlaid
-from workspace import Workspace
+from workspace import Workspace, finished
 
 pytestmark = pytest.mark.slow
 
@@ -53,10 +53,7 @@ def refused(name: str, value: object, folder: Path) -> bool:
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A committed workspace in which the pipeline ran once."""
-    base = tmp_path_factory.mktemp("settings")
-    workspace = Workspace(base / "project", base / "traces")
-    workspace.begin(SMALL)
-    workspace.run("dvc", "repro")
+    workspace = finished(tmp_path_factory.mktemp("settings"), SMALL)
     workspace.commit("A run")
     return workspace
 

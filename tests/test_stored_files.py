@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import workspace
 from conftest import ROOT
 from smoke import SMALL
 from workspace import Workspace
@@ -99,11 +100,7 @@ FAULTS: list[Callable[[Path, Path], None]] = [truncated, emptied, flipped, swapp
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace in which the pipeline ran once."""
-    base = tmp_path_factory.mktemp("stored")
-    workspace = Workspace(base / "project", base / "traces")
-    workspace.begin(SMALL)
-    workspace.run("dvc", "repro")
-    return workspace
+    return workspace.finished(tmp_path_factory.mktemp("stored"), SMALL)
 
 
 @pytest.fixture

@@ -82,3 +82,11 @@ class Workspace:
 
     def update_params(self, changes: dict[str, Any]) -> None:
         change_params(self.folder / "params.yaml", changes)
+
+
+def finished(base: Path, params: dict[str, Any]) -> Workspace:
+    """Return a committed workspace below ``base`` in which the pipeline ran once with these settings."""
+    workspace = Workspace(base / "project", base / "traces")
+    workspace.begin(params)
+    workspace.run("dvc", "repro")
+    return workspace
