@@ -74,12 +74,13 @@ def _say_hello(trainer: "Trainer", ranks: "Ranks") -> None:
 
 def _code() -> list[str]:
     """Return hashes of the modules that decide a training's result."""
-    from seqlm import metrics, minibatches, ranks, training
+    import seqlm
     from seqlm.files import sha256_of_file
-    from seqlm.rnn import building, framework, scratch
 
-    modules = (metrics, minibatches, ranks, training, building, framework, scratch)
-    return [sha256_of_file(Path(module.__file__)) for module in modules]
+    library = Path(seqlm.__file__).parent
+    modules = ["metrics", "minibatches", "ranks", "training"]
+    network = ["building", "framework", "scratch", "compiled", "kernels", "products", "team", "tiles", "elementary"]
+    return [sha256_of_file(library / f"{name}.py") for name in [*modules, *(f"rnn/{name}" for name in network)]]
 
 
 def _train(trainer: "Trainer", checkpoint: "Checkpoint", vocab: "Vocab") -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seqlm.rnn.building import Model
+from seqlm.rnn.scratch import ScratchRNN
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,18 @@ class Choice:
     top_k: int | None = None
     top_p: float | None = None
 
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the likeliest token is taken at each step."""
+        return self.temperature == 0
+
     def pick(self, logits: Tensor, generator: torch.Generator) -> Tensor:
         """Return one token for each row of ``logits`` (B, V), shape ``(B,)``.
 
         ``<unk>``, token 0, is never chosen: it is not a piece of text. ``logits`` is changed.
         """
         logits.select(1, 0).fill_(-torch.inf)
-        if self.temperature == 0:
+        if self.is_greedy:
             return logits.argmax(1)
         logits = logits / self.temperature
         if self.top_k is not None and self.top_k < logits.shape[1]:
@@ -65,10 +71,18 @@ def continue_prefixes(
     continuations: list[list[int]] = [[] for _ in prefixes]
     for members in by_length.values():
         ids = torch.tensor([prefixes[index] for index in members], device=device)  # (B, prefix)
-        logits, state = model(ids, model.initial_state(len(members)))
-        chosen, step = [choice.pick(logits[:, -1], generator)], model.stepper(state)
-        for _ in range(num_preds - 1):
-            chosen.append(choice.pick(step(chosen[-1]), generator))
-        for index, tokens in zip(members, torch.stack(chosen, 1).tolist(), strict=True):
+        for index, tokens in zip(members, _continue(model, ids, num_preds, choice, generator).tolist(), strict=True):
             continuations[index] = tokens
     return continuations
+
+
+def _continue(model: Model, ids: Tensor, num_preds: int, choice: Choice, generator: torch.Generator) -> Tensor:
+    """Return ``(B, num_preds)`` tokens that follow prefixes of one length, ``ids`` (B, prefix)."""
+    logits, state = model(ids, model.initial_state(len(ids)))
+    first = choice.pick(logits[:, -1], generator)
+    if choice.is_greedy and isinstance(model, ScratchRNN) and model.is_compiled:
+        return torch.cat([first[:, None], model.continue_greedily(first, state, num_preds - 1)], 1)
+    chosen, step = [first], model.stepper(state)
+    for _ in range(num_preds - 1):
+        chosen.append(choice.pick(step(chosen[-1]), generator))
+    return torch.stack(chosen, 1)

@@ -6,6 +6,7 @@ gradients is the model's own affair (``compute_gradients``).
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -103,9 +104,10 @@ class Trainer:
 
         Raises DivergenceError at the first loss that is not finite.
         """
-        while not self.is_done:
-            self._train_epoch()
-            on_epoch(self)
+        with self.model.team() if isinstance(self.model, ScratchRNN) else nullcontext():
+            while not self.is_done:
+                self._train_epoch()
+                on_epoch(self)
 
     @property
     def is_done(self) -> bool:

@@ -7,19 +7,28 @@ The gradients are computed by (8.7.14)-(8.7.16) over preallocated buffers instea
 automatic differentiation: inside the loops over time stands one matrix product a step,
 everything else is done for all steps at once. All parameters are views of one flat
 tensor, and so are their gradients, so that clipping and the optimiser see one tensor.
+
+On a CPU, in single precision, the same equations run as compiled loops
+(:mod:`seqlm.rnn.kernels`); what stands here runs on any device.
 """
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from seqlm.rnn.compiled import CompiledGradients, CompiledInference
+from seqlm.rnn.kernels import Weights
+
 State = Tensor
 _INIT_STD = 0.01
 """Standard deviation of the initial weights in the book."""
+_COMPILES_FROM = 128
+"""Hidden units from which the compiled loops repay the seconds that compiling them takes in each process."""
 
 
 class ScratchRNN(nn.Module):
@@ -49,11 +58,45 @@ class ScratchRNN(nn.Module):
                 view.normal_(0, _INIT_STD, generator=generator)
         self._activate = torch.Tensor.tanh_ if activation == "tanh" else torch.Tensor.relu_
         self._buffers_of_shape: tuple[int, int] | None = None
+        self.compiles_from = _COMPILES_FROM
+        self._num_threads = 1
+        self._compiled: tuple[tuple[int, ...], CompiledGradients] | None = None
+        self._packed: tuple[tuple[int, int], CompiledInference] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy starts with: not the threads, which belong to this one."""
+        return self.__dict__ | {"_compiled": None, "_packed": None, "_num_threads": 1}
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled loops are used: on a CPU, in single precision, from ``compiles_from`` hidden units on."""
+        is_fitting = self.flat.device.type == "cpu" and self.flat.dtype == torch.float32
+        return is_fitting and self.num_hiddens >= self.compiles_from
+
+    @contextmanager
+    def team(self) -> Iterator[None]:
+        """Use PyTorch's number of threads for gradients in here, where PyTorch itself works with one.
+
+        The threads of both wait for work awake, and would take the processors from each other.
+        """
+        num_threads = torch.get_num_threads()
+        if not self.is_compiled or num_threads == 1:
+            yield
+            return
+        self._num_threads = num_threads
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if self._compiled is not None:
+                self._compiled[1].stop()
+            self._compiled, self._num_threads = None, 1
+            torch.set_num_threads(num_threads)
 
     def _views(self, flat: Tensor) -> dict[str, Tensor]:
         views, start = {}, 0
         for name, shape in self._shapes.items():
-            views[name] = flat[start : start + math.prod(shape)].view(shape)
+            views[name] = flat[start : start + math.prod(shape)].reshape(shape)
             start += math.prod(shape)
         return views
 
@@ -76,6 +119,8 @@ class ScratchRNN(nn.Module):
 
         ``ids``: ``(B, T)`` of int64; ``state``: ``(B, h)``.
         """
+        if self.is_compiled:
+            return self._inference().run(ids, state)
         weights = self.named_weights()
         hiddens = self._run(
             weights, ids.T, state, torch.empty(ids.shape[1] + 1, *state.shape, device=state.device, dtype=state.dtype)
@@ -89,6 +134,8 @@ class ScratchRNN(nn.Module):
 
         The logits stand in a buffer that the next call overwrites.
         """
+        if self.is_compiled:
+            return self._inference().stepper(state)
         weights = self.named_weights()
         inputs, w_hh, w_hq, b_q = weights["W_xh"] + weights["b_h"], weights["W_hh"], weights["W_hq"], weights["b_q"]
         before, after = state.clone(), torch.empty_like(state)
@@ -102,6 +149,25 @@ class ScratchRNN(nn.Module):
             return torch.addmm(b_q, before, w_hq, out=logits)
 
         return step
+
+    @torch.no_grad()
+    def continue_greedily(self, ids: Tensor, state: State, num_preds: int) -> Tensor:
+        """Return ``(B, num_preds)`` tokens that follow ``ids`` (B,), each the likeliest but token 0.
+
+        For a model that ``is_compiled``; with as many threads as PyTorch has.
+        """
+        return self._inference().continue_greedily(ids, state, num_preds, torch.get_num_threads())
+
+    def _inference(self) -> CompiledInference:
+        """Return the loops with the weights packed, anew only when the weights have changed."""
+        key = (self.flat.data_ptr(), self.flat._version)
+        if self._packed is None or self._packed[0] != key:
+            weights = self._arrays(self.flat.detach())
+            self._packed = (key, CompiledInference(weights, is_relu=self.activation == "relu"))
+        return self._packed[1]
+
+    def _arrays(self, flat: Tensor) -> Weights:
+        return Weights(*(view.numpy() for view in self._views(flat).values()))
 
     def _run(self, weights: dict[str, Tensor], ids: Tensor, state: State, hiddens: Tensor) -> Tensor:
         """Fill ``hiddens`` (T + 1, B, h) with the states before and after each step; ``ids`` is (T, B)."""
@@ -127,6 +193,8 @@ class ScratchRNN(nn.Module):
         step t sends back to step t - 1; randomized truncation (8.7.8) draws them.
         """
         batch_size, num_steps = inputs.shape
+        if self.is_compiled:
+            return self._compiled_gradients(num_steps, batch_size).compute(inputs, targets, state, keep)
         weights, grads = self.named_weights(), self._views(self._gradient())
         hiddens, deltas = self._workspace(num_steps, batch_size)
         self._run(weights, inputs.T, state, hiddens)
@@ -166,6 +234,24 @@ class ScratchRNN(nn.Module):
         for t in range(len(steps) - 2, -1, -1):
             later = steps[t + 1] if keep is None else steps[t + 1] * keep[t + 1, :, None]
             steps[t].addmm_(later, w_back).mul_(slope_steps[t])
+
+    def _compiled_gradients(self, num_steps: int, batch_size: int) -> CompiledGradients:
+        """Return the loops for this shape of minibatch, kept between calls."""
+        flat, gradient = self.flat.detach(), self._gradient()
+        key = (num_steps, batch_size, self._num_threads, flat.data_ptr(), gradient.data_ptr())
+        if self._compiled is None or self._compiled[0] != key:
+            if self._compiled is not None:
+                self._compiled[1].stop()
+            loops = CompiledGradients(
+                self._arrays(flat),
+                self._arrays(gradient),
+                is_relu=self.activation == "relu",
+                num_steps=num_steps,
+                lanes=batch_size,
+                num_threads=self._num_threads,
+            )
+            self._compiled = (key, loops)
+        return self._compiled[1]
 
     def _gradient(self) -> Tensor:
         if self.flat.grad is None:

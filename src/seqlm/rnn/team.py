@@ -1,0 +1,152 @@
+"""Threads that work on one minibatch together, in compiled code that meets at barriers.
+
+A minibatch takes about a millisecond. Waking a sleeping thread takes a tenth of one, so the
+threads of a team wait for the next minibatch awake, and go to sleep when none comes for some
+hundredths of a second. What they wait on are numbers in an array, read and changed atomically.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Control = NDArray[np.int64]
+
+_LINE = 8
+"""Numbers of a cache line: each number that is waited for has one of its own."""
+_ROUND, _ARRIVALS, _STOP, _ASLEEP = (index * _LINE for index in range(4))
+"""Places in the control array. From _ASLEEP on, one for each member."""
+_LOOKS_BEFORE_YIELD = 2000
+_YIELDS_BEFORE_SLEEP = 2000
+
+
+@intrinsic
+def _add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
+    """Add atomically to a number of the control array and return what it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        pointer = builder.gep(array.data, [values[1]])
+        return builder.atomic_rmw("add", pointer, values[2], "seq_cst")
+
+    return types.int64(control, types.int64, types.int64), generate
+
+
+@intrinsic
+def _yield(_typing: Any) -> Any:
+    """Let another thread have the processor, if one waits for it."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), "sched_yield")
+        return builder.call(function, [])
+
+    return types.int32(), generate
+
+
+@njit(nogil=True)
+def _look(control: Control, place: int) -> int:
+    return _add(control, place, 0)
+
+
+@njit(nogil=True)
+def barrier(control: Control, size: int) -> None:
+    """Wait until all ``size`` members are here, or the team stops."""
+    arrived = _add(control, _ARRIVALS, 1)
+    all_arrived = (arrived // size + 1) * size
+    looks = 0
+    while _look(control, _ARRIVALS) < all_arrived and not _look(control, _STOP):
+        looks += 1
+        if looks % _LOOKS_BEFORE_YIELD == 0:
+            _yield()
+
+
+@njit(nogil=True)
+def _announce(control: Control) -> None:
+    _add(control, _ROUND, 1)
+
+
+@njit(nogil=True)
+def _stop(control: Control) -> None:
+    _add(control, _STOP, 1)
+
+
+@njit(nogil=True)
+def _set_asleep(control: Control, member: int, change: int) -> int:
+    return _add(control, _ASLEEP + member * _LINE, change)
+
+
+def serving(task: Any) -> Any:
+    """Return a compiled function that does a member's part of ``task`` in every round.
+
+    ``task(member, size, control, work)`` is compiled code. The function returns the number of the
+    last round when no round comes for some time, and -1 when the team stops.
+    """
+
+    @njit(nogil=True)
+    def serve(member: int, size: int, control: Control, work: Any, done: int) -> int:
+        while True:
+            looks = 0
+            while _look(control, _ROUND) == done:
+                if _look(control, _STOP):
+                    return -1
+                looks += 1
+                if looks % _LOOKS_BEFORE_YIELD == 0:
+                    _yield()
+                if looks == _LOOKS_BEFORE_YIELD * _YIELDS_BEFORE_SLEEP:
+                    _set_asleep(control, member, 1)
+                    if _look(control, _ROUND) == done:
+                        return done
+                    _set_asleep(control, member, -1)
+            done += 1
+            task(member, size, control, work)
+
+    return serve
+
+
+class Team:
+    """``size`` threads, the caller's among them, that do the same compiled task on the same arrays again and again."""
+
+    def __init__(self, size: int, task: Any, serve: Callable[..., int], work: Any) -> None:
+        """Start the other threads. ``serve`` is ``serving(task)``."""
+        self.work, self._task, self._serve, self.size = work, task, serve, size
+        self._control = np.zeros(_ASLEEP + size * _LINE, np.int64)
+        self._alarms = [threading.Event() for _ in range(size)]
+        self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
+        for thread in self._threads:
+            thread.start()
+
+    def run(self) -> None:
+        """Do one round, all members together."""
+        if self._threads:
+            _announce(self._control)
+            for member, alarm in enumerate(self._alarms):
+                if self._control[_ASLEEP + member * _LINE]:
+                    alarm.set()
+        self._task(0, self.size, self._control, self.work)
+
+    def stop(self) -> None:
+        """End the other threads."""
+        _stop(self._control)
+        for alarm in self._alarms:
+            alarm.set()
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _work(self, member: int) -> None:
+        done, alarm = 0, self._alarms[member]
+        while (done := self._serve(member, self.size, self._control, self.work, done)) >= 0:
+            alarm.wait()
+            alarm.clear()
+            _set_asleep(self._control, member, -1)

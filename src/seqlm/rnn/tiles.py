@@ -1,0 +1,189 @@
+"""The inner loop of the compiled network's matrix products, in vector instructions.
+
+A matrix is kept in *panels*: an array of shape ``(panels, rows, WIDTH)`` whose panel p holds the
+columns ``p * WIDTH`` and on, the last one filled up with zeros. A *tile* is the part of a product
+that fits into the processor's vector registers: some rows of one panel. Its sums stay in registers
+from the first term to the last.
+
+Every element of a product is summed up in the same order with one rounding a term (fused
+multiply-add), so that the result depends neither on the size of a tile nor on how rows are shared
+out among threads. Numba turns plain loops into vector instructions, but does not keep a tile in
+registers; that is why these loops are written one level below it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+def _has_wide_registers() -> bool:
+    """Whether this processor has the 32 registers of 16 numbers that AVX-512 brings."""
+    features = config.CPU_FEATURES if config.CPU_FEATURES is not None else binding.get_host_cpu_features().flatten()
+    return "+avx512f" in features
+
+
+_IS_WIDE = _has_wide_registers()
+_LANES = 16 if _IS_WIDE else 8
+_VECTORS_OF_PANEL = 2
+WIDTH = _VECTORS_OF_PANEL * _LANES
+"""Columns of a panel, a power of two."""
+ROWS = 8 if _IS_WIDE else 4
+"""Rows of a tile; divides WIDTH."""
+PANELS_OF_ROW = 4
+"""Panels that a product of one row takes at once, to keep the processor busy."""
+
+_INT = ir.IntType(64)
+_VECTOR = ir.VectorType(ir.FloatType(), _LANES)
+
+Pointer = Callable[[Any, int], Any]
+"""From the number of a term and of a row or vector to where it stands."""
+
+
+class _Panels:
+    """An array of panels, in code that is being written."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        array = context.make_array(kind)(context, builder, value)
+        self._builder, self._data = builder, array.data
+        self.num_panels, self._num_rows, _ = cgutils.unpack_tuple(builder, array.shape, 3)
+
+    def at(self, panel: Any, row: Any, column: Any = 0) -> Any:
+        """Return a pointer to an element."""
+        b = self._builder
+        start = b.mul(b.add(b.mul(panel, self._num_rows), row), _INT(WIDTH))
+        return b.gep(self._data, [b.add(start, column if column else _INT(0))])
+
+
+def _load(builder: Any, pointer: Any) -> Any:
+    vector = builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()))
+    vector.align = 4
+    return vector
+
+
+def _store(builder: Any, vector: Any, pointer: Any) -> None:
+    builder.store(vector, builder.bitcast(pointer, _VECTOR.as_pointer())).align = 4
+
+
+def _repeated(builder: Any, pointer: Any) -> Any:
+    """Return a vector that holds one number in every place."""
+    undefined, index = ir.Constant(_VECTOR, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(undefined, builder.load(pointer), index(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(index, _LANES), [0] * _LANES))
+
+
+def _multiply_add(builder: Any, left: Any, right: Any, total: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{_LANES}f32")
+    return builder.call(fused, [left, right, total])
+
+
+def _accumulate(builder: Any, rows: int, targets: list[Any], num_terms: Any, left: Pointer, right: Pointer) -> None:
+    """Write the loop that adds ``num_terms`` terms to the vectors at ``targets``, row after row."""
+    vectors = len(targets) // rows
+    before, loop, after = builder.block, builder.append_basic_block("terms"), builder.append_basic_block("summed")
+    starts = [_load(builder, target) for target in targets]
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    term = builder.phi(_INT)
+    term.add_incoming(_INT(0), before)
+    totals = []
+    for start in starts:
+        total = builder.phi(_VECTOR)
+        total.add_incoming(start, before)
+        totals.append(total)
+    factors = [_load(builder, right(term, vector)) for vector in range(vectors)]
+    sums = []
+    for row in range(rows):
+        scale = _repeated(builder, left(term, row))
+        for vector, factor in enumerate(factors):
+            sums.append(_multiply_add(builder, scale, factor, totals[row * vectors + vector]))
+    following = builder.add(term, _INT(1))
+    term.add_incoming(following, loop)
+    for total, new in zip(totals, sums, strict=True):
+        total.add_incoming(new, loop)
+    builder.cbranch(builder.icmp_signed("<", following, num_terms), loop, after)
+    builder.position_at_end(after)
+    for target, new in zip(targets, sums, strict=True):
+        _store(builder, new, target)
+
+
+def _vectors(panels: _Panels, builder: Any, panel: Any, row: Any, num_panels: int) -> list[Any]:
+    """Return pointers to the vectors of one row in ``num_panels`` panels from ``panel`` on."""
+    return [
+        panels.at(builder.add(panel, _INT(vector // _VECTORS_OF_PANEL)), row, _INT(vector % _VECTORS_OF_PANEL * _LANES))
+        for vector in range(num_panels * _VECTORS_OF_PANEL)
+    ]
+
+
+def _make_tile(rows: int, panels: int) -> Any:
+    """Return ``tile(c, p, i, a, j, b)``: rows i.. of panels p.. of c grow by rows j.. of a times b."""
+
+    @intrinsic
+    def tile(_typing: Any, c: Any, p: Any, i: Any, a: Any, j: Any, b: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            kinds = signature.args
+            result, left, right = (_Panels(context, builder, kinds[n], values[n]) for n in (0, 3, 5))
+            panel, row, left_row = values[1], values[2], values[4]
+            targets = [
+                pointer
+                for r in range(rows)
+                for pointer in _vectors(result, builder, panel, builder.add(row, _INT(r)), panels)
+            ]
+
+            def left_at(term: Any, r: int) -> Any:
+                inside = builder.and_(term, _INT(WIDTH - 1))
+                return left.at(builder.lshr(term, _INT(WIDTH.bit_length() - 1)), builder.add(left_row, _INT(r)), inside)
+
+            def right_at(term: Any, vector: int) -> Any:
+                return _vectors(right, builder, panel, term, panels)[vector]
+
+            num_terms = builder.mul(left.num_panels, _INT(WIDTH))
+            _accumulate(builder, rows, targets, num_terms, left_at, right_at)
+            return context.get_dummy_value()
+
+        return types.void(c, types.int64, types.int64, a, types.int64, b), generate
+
+    return tile
+
+
+def _make_outer_tile() -> Any:
+    """Return ``tile(c, a, j, k, b, l, p, n)``: the rows of c grow by n rows of a, transposed, times n rows of b.
+
+    Of a, rows j.. and columns k.. are taken; of b, rows l.. of panel p. c is one panel of ROWS rows.
+    """
+
+    @intrinsic
+    def tile(_typing: Any, c: Any, a: Any, j: Any, k: Any, b: Any, l: Any, p: Any, n: Any) -> Any:  # noqa: ARG001, E741
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            kinds = signature.args
+            result, left, right = (_Panels(context, builder, kinds[n], values[n]) for n in (0, 1, 4))
+            left_row, column, right_row, panel, num_terms = values[2], values[3], values[5], values[6], values[7]
+            targets = [pointer for r in range(ROWS) for pointer in _vectors(result, builder, _INT(0), _INT(r), 1)]
+            left_panel, inside = (
+                builder.lshr(column, _INT(WIDTH.bit_length() - 1)),
+                builder.and_(column, _INT(WIDTH - 1)),
+            )
+
+            def left_at(term: Any, r: int) -> Any:
+                return left.at(left_panel, builder.add(left_row, term), builder.add(inside, _INT(r)))
+
+            def right_at(term: Any, vector: int) -> Any:
+                return _vectors(right, builder, panel, builder.add(right_row, term), 1)[vector]
+
+            _accumulate(builder, ROWS, targets, num_terms, left_at, right_at)
+            return context.get_dummy_value()
+
+        integers = [types.int64] * 3
+        return types.void(c, a, types.int64, types.int64, b, *integers), generate
+
+    return tile
+
+
+tile_of_rows = _make_tile(ROWS, 1)
+tile_of_row = _make_tile(1, 1)
+wide_tile_of_row = _make_tile(1, PANELS_OF_ROW)
+outer_tile = _make_outer_tile()
