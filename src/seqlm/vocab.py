@@ -4,8 +4,6 @@ A vocabulary is built on the training split alone. ``<unk>`` is token 0; reserve
 follow; then come the tokens of the text by falling frequency, ties by first appearance.
 """
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.errors import DataError
-from seqlm.files import read_json, read_npy, sha256_of_file, write_blocks, write_json
+from seqlm.files import read_npy, read_sealed, sha256_of_file, write_blocks, write_sealed
 from seqlm.text import text_blocks, words
 
 Kind = Literal["char", "word"]
 UNKNOWN = "<unk>"
 SPLITS = ("train", "val", "test")
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -102,13 +100,7 @@ class Vocab:
     @classmethod
     def load(cls, path: Path) -> "Vocab":
         """Read a ``vocab.json``. Raises DataError where it is broken or of another format."""
-        value = read_json(path)
-        if not isinstance(value, dict) or value.get("format") != FORMAT:
-            found = value.get("format") if isinstance(value, dict) else None
-            raise DataError(f"{path}: format {found!r}, this version reads {FORMAT}: run the vocab stage again")
-        digest = value.pop("sha256", None)
-        if digest != _digest(value):
-            raise DataError(f"{path}: its content does not match its SHA-256: run the vocab stage again")
+        value = read_sealed(path, FORMAT, "run the vocab stage again")
         splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
         return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits)
 
@@ -122,11 +114,7 @@ class Vocab:
             "tokens": self.tokens,
             "counts": self.counts,
         }
-        write_json(path, value | {"sha256": _digest(value)})
-
-
-def _digest(value: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+        write_sealed(path, value)
 
 
 def token_blocks(path: Path, kind: Kind, line_separator: str) -> Iterator[list[str] | str]:
