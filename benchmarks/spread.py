@@ -26,6 +26,7 @@ VARIANTS: dict[str, tuple[int, dict[str, str]]] = {
     "ATEN_CPU_CAPABILITY=avx2": (1, {"ATEN_CPU_CAPABILITY": "avx2"}),
     "ATEN_CPU_CAPABILITY=avx512": (1, {"ATEN_CPU_CAPABILITY": "avx512"}),
     "MKL_CBWR=COMPATIBLE": (1, {"MKL_CBWR": "COMPATIBLE"}),
+    "NUMBA_CPU_NAME=haswell": (1, {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}),
 }
 
 

@@ -1,20 +1,20 @@
 """Scores all models of the pipeline on all splits."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import torch
 
 from seqlm.diagnostics import Predictor, counting_predictor, network_predictor
-from seqlm.evaluation import Nats, Scored, Stream, best_mixture, measure, read_stream, spelling_model
+from seqlm.evaluation import Scored, Stream, best_mixture, measure, read_stream, spelling_model
 from seqlm.metrics import stream_nats
 from seqlm.ngrams.models import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.ngrams.models import nats as ngram_nats
 from seqlm.ngrams.storage import load_models
 from seqlm.params.evaluate import DynamicParams
 from seqlm.params.train import RunConfig
-from seqlm.rnn.building import load_model
-from seqlm.rnn.dynamic import dynamic_nats
+from seqlm.rnn.building import Model, load_model
+from seqlm.rnn.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
 from seqlm.vocab import SPLITS, Kind, Vocab, load_split, token_blocks
 
 Streams = dict[str, Stream]
@@ -81,9 +81,11 @@ def score_extras(
     """
     best_run = min(runs, key=lambda run: val_bits(run, streams))
     partner = min((m for m in ngrams if m.kind == best_run.kind), key=lambda model: val_bits(model, streams))
-    bases, extras, choices = [best_run], [], {}
+    bases, extras = [best_run], []
+    choices: dict[str, float] = {}
     if dynamic is not None:
-        adapted, choices["dynamic_lr"] = _score_dynamic(best_run, folder, device, streams[best_run.kind], dynamic)
+        adapted, chosen = _score_dynamic(best_run, folder, device, streams[best_run.kind], dynamic)
+        choices |= {f"dynamic_{name}": value for name, value in chosen.items()}
         bases.append(adapted)
         extras.append(adapted)
     if mixtures:
@@ -123,12 +125,21 @@ def val_bits(scored: Scored, streams: dict[Kind, Streams]) -> float:
 
 def _score_dynamic(
     run: Scored, folder: Path, device: torch.device, streams: Streams, dynamic: DynamicParams
-) -> tuple[Scored, float]:
-    model = load_model(folder / run.name, device, run=run.name)
+) -> tuple[Scored, dict[str, float]]:
+    """Return the run's dynamic scores of val and test, and the settings that were chosen on val."""
+    model, every = load_model(folder / run.name, device, run=run.name), dynamic.every
+    rules = list(_rules(model, streams["train"], dynamic))
+    on_val = [dynamic_nats(model, streams["val"].ids, every=every, apply=rule.apply) for rule in rules]
+    best = min(range(len(rules)), key=lambda index: float(on_val[index].sum()))
+    on_test = dynamic_nats(model, streams["test"].ids, every=every, apply=rules[best].apply)
+    return Scored(f"{run.name}+dynamic", run.kind, {"val": on_val[best], "test": on_test}), rules[best].settings
 
-    def score(split: str, lr: float) -> Nats:
-        return dynamic_nats(model, streams[split].ids, lr=lr, every=dynamic.every, clip=dynamic.clip)
 
-    on_val = {lr: score("val", lr) for lr in dynamic.lrs}
-    lr = min(on_val, key=lambda lr: float(on_val[lr].sum()))
-    return Scored(f"{run.name}+dynamic", run.kind, {"val": on_val[lr], "test": score("test", lr)}), lr
+def _rules(model: Model, train: Stream, dynamic: DynamicParams) -> Iterator[SgdRule | RmsRule]:
+    """Yield the rules of learning to choose from."""
+    if dynamic.rule == "sgd":
+        yield from (SgdRule(lr, dynamic.clip) for lr in dynamic.lrs)
+        return
+    roots = gradient_roots(model, train.ids, every=dynamic.every, num_segments=dynamic.segments)
+    trained = trained_weights(model)
+    yield from (RmsRule(lr, decay, roots, trained) for lr in dynamic.lrs for decay in dynamic.decays)
