@@ -55,7 +55,8 @@ class ScratchRNN(nn.Module):
         self.flat = nn.Parameter(flat)
         for name, view in self._views(flat).items():
             if name.startswith("W"):
-                view.normal_(0, _INIT_STD, generator=generator)
+                # In single precision, PyTorch's numbers depend on the processor.
+                view.copy_(torch.empty_like(view, dtype=torch.float64).normal_(0, _INIT_STD, generator=generator))
         self._activate = torch.Tensor.tanh_ if activation == "tanh" else torch.Tensor.relu_
         self._buffers_of_shape: tuple[int, int] | None = None
         self.compiles_from = _COMPILES_FROM
