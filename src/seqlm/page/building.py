@@ -106,7 +106,7 @@ def _content(sources: Sources) -> dict[str, Any]:
         "gradients": read_json(sources.gradients / "metrics.json"),
         "sine": read_json(sources.sine / "metrics.json"),
         "taus": _records(read_csv(sources.sine / "tau.csv")),
-        "samples": _by_model(read_json(sources.generate / "samples.json")),
+        "samples": _by_model(read_json(sources.generate / "samples.json"), list(table["model"])),
         "folders": sources,
     }
 
@@ -144,11 +144,12 @@ def _passages(found: dict[str, Any]) -> dict[str, Markup]:
     return {name: Markup(passage_html(value)) for name, value in found.items()}
 
 
-def _by_model(samples: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return each model's samples, the model that predicts test best first."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     for sample in samples:
         grouped.setdefault(sample["model"], []).append(sample)
-    return grouped
+    return {model: grouped[model] for model in ranked if model in grouped}
 
 
 def _parity(parity: pd.DataFrame | None) -> list[dict[str, Any]] | None:
