@@ -4,6 +4,7 @@ import threading
 import time
 
 import numpy as np
+import pytest
 from numba import njit
 
 from seqlm.rnn import team
@@ -45,6 +46,18 @@ def test_a_member_that_fell_asleep_is_woken() -> None:
             while not members._control[team._ASLEEP + team._LINE]:
                 assert time.monotonic() < deadline, "the member that has nothing to do stays awake"
                 time.sleep(0.01)
+
+
+@njit(nogil=True)
+def fail(member: int, size: int, control: Control, _work: tuple) -> None:
+    if member == 1:
+        raise ValueError("no part for me")
+    barrier(control, size)
+
+
+def test_a_member_that_fails_does_not_leave_the_others_waiting() -> None:
+    with Team(2, fail, serving(fail), (np.zeros(1),)) as members, pytest.raises(ValueError, match="no part for me"):
+        members.run()
 
 
 def test_a_team_that_stops_leaves_no_thread() -> None:

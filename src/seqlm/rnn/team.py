@@ -116,19 +116,22 @@ class Team:
         """Start the other threads. ``serve`` is ``serving(task)``."""
         self.work, self._task, self._serve, self.size = work, task, serve, size
         self._control = np.zeros(_ASLEEP + size * _LINE, np.int64)
+        self._failure: Exception | None = None
         self._alarms = [threading.Event() for _ in range(size)]
         self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
         for thread in self._threads:
             thread.start()
 
     def run(self) -> None:
-        """Do one round, all members together."""
+        """Do one round, all members together. Raises what a member raised."""
         if self._threads:
             _announce(self._control)
             for member, alarm in enumerate(self._alarms):
                 if self._control[_ASLEEP + member * _LINE]:
                     alarm.set()
         self._task(0, self.size, self._control, self.work)
+        if self._failure is not None:
+            raise self._failure
 
     def stop(self) -> None:
         """End the other threads."""
@@ -146,7 +149,12 @@ class Team:
 
     def _work(self, member: int) -> None:
         done, alarm = 0, self._alarms[member]
-        while (done := self._serve(member, self.size, self._control, self.work, done)) >= 0:
-            alarm.wait()
-            alarm.clear()
-            _set_asleep(self._control, member, -1)
+        try:
+            while (done := self._serve(member, self.size, self._control, self.work, done)) >= 0:
+                alarm.wait()
+                alarm.clear()
+                _set_asleep(self._control, member, -1)
+        except Exception as error:
+            # The others would wait for this member at the next barrier.
+            self._failure = error
+            _stop(self._control)
