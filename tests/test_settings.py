@@ -1,6 +1,7 @@
 """A wrong value of every setting, through the real `dvc exp run -S`, and the way back."""
 
 import copy
+import functools
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,14 @@ def small_params() -> dict[str, Any]:
 
 
 def refused(name: str, value: object, folder: Path) -> bool:
-    """Whether the typed model refuses this value; some settings may be null, or 0."""
+    """Whether the typed model refuses this value; some settings may be null, or 0.
+
+    DVC takes a value that Python finds equal to the present one, as true is to 1.0, for no
+    change at all, and starts no stage that could refuse it.
+    """
+    present = functools.reduce(lambda inner, key: inner[key], name.split("."), small_params())
+    if value == present:
+        return False
     with (folder / "params.yaml").open("w") as file:
         YAML().dump(overlaid(small_params(), {name: value}), file)
     try:
