@@ -258,6 +258,10 @@ def test_what_cannot_be_trained_ends_with_one_line(
     assert not (tmp_path / "reports").exists()
 
 
+def checkpoint_times(folder: Path) -> list[int]:
+    return [path.stat().st_mtime_ns for path in (folder / "checkpoints").glob("*.checkpoint")]
+
+
 def test_killed_trainings_go_on_to_the_same_weights(run_stage: RunStage, tmp_path: Path) -> None:
     arguments = prepare_stage(tmp_path, num_epochs=300, num_hiddens=32, eval_every=50, sample_every=0)
     assert run_stage("train", *arguments).returncode == 0
@@ -267,10 +271,12 @@ def test_killed_trainings_go_on_to_the_same_weights(run_stage: RunStage, tmp_pat
     command = [sys.executable, str(ROOT / "stages/train.py"), *arguments]
     rng, kills = np.random.default_rng(0), 0
     for stop in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        # A signal while Python still imports may be lost: wait for a checkpoint that this process wrote.
+        earlier = checkpoint_times(tmp_path)
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list((tmp_path / "checkpoints").glob("*.checkpoint")):
-            time.sleep(0.05)
+        while time.monotonic() < deadline and checkpoint_times(tmp_path) in ([], earlier):
+            time.sleep(0.02)
         time.sleep(float(rng.uniform(0, 0.2)))
         kills += process.poll() is None
         os.kill(process.pid, stop)
