@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from words import VOCAB_SIZE, zipf_text
 
-from seqlm.files import read_npy, write_blocks
+from seqlm.core.files import read_npy, write_blocks
 from seqlm.ngrams.counting import Chunking, count_ngrams
 
 BLOCK = 1 << 22

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional as F
 
-from seqlm.devices import resolve_device
-from seqlm.generation import Choice, continue_prefixes
+from seqlm.core.devices import resolve_device
+from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
 VOCAB_SIZE, NUM_HIDDENS, NUM_PREFIXES = 28, 512, 256

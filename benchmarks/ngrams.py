@@ -22,11 +22,12 @@ import numpy as np
 from processes import measured
 from words import VOCAB_SIZE, zipf_text
 
-from seqlm.ngrams.arpa import write_arpa
+from seqlm.ngrams.arpa_writing import write_arpa
 from seqlm.ngrams.counting import Chunking, count_ngrams
 from seqlm.ngrams.models import KneserNey, nats
-from seqlm.ngrams.whole import read_whole
-from seqlm.vocab import Vocab, load_split
+from seqlm.ngrams.whole_text import read_whole
+from seqlm.vocab.vocabulary import Vocab
+from seqlm.vocab.streams import load_split
 
 ORDERS = {"char": (3, 4, 5, 6), "word": (3,)}
 ROUNDS = 3

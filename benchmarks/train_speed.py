@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqlm.devices import resolve_device
-from seqlm.minibatches import random_minibatches, sequential_minibatches
+from seqlm.core.devices import resolve_device
+from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.products import add_product, empty_panels
+from seqlm.rnn.compiled.products import add_product, empty_panels
 from seqlm.rnn.scratch import ScratchRNN
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS, CLIP, LR = 28, 32, 35, 1.0, 1.0

@@ -17,7 +17,7 @@ import time
 import torch
 from torch import Tensor
 
-from seqlm.devices import resolve_device
+from seqlm.core.devices import resolve_device
 from seqlm.gradients.truncation import Truncation, flop_count, stored_bytes
 from seqlm.rnn.scratch import ScratchRNN
 

@@ -5,17 +5,14 @@ from pathlib import Path
 
 import click
 
-from harness import existing_file, folder, stage
-from seqlm.params.download import DownloadParams
-from seqlm.params.loading import load
+from harness import stage
+from seqlm.core.layout import Layout
+from seqlm.core.settings import load
+from seqlm.download.settings import DownloadParams
 
 
 @stage()
-@click.option("--params", "params_path", type=existing_file(), default="params.yaml", help="Settings.")
-@click.option("--registry", "registry_path", type=existing_file(), default="data/corpora.yaml", help="Known corpora.")
-@click.option("--sample", type=existing_file(), default="data/sample.txt", help="The embedded corpus.")
-@click.option("--out", type=folder(), default="data/raw", help="Where corpus.txt and corpus.json go.")
-def main(params_path: Path, registry_path: Path, sample: Path, out: Path) -> None:
+def main(layout: Layout) -> None:
     """Bring one corpus here, verified against its SHA-256.
 
     A registered corpus is looked for in the folder that SEQLM_DATA_DIR names, then in the
@@ -23,18 +20,18 @@ def main(params_path: Path, registry_path: Path, sample: Path, out: Path) -> Non
     """
     import pooch
 
-    from seqlm.corpora import Sources, bring_own, bring_registered, is_registered, read_registry
-    from seqlm.fetching import Limits
+    from seqlm.download.corpora import Sources, bring_own, bring_registered, is_registered, read_registry
+    from seqlm.download.fetching import Limits
 
-    params = load(params_path, "download", DownloadParams)
-    registry = read_registry(registry_path)
-    if is_registered(params.corpus, registry):
+    params = load(layout.params, "download", DownloadParams)
+    registry = read_registry(layout.registry)
+    if is_registered(params.corpus, registry, layout.root):
         data_folder = Path(os.environ["SEQLM_DATA_DIR"]) if os.environ.get("SEQLM_DATA_DIR") else None
         limits = Limits(params.timeout_s, params.deadline_s, params.max_bytes)
-        sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), sample, limits)
-        record = bring_registered(params.corpus, registry, sources, params.fallback, out, _warn)
+        sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), layout.sample, limits)
+        record = bring_registered(params.corpus, registry, sources, params.fallback, layout.raw, _warn)
     else:
-        record = bring_own(Path(params.corpus), params.max_bytes, out)
+        record = bring_own(layout.root / params.corpus, params.max_bytes, layout.raw)
     click.echo(f"corpus {record['name']}: {record['bytes']:,} bytes")
 
 

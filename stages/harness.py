@@ -1,6 +1,7 @@
 """What every stage script shares: one-line errors, exit codes, and the end of orphans.
 
-A script writes ``@stage()`` above its function in place of ``@click.command()``.
+A script writes ``@stage()`` above its function in place of ``@click.command()``; the
+function gets the :class:`~seqlm.core.layout.Layout` of the folder that it works in.
 """
 
 import errno
@@ -16,7 +17,8 @@ from typing import Any
 try:
     import click
 
-    from seqlm.errors import MachineError, SeqlmError
+    from seqlm.core.errors import MachineError, SeqlmError
+    from seqlm.core.layout import Layout
 except ModuleNotFoundError as missing:
     sys.exit(
         f"error: this Python ({sys.executable}) has no package {missing.name!r}: run `make repro`, "
@@ -38,11 +40,6 @@ def existing_file() -> click.Path:
     return click.Path(path_type=Path, exists=True, dir_okay=False, readable=False)
 
 
-def folder() -> click.Path:
-    """Return the option type of a folder, there or not."""
-    return click.Path(path_type=Path, file_okay=False, readable=False)
-
-
 def file() -> click.Path:
     """Return the option type of a file, there or not."""
     return click.Path(path_type=Path, dir_okay=False, readable=False)
@@ -51,16 +48,17 @@ def file() -> click.Path:
 def stage() -> Callable[[Callable[..., None]], click.Command]:
     """Make a click command of a function, with this project's errors and exit codes.
 
-    A SeqlmError becomes one line on the terminal and its exit code; a full disk, missing
+    The function's first argument is ``layout``, of the folder that ``--root`` names. A
+    SeqlmError becomes one line on the terminal and its exit code; a full disk, missing
     permissions and missing memory become code 5. Help comes from the function's docstring.
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
-        def guarded(*args: Any, **kwargs: Any) -> None:
+        def guarded(root: Path, **options: Any) -> None:
             _end_with_parent()
             try:
-                function(*args, **kwargs)
+                function(Layout(root), **options)
             except SeqlmError as error:
                 _fail(str(error), error.exit_code)
             except MemoryError:
@@ -68,15 +66,37 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
             except OSError as error:
                 _fail(_describe(error), MachineError.exit_code)
 
-        return click.command(context_settings={"show_default": True, "max_content_width": 100})(guarded)
+        root = click.option("--root", type=_folder(), default=".", help="The folder that holds params.yaml.")
+        return click.command(context_settings={"show_default": True, "max_content_width": 100})(root(guarded))
 
     return decorate
+
+
+def clear_ghosts(layout: Layout, runs: list[str]) -> None:
+    """Under DVC, remove what runs left behind that are not among ``runs`` any more, and say so.
+
+    Call it when all that the stage reads of the runs' settings is known to be whole.
+    """
+    from seqlm.train.runs import remove_ghosts
+
+    if not _under_dvc():
+        return
+    for ghost in remove_ghosts(runs, layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score")):
+        click.echo(f"removed {ghost}: no such run is left")
+
+
+def _under_dvc() -> bool:
+    return "DVC_STAGE" in os.environ
+
+
+def _folder() -> click.Path:
+    return click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
 
 
 def _fail(message: str, code: int) -> None:
     one_line = " ".join(message.split())
     click.echo(f"error: {one_line}", err=True)
-    if "DVC_STAGE" in os.environ:
+    if _under_dvc():
         click.echo(
             "after a failed `dvc exp run -S`, "
             "`git checkout params.yaml dvc.lock reports && dvc checkout` restores the workspace",
@@ -99,7 +119,7 @@ def _end_with_parent() -> None:
     the parents up to the third are watched. Started by hand, a stage may outlive its
     terminal.
     """
-    if "DVC_STAGE" not in os.environ:
+    if not _under_dvc():
         return
     parents = _ancestors()
     if _is_orphan():

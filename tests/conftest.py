@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from workspace import ROOT, RunStage
 
 # Two threads on small tensors are slower than one, and far slower where tests share the cores.
 # PyTorch reads this when it is imported, and stages that tests start inherit it.
@@ -18,10 +19,7 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("default")
 
-ROOT = Path(__file__).resolve().parent.parent
 BOOK_FILE = "timemachine.txt"
-
-RunStage = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")

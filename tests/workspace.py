@@ -5,13 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from conftest import ROOT
-from smoke import change_params
+from smoke import ROOT, change_params
+
+RunStage = Callable[..., subprocess.CompletedProcess[str]]
+"""Runs a stage's script by hand, from its name and its arguments: the fixture ``run_stage``."""
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")

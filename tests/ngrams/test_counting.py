@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.errors import NetworkError
+from seqlm.core.errors import NetworkError
 from seqlm.ngrams.counting import Chunking, count_ngrams
-from seqlm.ngrams.counts import Counts
-from seqlm.ngrams.runs import MemoryRun, merge, run_lengths, write_run
+from seqlm.ngrams.count_tables import Counts
+from seqlm.ngrams.sorted_runs import MemoryRun, merge, run_lengths, write_run
 
 SMALL_MEMORY = 1 << 20
 """A megabyte: a few thousand tokens a chunk."""

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.errors import DataError
+from seqlm.core.errors import DataError
 from seqlm.ngrams.counting import Chunking, count_ngrams
-from seqlm.ngrams.frequent import by_frequency
+from seqlm.ngrams.most_frequent import by_frequency
 from seqlm.ngrams.statistics import frequent_ngrams, summary, zipf_fits
-from seqlm.ngrams.whole import read_whole
-from seqlm.text import clean_line
+from seqlm.ngrams.whole_text import read_whole
+from seqlm.preprocess.cleaning import clean_line
 
 texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)
 

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from seqlm.rnn.elementary import exp, tanh
+from seqlm.rnn.compiled.elementary import exp, tanh
 
 
 @njit(error_model="numpy")

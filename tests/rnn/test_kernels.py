@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqlm.generation import Choice, continue_prefixes
+from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
 

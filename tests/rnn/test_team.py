@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from seqlm.rnn import team
-from seqlm.rnn.team import Control, Team, barrier, serving
+from seqlm.rnn.compiled import team
+from seqlm.rnn.compiled.team import Control, Team, barrier, serving
 
 
 @njit(nogil=True)

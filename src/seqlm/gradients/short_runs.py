@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from seqlm.errors import DataError
+from seqlm.core.errors import DataError
 from seqlm.rnn.scratch import ScratchRNN
 
 BATCH_SIZE = 32
@@ -19,9 +19,24 @@ _SGD_LR = 1.0
 """The learning rate of section 8.5."""
 
 KeepDraw = Callable[[], Tensor | None]
-"""Draws the factors ``keep`` of :meth:`ScratchRNN.compute_gradients`."""
+"""Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""
 Watch = Callable[[int], None]
 """Is called with the number of minibatches done, before the first and after each."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The draws of a minibatch (:class:`~seqlm.rnn.network.Draws`) where nothing but the truncation is drawn."""
+
+    draw_keep: KeepDraw
+
+    def mask(self, hidden: Tensor, dropout: float) -> Tensor:  # noqa: ARG002 (nothing is dropped)
+        """Return factors of 1."""
+        return hidden.new_ones(len(hidden), 1, hidden.shape[2])
+
+    def keep(self, num_steps: int) -> Tensor | None:  # noqa: ARG002 (the draw knows its steps)
+        """Return the factors that were drawn."""
+        return self.draw_keep()
 
 
 @dataclass(frozen=True)
@@ -101,7 +116,7 @@ def train_scratch(
 
     def set_gradients(window: Tensor) -> float:
         inputs, targets = window[:, :-1], window[:, 1:]
-        loss, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), draw_keep())
+        loss, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), Kept(draw_keep))
         return float(loss) / targets.numel()
 
     return train_briefly([model.flat], set_gradients, ids, plan, watch)

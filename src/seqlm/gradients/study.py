@@ -9,10 +9,12 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from seqlm.errors import DataError
+from seqlm.core.errors import DataError
+from seqlm.core.metrics import perplexity
 from seqlm.gradients.equations import eigenvector_alignment
 from seqlm.gradients.information import mutual_information, shuffled_information
 from seqlm.gradients.reach import Probe, gradient_reach, scratch_reach, train_probe
+from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.short_runs import Plan, Watch, draw_windows, scale_recurrence, train_scratch
 from seqlm.gradients.spectra import SpectrumWatch, clip_run, moments
 from seqlm.gradients.truncation import (
@@ -25,8 +27,6 @@ from seqlm.gradients.truncation import (
     trained_perplexity,
     truncations,
 )
-from seqlm.metrics import perplexity
-from seqlm.params.gradients import GradientsParams
 from seqlm.rnn.scratch import ScratchRNN
 
 Ids = NDArray[np.integer]
@@ -62,7 +62,7 @@ class GradientStudy:
     """What was measured: see :func:`study_gradients`."""
 
     tables: dict[str, pd.DataFrame]
-    metrics: dict[str, Any]
+    summary: dict[str, Any]
 
 
 def study_gradients(params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab_size: int, seed: int) -> GradientStudy:
@@ -84,21 +84,21 @@ def study_gradients(params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab
     splits = [keep_frequent(train_ids[:_MOST_TRAIN_TOKENS], kept), keep_frequent(val_ids[:_MOST_VAL_TOKENS], kept)]
     task = Task(params, splits[0], splits[1], kept, seed)
     windows = draw_windows(task.train_ids, _NUM_WINDOWS, params.num_steps, np.random.default_rng(seed))
-    tables, metrics = _reach(task, windows)
+    tables, summary = _reach(task, windows)
     tables |= _truncation(task, windows) | {"cost": _cost(task), "trained": _trained(task)}
-    tables["unclipped"], metrics["diverged_at"] = _unclipped(task)
+    tables["unclipped"], summary["diverged_at"] = _unclipped(task)
     tables |= {"information": _information(task), "alignment": _alignment(seed)}
     nearest = tables["information"].iloc[0]
-    metrics |= {"information_at_1": float(nearest["bits"]), "shuffled_at_1": float(nearest["shuffled"])}
+    summary |= {"information_at_1": float(nearest["bits"]), "shuffled_at_1": float(nearest["shuffled"])}
     means = tables["trained"].groupby("strategy")["val_perplexity"].mean().dropna()
-    metrics["val_perplexity"] = {str(name): float(value) for name, value in means.items()}
-    metrics["settings"] = {
+    summary["val_perplexity"] = {str(name): float(value) for name, value in means.items()}
+    summary["settings"] = {
         "num_hiddens": params.num_hiddens,
         "num_steps": params.num_steps,
         "num_minibatches": params.num_minibatches,
         "vocab_size": kept,
     }
-    return GradientStudy(tables, metrics)
+    return GradientStudy(tables, summary)
 
 
 def keep_frequent(ids: Ids, num_kept: int) -> Ids:

@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqlm.gradients.short_runs import BATCH_SIZE, Plan, train_scratch
-from seqlm.metrics import perplexity, stream_nats
+from seqlm.core.metrics import perplexity
+from seqlm.gradients.short_runs import BATCH_SIZE, Kept, Plan, train_scratch
+from seqlm.rnn.scoring import stream_nats
 from seqlm.rnn.scratch import ScratchRNN
 
 _FLOAT_BYTES = 4
@@ -53,12 +54,13 @@ def gradient_draws(
 ) -> Tensor:
     """Return gradients of all weights over ``window`` ``(B, T + 1)``, shape ``(num_draws, weights)``, float64."""
     inputs, targets, state = window[:, :-1], window[:, 1:], model.initial_state(len(window))
-    draws = []
+    draws = Kept(lambda: truncation.draw(inputs.shape[1], len(window), generator))
+    gradients = []
     for _ in range(num_draws):
-        model.compute_gradients(inputs, targets, state, truncation.draw(inputs.shape[1], len(window), generator))
+        model.compute_gradients(inputs, targets, state, draws)
         assert model.flat.grad is not None
-        draws.append(model.flat.grad.double().clone())
-    return torch.stack(draws)
+        gradients.append(model.flat.grad.double().clone())
+    return torch.stack(gradients)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from seqlm.errors import DataError, MachineError
-from seqlm.ngrams.arpa import unescape
-from seqlm.ngrams.counts import Counts, Ids, Table
+from seqlm.core.errors import DataError, MachineError
+from seqlm.ngrams.arpa_writing import unescape
+from seqlm.ngrams.count_tables import Counts, Ids, Table
 from seqlm.ngrams.models import Probs
 
 _BLANK_CHARACTERS = " \t\r\v\f"

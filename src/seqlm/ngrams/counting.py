@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.errors import DataError
-from seqlm.ngrams.chunks import map_chunks, num_local_threads
-from seqlm.ngrams.counts import Counts, Ids, Table
-from seqlm.ngrams.runs import FileRun, Keys, MemoryRun, Part, Run, merge, run_lengths, write_run
+from seqlm.core.errors import DataError
+from seqlm.ngrams.count_tables import Counts, Ids, Table
+from seqlm.ngrams.parallel import map_chunks, num_local_threads
+from seqlm.ngrams.sorted_runs import FileRun, Keys, MemoryRun, Part, Run, merge, run_lengths, write_run
 
 _KEY_BITS = 63
 """Bits of a key that holds packed tokens; the 64th is the sign."""

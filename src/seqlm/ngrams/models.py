@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts import Counts, Ids, Rows
+from seqlm.ngrams.count_tables import Counts, Ids, Rows
 
 Probs = NDArray[np.float64]
 Counted = NDArray[np.int64] | Probs

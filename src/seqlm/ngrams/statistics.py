@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.ngrams.frequent import by_frequency
-from seqlm.ngrams.whole import WholeText
+from seqlm.core.text import words
+from seqlm.ngrams.most_frequent import by_frequency
+from seqlm.ngrams.whole_text import WholeText
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
-from seqlm.text import words
 
 _HEAD = 10
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)

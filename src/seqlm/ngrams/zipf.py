@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts import Ids
+from seqlm.ngrams.count_tables import Ids
+from seqlm.ngrams.first_places import BLOCK, NOWHERE, first_places
 
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
@@ -17,8 +18,6 @@ Floats = NDArray[np.float64]
 _MAX_ALPHA = 20.0
 _TOLERANCE = 1e-12
 _MAX_STEPS = 100
-_BLOCK = 1 << 20
-"""Ranks or tokens that are worked on at once, so that a large text needs little memory."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
 
 def _with_log_ranks(counts: NDArray[Any]) -> Iterator[tuple[Floats, Floats]]:
     """Yield the logarithms of the ranks and the counts, a block at a time."""
-    for start in range(0, len(counts), _BLOCK):
-        part = counts[start : start + _BLOCK].astype(np.float64)
+    for start in range(0, len(counts), BLOCK):
+        part = counts[start : start + BLOCK].astype(np.float64)
         yield _log_ranks(start, start + len(part)), part
 
 
@@ -112,8 +111,8 @@ def _most_likely_alpha(max_rank: int, wanted: float) -> float:
 def _moments(max_rank: int, alpha: float) -> tuple[float, float]:
     """Return mean and variance of the log rank under p(i) proportional to i^-alpha, i up to ``max_rank``."""
     sums = np.zeros(3)
-    for start in range(0, max_rank, _BLOCK):
-        logs = _log_ranks(start, min(start + _BLOCK, max_rank))
+    for start in range(0, max_rank, BLOCK):
+        logs = _log_ranks(start, min(start + BLOCK, max_rank))
         weights = np.exp(-alpha * logs)
         sums += (weights.sum(), weights @ logs, weights @ (logs * logs))
     mean = sums[1] / sums[0]
@@ -128,22 +127,14 @@ def vocabulary_growth(
     Heaps' law says distinct(N) is proportional to N^beta; beta is the slope of the line
     through the logarithms, the first twentieth of the points left out.
     """
-    firsts = np.sort(_first_places(ids, vocab_size))
+    blocks = ((start, np.asarray(ids[start : start + BLOCK], np.int64)) for start in range(0, len(ids), BLOCK))
+    firsts = np.sort(first_places(blocks, vocab_size))
+    firsts = firsts[firsts < NOWHERE]
     lengths = np.unique(np.geomspace(1, len(ids), num_points).astype(np.int64))
     distinct = np.searchsorted(firsts, lengths).astype(np.int64)
     used = slice(len(lengths) // 20, None)
     beta = np.polyfit(np.log(lengths[used]), np.log(distinct[used]), 1)[0] if len(lengths) > 2 else math.nan
     return lengths, distinct, float(beta)
-
-
-def _first_places(ids: Ids, vocab_size: int) -> NDArray[np.int64]:
-    """Return where each token of the text first occurs."""
-    firsts = np.full(vocab_size, len(ids))
-    for start in reversed(range(0, len(ids), _BLOCK)):
-        block = ids[start : start + _BLOCK]
-        # The last of several assignments stands: going backwards, that is the first place.
-        firsts[block[::-1]] = np.arange(start, start + len(block))[::-1]
-    return firsts[firsts < len(ids)]
 
 
 def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:

@@ -1,25 +1,14 @@
 """Recurrent networks on the framework's own layers (section 8.6): rnn, gru, lstm."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-
-class Masks:
-    """Draws dropout masks, one for all steps of a minibatch."""
-
-    def __init__(self, generator: torch.Generator, num_lanes: int, share: slice) -> None:
-        """Masks are drawn for ``num_lanes`` lanes, of which this process has a ``share``."""
-        self._generator, self._num_lanes, self._share = generator, num_lanes, share
-
-    def draw(self, hidden: Tensor, dropout: float) -> Tensor:
-        """Return factors of shape ``(B, 1, size)`` for a tensor of shape ``(B, T, size)``: 0 or 1 / (1 - dropout)."""
-        mask = hidden.new_empty(self._num_lanes, 1, hidden.shape[2])
-        return mask.bernoulli_(1 - dropout, generator=self._generator).div_(1 - dropout)[self._share]
-
+from seqlm.rnn.network import Draws, Weights, continue_by_steps
 
 LayerState = Tensor | tuple[Tensor, Tensor]
 State = list[LayerState]
@@ -71,25 +60,25 @@ class FrameworkRNN(nn.Module):
         zeros = self.output.weight.detach().new_zeros(1, batch_size, self.num_hiddens)
         return [(zeros, zeros.clone()) if self._has_cell else zeros for _ in self.layers]
 
-    def forward(self, ids: Tensor, state: State, masks: Masks | None = None) -> tuple[Tensor, State]:
+    def forward(self, ids: Tensor, state: State, draws: Draws | None = None) -> tuple[Tensor, State]:
         """Return logits of shape ``(B, T, V)`` and the state after the last step.
 
-        ``ids``: ``(B, T)`` of int64. ``masks`` draws the dropout masks of training; without
+        ``ids``: ``(B, T)`` of int64. ``draws`` gives the dropout masks of training; without
         it nothing is dropped.
         """
         if self.embedding is None:
             hidden = F.one_hot(ids, self.vocab_size).to(self.output.weight.dtype)  # (B, T, V)
         else:
-            hidden = self._drop(self.embedding(ids), masks)  # (B, T, E)
+            hidden = self._drop(self.embedding(ids), draws)  # (B, T, E)
         new_state: State = []
         for layer, layer_state in zip(self.layers, state, strict=True):
             hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
-            hidden = self._drop(hidden, masks)
+            hidden = self._drop(hidden, draws)
             new_state.append(layer_state)
         return self.output(hidden), new_state
 
-    def _drop(self, hidden: Tensor, masks: Masks | None) -> Tensor:
-        return hidden if masks is None or self.dropout == 0 else hidden * masks.draw(hidden, self.dropout)
+    def _drop(self, hidden: Tensor, draws: Draws | None) -> Tensor:
+        return hidden if draws is None or self.dropout == 0 else hidden * draws.mask(hidden, self.dropout)
 
     @torch.no_grad()
     def stepper(self, state: State) -> Callable[[Tensor], Tensor]:
@@ -103,8 +92,26 @@ class FrameworkRNN(nn.Module):
 
         return step
 
+    def continue_greedily(self, ids: Tensor, state: State, num_preds: int) -> Tensor:
+        """Return ``(B, num_preds)`` tokens that follow ``ids`` (B,), each the likeliest but token 0."""
+        return continue_by_steps(self, ids, state, num_preds)
+
+    def weights(self) -> Weights:
+        """Return copies of the weights by name, on the CPU; tied weights come once."""
+        return {name: parameter.detach().cpu().clone() for name, parameter in self.named_parameters()}
+
+    @torch.no_grad()
+    def load_weights(self, weights: Weights) -> None:
+        """Copy weights in, by name."""
+        for name, parameter in self.named_parameters():
+            parameter.copy_(weights[name])
+
+    def team(self) -> AbstractContextManager[None]:
+        """Return a context that does nothing: PyTorch keeps threads of its own."""
+        return nullcontext()
+
     def compute_gradients(
-        self, inputs: Tensor, targets: Tensor, state: State, masks: Masks | None = None
+        self, inputs: Tensor, targets: Tensor, state: State, draws: Draws | None = None
     ) -> tuple[Tensor, State]:
         """Set the parameters' gradients to those of the mean loss; return the total loss and the new state.
 
@@ -112,7 +119,7 @@ class FrameworkRNN(nn.Module):
         The new state is detached from the graph.
         """
         self.zero_grad(set_to_none=True)
-        logits, new_state = self(inputs, state, masks)
+        logits, new_state = self(inputs, state, draws)
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         torch.autograd.backward(loss)
         return loss.detach() * targets.numel(), [_detached(layer) for layer in new_state]

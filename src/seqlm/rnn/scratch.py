@@ -9,7 +9,7 @@ everything else is done for all steps at once. All parameters are views of one f
 tensor, and so are their gradients, so that clipping and the optimiser see one tensor.
 
 On a CPU, in single precision, the same equations run as compiled loops
-(:mod:`seqlm.rnn.kernels`); what stands here runs on any device.
+(:mod:`seqlm.rnn.compiled.kernels`); what stands here runs on any device.
 """
 
 import itertools
@@ -21,8 +21,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from seqlm.rnn.compiled import CompiledGradients, CompiledInference
-from seqlm.rnn.kernels import Weights
+from seqlm.rnn.compiled.kernels import Parameters
+from seqlm.rnn.compiled.tensors import CompiledGradients, CompiledInference
+from seqlm.rnn.network import Draws, Weights, continue_by_steps
 
 State = Tensor
 _INIT_STD = 0.01
@@ -105,7 +106,11 @@ class ScratchRNN(nn.Module):
         """Return the parameters by the names of the book, as views."""
         return self._views(self.flat.detach())
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def weights(self) -> Weights:
+        """Return copies of the parameters by the names of the book, on the CPU."""
+        return {name: view.cpu().clone() for name, view in self.named_weights().items()}
+
+    def load_weights(self, weights: Weights) -> None:
         """Copy weights in, by the names of the book."""
         for name, view in self.named_weights().items():
             view.copy_(weights[name])
@@ -155,8 +160,10 @@ class ScratchRNN(nn.Module):
     def continue_greedily(self, ids: Tensor, state: State, num_preds: int) -> Tensor:
         """Return ``(B, num_preds)`` tokens that follow ``ids`` (B,), each the likeliest but token 0.
 
-        For a model that ``is_compiled``; with as many threads as PyTorch has.
+        Compiled loops use as many threads as PyTorch has.
         """
+        if not self.is_compiled:
+            return continue_by_steps(self, ids, state, num_preds)
         return self._inference().continue_greedily(ids, state, num_preds, torch.get_num_threads())
 
     def _inference(self) -> CompiledInference:
@@ -167,8 +174,8 @@ class ScratchRNN(nn.Module):
             self._packed = (key, CompiledInference(weights, is_relu=self.activation == "relu"))
         return self._packed[1]
 
-    def _arrays(self, flat: Tensor) -> Weights:
-        return Weights(*(view.numpy() for view in self._views(flat).values()))
+    def _arrays(self, flat: Tensor) -> Parameters:
+        return Parameters(*(view.numpy() for view in self._views(flat).values()))
 
     def _run(self, weights: dict[str, Tensor], ids: Tensor, state: State, hiddens: Tensor) -> Tensor:
         """Fill ``hiddens`` (T + 1, B, h) with the states before and after each step; ``ids`` is (T, B)."""
@@ -184,16 +191,17 @@ class ScratchRNN(nn.Module):
 
     @torch.no_grad()
     def compute_gradients(
-        self, inputs: Tensor, targets: Tensor, state: State, keep: Tensor | None = None
+        self, inputs: Tensor, targets: Tensor, state: State, draws: Draws | None = None
     ) -> tuple[Tensor, State]:
         """Set ``flat.grad`` to the gradient of the mean loss and return the total loss and the new state.
 
         ``inputs``, ``targets``: ``(B, T)``; the loss is in nats, summed over B * T tokens.
         The state that comes in is a constant: truncated backpropagation through time.
-        ``keep``: None, or factors of shape ``(T, B)`` that multiply the gradient which
-        step t sends back to step t - 1; randomized truncation (8.7.8) draws them.
+        ``draws.keep`` may give factors of shape ``(T, B)`` that multiply the gradient which
+        step t sends back to step t - 1: randomized truncation (8.7.8).
         """
         batch_size, num_steps = inputs.shape
+        keep = None if draws is None else draws.keep(num_steps)
         if self.is_compiled:
             return self._compiled_gradients(num_steps, batch_size).compute(inputs, targets, state, keep)
         weights, grads = self.named_weights(), self._views(self._gradient())

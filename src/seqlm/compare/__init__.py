@@ -1,0 +1,1 @@
+"""Two revisions' results, compared within tolerances."""

@@ -1,0 +1,1 @@
+"""The whole of params.yaml, checked, and the runs that it describes."""

@@ -1,0 +1,39 @@
+"""The runs that params.yaml describes, resolved."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from seqlm.core.errors import ParamsError
+from seqlm.core.settings import check
+from seqlm.train.settings import RunConfig, TrainParams
+
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_RESERVED_PREFIXES = ("char-", "word-")
+"""What the names of n-gram models begin with in every table."""
+
+
+def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConfig]:
+    """Return each run's settings: ``train`` overlaid by ``runs.NAME``, with the machine's settings.
+
+    Raises ParamsError for a bad name or setting; ``source`` names the file.
+    """
+    train, runs = params.get("train"), params.get("runs")
+    check(train, "train", TrainParams, source=source)
+    if not isinstance(runs, Mapping) or not runs:
+        raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
+    assert isinstance(train, Mapping)
+    machine = {key: params.get(key) for key in ("device", "seed", "num_threads")}
+    return {str(name): _resolve(str(name), own, train, machine, source) for name, own in runs.items()}
+
+
+def _resolve(name: str, own: object, train: Mapping[str, Any], machine: Mapping[str, Any], source: str) -> RunConfig:
+    if not _RUN_NAME.fullmatch(name) or name.startswith(_RESERVED_PREFIXES):
+        raise ParamsError(
+            f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', "
+            f"and does not begin with {' or '.join(_RESERVED_PREFIXES)}"
+        )
+    own = {} if own is None else own
+    if not isinstance(own, Mapping):
+        raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")
+    return check({**train, **own, "run": name, **machine}, f"runs.{name}", RunConfig, source=source)

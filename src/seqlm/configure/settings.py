@@ -1,0 +1,52 @@
+"""The whole of ``params.yaml``: what ``configure`` checks before anything runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from seqlm.compare.settings import CompareParams
+from seqlm.configure.runs import resolve_runs
+from seqlm.core.settings import Device, NumThreads, Section, Seed, check, read_params
+from seqlm.download.settings import DownloadParams
+from seqlm.evaluate.settings import EvaluateParams
+from seqlm.generate.settings import GenerateParams
+from seqlm.gradients.settings import GradientsParams
+from seqlm.ngrams.settings import NgramsParams
+from seqlm.preprocess.settings import PreprocessParams
+from seqlm.report.settings import ReportParams
+from seqlm.score.settings import ScoreParams
+from seqlm.sine.settings import SineParams
+from seqlm.train.settings import RunConfig
+from seqlm.vocab.settings import VocabParams
+
+
+class Params(Section):
+    """All sections but ``train`` and ``runs``, which :func:`resolve_runs` checks together."""
+
+    device: Device
+    seed: Seed
+    num_threads: NumThreads
+    launcher: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=1000)]
+    """What stands before the script in the command of ``train``: python, or torchrun with its options."""
+    download: DownloadParams
+    preprocess: PreprocessParams
+    vocab: VocabParams
+    ngrams: NgramsParams
+    sine: SineParams
+    score: ScoreParams
+    evaluate: EvaluateParams
+    generate: GenerateParams
+    gradients: GradientsParams
+    report: ReportParams
+    compare: CompareParams
+
+
+def check_whole(path: Path) -> dict[str, RunConfig]:
+    """Check every setting in the file at ``path`` and return the resolved runs by name.
+
+    Raises ParamsError for the first setting that is unknown, missing or wrong.
+    """
+    values = read_params(path)
+    check({key: value for key, value in values.items() if key not in ("train", "runs")}, "", Params, source=str(path))
+    return resolve_runs(values, source=str(path))

@@ -1,0 +1,1 @@
+"""What every stage needs: errors, files, settings, the catalogue of paths, devices."""

@@ -1,0 +1,214 @@
+"""Reading and writing files whole.
+
+Every writer goes through :func:`replacing`: the bytes land in a temporary file beside
+the target, which then replaces it. A reader therefore finds the old file or the new
+one, never half of one. Text is UTF-8 with ``\\n`` line ends on every system, and equal
+values give equal bytes.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqlm.core.errors import DataError, MachineError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HASH_BLOCK = 1 << 20
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a temporary path beside ``target``; on success it becomes ``target``.
+
+    Missing parent folders are made. On any error the temporary file is removed and an
+    old ``target`` stays as it was. Raises MachineError where the system refuses.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        os.close(handle)
+    except OSError as error:
+        raise MachineError(f"{target}: cannot be written: {error.strerror}") from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only the owner reads
+        temporary.replace(target)
+    except OSError as error:
+        raise MachineError(f"{target}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def emptied(folder: Path) -> Iterator[Path]:
+    """Give an empty folder to work in; it is removed afterwards, and what an earlier, killed run left in it too.
+
+    Raises MachineError where the system refuses.
+    """
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    """Write ``content`` to ``target``, whole or not at all."""
+    with replacing(target) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(target: Path, content: str) -> None:
+    """Write ``content`` as UTF-8 to ``target``, whole or not at all."""
+    write_bytes(target, content.encode("utf-8"))
+
+
+def write_json(target: Path, value: Any) -> None:
+    """Write ``value`` as indented JSON.
+
+    Floats are written in full; nan and infinity raise ValueError, because JSON has no
+    word for them: callers write null and a reason.
+    """
+    write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_sealed(target: Path, value: dict[str, Any]) -> None:
+    """Write a mapping as JSON with the SHA-256 of its content, which :func:`read_sealed` checks."""
+    write_json(target, value | {"seal": _seal(value)})
+
+
+def read_sealed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
+    """Return the mapping that :func:`write_sealed` wrote, without its seal.
+
+    Raises DataError, which ends with ``advice``, where the file is missing or broken,
+    where its ``format`` is not ``version``, and where its content does not match its seal.
+    """
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: not a mapping: {advice}")
+    if value.get("format") != version:
+        raise DataError(f"{path}: not of format {version}, which this version reads: {advice}")
+    if value.pop("seal", None) != _seal(value):
+        raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
+    return value
+
+
+def _seal(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def write_csv(target: Path, frame: "pd.DataFrame") -> None:
+    """Write ``frame`` as CSV without its index; missing values are empty cells."""
+    write_text(target, frame.to_csv(index=False, lineterminator="\n"))
+
+
+def write_table(folder: Path, name: str, table: "pd.DataFrame | dict[str, Any]") -> None:
+    """Write a table that a stage reports: a frame as ``NAME.csv``, a mapping as ``NAME.json``."""
+    if isinstance(table, dict):
+        write_json(folder / f"{name}.json", table)
+    else:
+        write_csv(folder / f"{name}.csv", table)
+
+
+def write_npy(target: Path, array: np.ndarray) -> None:
+    """Write ``array`` in NumPy's own format, without pickling."""
+    with replacing(target) as temporary, temporary.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]) -> None:
+    """Write ``length`` numbers that come in blocks as one array in NumPy's own format."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+    with replacing(target) as temporary, temporary.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in blocks:
+            file.write(block.astype(dtype, copy=False).tobytes())
+
+
+def read_text(path: Path) -> str:
+    """Return a UTF-8 file's text with its line ends as they are.
+
+    Raises DataError where the file is missing or is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 at byte {error.start}: it was not written by this pipeline") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file. Raises DataError where it is missing or broken."""
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: not JSON (line {error.lineno}): run the stage that writes it again") from error
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
+        raise DataError(f"{path}: not JSON of this pipeline: run the stage that writes it again") from error
+
+
+def read_csv(path: Path) -> "pd.DataFrame":
+    """Return a CSV file as a frame. Raises DataError where it is missing or broken."""
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except ValueError as error:
+        raise DataError(f"{path}: not CSV: {error}") from error
+
+
+def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
+    """Return the array of a ``.npy`` file, mapped into memory if ``mmap``.
+
+    Raises DataError where it is missing, truncated, or holds Python objects.
+    """
+    try:
+        array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except (ValueError, EOFError) as error:
+        raise DataError(f"{path}: not a whole array: run the stage that writes it again") from error
+    return array
+
+
+def sha256_of_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes as hexadecimal digits."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_HASH_BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return digest.hexdigest()
+
+
+def _unreadable(path: Path, error: OSError) -> DataError | MachineError:
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{path}: no such file: run the stage that writes it")
+    return MachineError(f"{path}: cannot be read: {error.strerror or error}")

@@ -1,0 +1,22 @@
+"""Perplexity and bits per character."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Nats = NDArray[np.float64]
+"""Surprisals -log p, one for each token of a stream but the first."""
+
+
+def perplexity(total_nats: float, num_tokens: int) -> float:
+    """Return exp(total nats / tokens) (8.4.8); infinity where it is too large for a float."""
+    try:
+        return math.exp(total_nats / num_tokens)
+    except OverflowError:  # nan stays nan
+        return math.inf
+
+
+def bits_per_character(total_nats: float, num_chars: int) -> float:
+    """Return total nats / ln 2 / characters."""
+    return total_nats / math.log(2) / num_chars

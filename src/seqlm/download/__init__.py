@@ -1,0 +1,1 @@
+"""Bringing one corpus here, verified."""

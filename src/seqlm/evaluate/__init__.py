@@ -1,0 +1,1 @@
+"""Models set against each other on the text that they were scored on."""

@@ -1,0 +1,96 @@
+"""Scores a text that a user brings under models that are trained already."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.layout import Layout
+from seqlm.core.metrics import Nats
+from seqlm.evaluate.passages import passage
+from seqlm.ngrams.model_files import load_models
+from seqlm.ngrams.models import nats as ngram_nats
+from seqlm.preprocess.cleaning import clean_file
+from seqlm.preprocess.settings import PreprocessParams
+from seqlm.rnn.building import load_network
+from seqlm.rnn.scoring import stream_nats
+from seqlm.score.measures import measure
+from seqlm.score.splits import Stream, as_stream, spelling_model
+from seqlm.train.runs import run_names
+from seqlm.train.settings import read_config
+from seqlm.vocab.vocabulary import KINDS, Kind, Vocab
+
+_MAX_SHOWN_CHARS = 20_000
+"""Characters that the text's page shows, so that it stays a page."""
+
+
+def score_own_text(
+    layout: Layout, path: Path, names: Sequence[str], preprocess: PreprocessParams, device: torch.device
+) -> dict[str, dict[str, Any]]:
+    """Return for each model its measures of a text, its kind, and the text's beginning with surprisals.
+
+    ``names`` are runs or n-gram models as the tables name them (``char-kneser-ney-6``);
+    none of them means all runs. Raises ParamsError where there is no such model.
+    """
+    text = read_own_text(path, preprocess.normalise, preprocess.errors)
+    kinds = {run: read_config(layout.config(run)).token for run in run_names(layout.configs)}
+    return {name: _score(layout, text, name, kinds, device) for name in names or kinds}
+
+
+def read_own_text(path: Path, normalise: str, errors: str) -> str:
+    """Return a text cleaned as the corpus was, without its last line end.
+
+    Raises DataError for text that cannot be decoded or has fewer than two characters.
+    """
+    target = io.StringIO()
+    clean_file(path, target, normalise, errors)
+    text = target.getvalue().removesuffix("\n")
+    if len(text.strip()) < 2:
+        raise DataError(f"{path}: too little is left after cleaning: bring a longer text")
+    return text
+
+
+def describe_score(name: str, score: dict[str, Any]) -> str:
+    """Return a model's score of a text as one line."""
+    perplexity, bits = (
+        "infinite" if score[key] is None else f"{score[key]:.3f}" for key in ("perplexity", "bits_per_character")
+    )
+    return (
+        f"{name}: perplexity {perplexity} per {score['kind']}, {bits} bits per character, "
+        f"{score['tokens']:,} tokens, {score['unknown_share']:.1%} of them unknown"
+    )
+
+
+def _score(layout: Layout, text: str, name: str, kinds: dict[str, Kind], device: torch.device) -> dict[str, Any]:
+    kind = kinds.get(name) or next((kind for kind in KINDS if name.startswith(f"{kind}-")), None)
+    if kind is None:
+        raise _unknown(name, kinds)
+    vocab = Vocab.load(layout.vocab(kind), kind)
+    tokens = vocab.tokenize(text)
+    if len(tokens) < 2:
+        raise DataError(f"the text has {len(tokens)} tokens of kind {kind}: at least two are needed")
+    joined = text.replace("\n", vocab.line_separator)
+    stream = as_stream(vocab, vocab.encode(tokens), tokens, len(joined), spelling_model(vocab))
+    if name in kinds:
+        nats = stream_nats(load_network(layout.run(name), name, device), stream.ids)
+    else:
+        nats = _ngram_nats(layout, name, kinds, stream, vocab)
+    shown = passage(tokens, " " if kind == "word" else "", nats, _MAX_SHOWN_CHARS)
+    return {"kind": kind, "passage": shown} | measure(nats, stream)
+
+
+def _ngram_nats(layout: Layout, name: str, kinds: dict[str, Kind], stream: Stream, vocab: Vocab) -> Nats:
+    models = load_models(layout.ngrams(vocab.kind), len(vocab))
+    bare = name.removeprefix(f"{vocab.kind}-")
+    if bare not in models:
+        raise _unknown(name, kinds, [f"{vocab.kind}-{other}" for other in models])
+    return ngram_nats(models[bare], stream.ids)
+
+
+def _unknown(
+    name: str, runs: dict[str, Kind], counted: Sequence[str] = ("char-kneser-ney-N", "word-kneser-ney-N")
+) -> ParamsError:
+    return ParamsError(f"--run {name}: no such model; there are {', '.join([*runs, *counted])}")

@@ -1,0 +1,87 @@
+"""The table that sets every model against every other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from seqlm.evaluate.uncertainty import Draws, draw_bits
+from seqlm.score.measures import Score
+from seqlm.score.splits import Streams
+from seqlm.vocab.vocabulary import Kind
+
+COLUMNS = [
+    "model", "kind", "fitted_bits", "train_bits", "val_bits", "test_bits", "low", "high", "against_next",
+    "test_perplexity", "unknown_share",
+]  # fmt: skip
+
+
+def collect_measures(
+    scored: list[Score], streams: Mapping[Kind, Streams], fitted: Mapping[str, int | None]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return model -> split -> measures. ``fitted`` says how many tokens of train a run saw, if not all."""
+    return {model.name: model.measures(streams[model.kind], fitted.get(model.name)) for model in scored}
+
+
+def rank_models(
+    scored: list[Score],
+    streams: Mapping[Kind, Streams],
+    measures: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    seed: int,
+) -> pd.DataFrame:
+    """Return one row a model, the best on test first, infinite ones last.
+
+    ``low`` and ``high`` bound the test figure at 95 %; ``against_next`` compares the model
+    with the next one in the table on the same draws of test text.
+    """
+    draws: dict[str, Draws] = {}
+    rows = []
+    for model in scored:
+        measured = measures[model.name]
+        test, train = measured["test"], measured.get("train", {})
+        row = {
+            "model": model.name,
+            "kind": model.kind,
+            "fitted_bits": measured.get("fitted", train).get("bits_per_character"),
+            "train_bits": train.get("bits_per_character"),
+            "val_bits": measured["val"]["bits_per_character"],
+            "test_bits": test["bits_per_character"],
+            "test_perplexity": test["perplexity"],
+            "unknown_share": test["unknown_share"],
+        }
+        if test["bits_per_character"] is not None:
+            draws[model.name] = draw_bits(model.nats["test"], streams[model.kind]["test"], seed)
+            row["low"], row["high"] = draws[model.name].interval
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    numbers = [column for column in COLUMNS if column not in ("model", "kind", "against_next")]
+    table[numbers] = table[numbers].astype(np.float64)
+    table = table.sort_values(["test_bits", "model"], na_position="last", ignore_index=True)
+    table["against_next"] = _compare_neighbours(list(table["model"]), draws)
+    return table
+
+
+def _compare_neighbours(models: list[str], draws: Mapping[str, Draws]) -> list[str | None]:
+    verdicts: list[str | None] = []
+    for model, following in zip(models, [*models[1:], None], strict=True):
+        both = model in draws and following in draws
+        verdicts.append(draws[model].compare(draws[following]) if both and following is not None else None)
+    return verdicts
+
+
+def table_text(table: pd.DataFrame) -> str:
+    """Return the table as plain text for a terminal."""
+    lines = [f"{'model':<34}{'train':>8}{'val':>8}{'test':>8}   {'95 % interval':<15}{'perplexity':>11}   against next"]
+    for row in table.itertuples():
+        cells = [_cell(row.train_bits), _cell(row.val_bits), _cell(row.test_bits)]
+        interval = "" if pd.isna(row.low) else f"{row.low:.3f}-{row.high:.3f}"
+        perplexity = "infinite" if pd.isna(row.test_perplexity) else f"{row.test_perplexity:.2f}"
+        verdict = "" if pd.isna(row.against_next) else row.against_next
+        lines.append(f"{row.model:<34}{''.join(cells)}   {interval:<15}{perplexity:>11}   {verdict}".rstrip())
+    lines.append("train, val, test: bits per character, unknown words charged for their spelling; less is better")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: float) -> str:
+    return f"{'-' if pd.isna(value) else format(value, '.3f'):>8}"

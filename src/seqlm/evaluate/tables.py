@@ -1,0 +1,69 @@
+"""The tables that the evaluation leaves behind, and the passages that the page shows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from seqlm.core.files import read_csv
+from seqlm.core.layout import Layout
+from seqlm.evaluate.diagnostics import calibration_error, calibration_table, class_table, position_table
+from seqlm.evaluate.passages import passage
+from seqlm.score.measures import Score
+from seqlm.vocab.streams import token_blocks
+from seqlm.vocab.vocabulary import Kind, Vocab
+
+_MAX_PASSAGES = 8
+
+
+def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
+    """Return the runs' histories as one table."""
+    return pd.concat([read_csv(layout.reports("train", run, "history.csv")) for run in runs], ignore_index=True)
+
+
+def order_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return held-out bits per character of the n-gram models: smoothing, order, bits_per_character."""
+    found = table["model"].str.extract(r"^((?:char|word)-(?:laplace|kneser-ney))-(\d+)$")
+    rows = pd.DataFrame(
+        {"smoothing": found[0], "order": pd.to_numeric(found[1]), "bits_per_character": table["test_bits"]}
+    ).dropna(subset=["smoothing"])
+    return rows.astype({"order": int}).sort_values(["smoothing", "order"], ignore_index=True)
+
+
+def diagnostic_tables(layout: Layout, scores: Sequence[Score]) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
+    """Yield how surprisal depends on context, on the class of character and on confidence.
+
+    ``scores`` are the models of characters that are shown, in their order.
+    """
+    vocab = Vocab.load(layout.vocab("char"), "char")
+    characters = "".join(_tokens(layout, vocab))
+    yield "positions", position_table(scores)
+    yield "classes", class_table({score.name: score.nats["test"] for score in scores}, characters)
+    calibration = calibration_table(scores)
+    yield "calibration", calibration
+    yield "calibration", calibration_error(calibration)
+
+
+def passages(
+    layout: Layout, scores: Mapping[str, Score], ranked: Sequence[str], num_chars: int
+) -> dict[str, dict[str, Any]]:
+    """Return the beginning of test with each token's surprisal, under all runs and the best model that counts.
+
+    ``ranked`` names the models, the best on test first.
+    """
+    names = [name for name in ranked if not name.startswith(("char-", "word-"))]
+    for kind in ("char", "word"):
+        names += [name for name in ranked if name.startswith(f"{kind}-kneser-ney")][:1]
+    tokens: dict[Kind, list[str]] = {}
+    found = {}
+    for name in names[:_MAX_PASSAGES]:
+        score = scores[name]
+        if score.kind not in tokens:
+            tokens[score.kind] = _tokens(layout, Vocab.load(layout.vocab(score.kind), score.kind))
+        joiner = " " if score.kind == "word" else ""
+        found[name] = passage(tokens[score.kind], joiner, score.nats["test"], num_chars)
+    return found
+
+
+def _tokens(layout: Layout, vocab: Vocab) -> list[str]:
+    return [t for block in token_blocks(layout.split("test"), vocab.kind, vocab.line_separator) for t in block]

@@ -1,1 +1,0 @@
-"""Figures: functions from data to a matplotlib Figure, and one look for all of them."""

@@ -1,0 +1,24 @@
+"""Settings of the ``generate`` stage."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from seqlm.core.settings import Section
+
+Temperature = Annotated[float, Field(ge=0, le=100)]
+Prefix = Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
+class GenerateParams(Section):
+    """What is continued, and how."""
+
+    prefixes: Annotated[list[Prefix], Field(min_length=1, max_length=1000)]
+    temperatures: Annotated[list[Temperature], Field(min_length=1, max_length=20)]
+    """0 is greedy; t > 0 draws from q proportional to p to the power 1 / t."""
+    top_k: Annotated[int, Field(ge=1, le=10**6)] | None
+    """Draw from the k most likely tokens only; null: from all."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None
+    """Draw from the smallest set of tokens that holds this much probability; null: from all."""
+    num_preds: Annotated[int, Field(ge=1, le=100_000)]
+    """Tokens after the prefix."""

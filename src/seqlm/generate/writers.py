@@ -1,0 +1,103 @@
+"""Models that write: one way to ask a recurrent network and an n-gram model for text."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.layout import Layout
+from seqlm.generate.counting import continue_by_counting
+from seqlm.ngrams.model_files import load_models
+from seqlm.ngrams.models import NGramModel
+from seqlm.rnn.building import load_network
+from seqlm.rnn.continuing import Choice, continue_prefixes
+from seqlm.train.runs import run_names
+from seqlm.train.settings import read_config
+from seqlm.vocab.vocabulary import KINDS, Vocab
+
+Continue = Callable[[list[list[int]], int, Choice, int], list[list[int]]]
+"""From encoded prefixes, a number of tokens, a choice and a seed to the tokens that follow."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A model that continues prefixes."""
+
+    name: str
+    vocab: Vocab
+    go_on: Continue
+
+    def write(self, prefixes: Sequence[str], num_preds: int, choice: Choice, seed: int, on_unknown: str) -> list[str]:
+        """Return the text that follows each prefix, a word's leading space included.
+
+        Raises DataError where a prefix has a token that the vocabulary lacks, unless
+        ``on_unknown`` is "unk".
+        """
+        encoded = [encode_prefix(self.vocab, prefix, on_unknown) for prefix in prefixes]
+        lead = " " if self.vocab.kind == "word" else ""
+        return [
+            lead + self.vocab.join(self.vocab.decode(tokens)) for tokens in self.go_on(encoded, num_preds, choice, seed)
+        ]
+
+
+def all_writers(layout: Layout, device: torch.device) -> list[Writer]:
+    """Return every trained run, and of the models that count those which show what counting can write."""
+    vocabs = {kind: Vocab.load(layout.vocab(kind), kind) for kind in KINDS}
+    writers = []
+    for run in run_names(layout.configs):
+        vocab = vocabs[read_config(layout.config(run)).token]
+        writers.append(network_writer(layout, run, vocab, device))
+    for vocab in vocabs.values():
+        writers += counting_writers(layout, vocab)
+    return writers
+
+
+def choose_writers(writers: Sequence[Writer], names: Sequence[str]) -> list[Writer]:
+    """Return the writers of these names, all where there are none. Raises ParamsError for a name that none has."""
+    known = [writer.name for writer in writers]
+    if missing := set(names) - set(known):
+        raise ParamsError(f"--model {min(missing)}: no such model: choose from {', '.join(known)}")
+    return [writer for writer in writers if not names or writer.name in names]
+
+
+def network_writer(layout: Layout, run: str, vocab: Vocab, device: torch.device) -> Writer:
+    """Return a trained run as a writer."""
+    network = load_network(layout.run(run), run, device)
+
+    def go_on(prefixes: list[list[int]], num_preds: int, choice: Choice, seed: int) -> list[list[int]]:
+        return continue_prefixes(network, prefixes, num_preds, choice, seed)
+
+    return Writer(run, vocab, go_on)
+
+
+def counting_writers(layout: Layout, vocab: Vocab) -> Iterator[Writer]:
+    """Yield the n-gram models of the highest order of each smoothing; of a choice they obey the temperature."""
+    models = load_models(layout.ngrams(vocab.kind), len(vocab))
+    for smoothing in ("laplace", "kneser-ney"):
+        name = [name for name in models if name.startswith(smoothing)][-1]
+        model = models[name]
+
+        def go_on(
+            prefixes: list[list[int]], num_preds: int, choice: Choice, seed: int, model: NGramModel = model
+        ) -> list[list[int]]:
+            rng = np.random.default_rng(seed)
+            return [continue_by_counting(model, prefix, num_preds, choice.temperature, rng) for prefix in prefixes]
+
+        yield Writer(f"{vocab.kind}-{name}", vocab, go_on)
+
+
+def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
+    """Return the tokens of a prefix.
+
+    ``on_unknown``: "error" raises DataError that names the first token which the
+    vocabulary lacks; "unk" lets it stand as ``<unk>``.
+    """
+    tokens = vocab.tokenize(prefix)
+    if not tokens:
+        raise DataError(f"the prefix {prefix!r} holds no {vocab.kind}: give at least one")
+    if on_unknown == "error" and (missing := [token for token in tokens if token not in vocab]):
+        what = "character" if vocab.kind == "char" else "word"
+        raise DataError(f"the {what} {missing[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk")
+    return [int(index) for index in vocab.encode(tokens)]

@@ -1,0 +1,47 @@
+"""The most frequent n-grams of a text, in the order that a Counter gives them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.ngrams.count_tables import Counts, Ids, Rows, Table
+from seqlm.ngrams.first_places import BLOCK, first_places
+
+
+def by_frequency(ids: Ids, counts: Counts, order: int, limit: int) -> Rows:
+    """Return the ``limit`` most frequent rows of an order, ties by first appearance in the text that was counted.
+
+    Rows that never occur stay away.
+    """
+    found = counts.table(order).counts
+    candidates = np.flatnonzero(found >= max(_largest(found, limit), 1))
+    firsts = _places_of(ids, counts.tokens_of(order, candidates), counts.vocab_size)
+    return candidates[np.lexsort((firsts, -found[candidates]))][:limit]
+
+
+def _largest(counts: NDArray[np.int64], limit: int) -> int:
+    """Return the smallest of the ``limit`` largest counts, 0 where there are fewer."""
+    best = np.empty(0, np.int64)
+    for start in range(0, len(counts), BLOCK):
+        pool = np.concatenate([best, counts[start : start + BLOCK]])
+        best = np.partition(pool, len(pool) - limit)[len(pool) - limit :] if len(pool) > limit else pool
+    return int(best.min()) if len(best) == limit else 0
+
+
+def _places_of(ids: Ids, grams: NDArray[np.int64], vocab_size: int) -> NDArray[np.int64]:
+    """Return where each n-gram, one a row of ``grams``, first occurs in ``ids``; all must occur."""
+    order = grams.shape[1]
+    tables, rows = _tables_of(grams, vocab_size)
+    counts = Counts(vocab_size, tables, [])
+    starts = range(0, len(ids), BLOCK)
+    blocks = ((start, counts.rows_of(ids[start : start + BLOCK + order - 1], order)[-1]) for start in starts)
+    return first_places(blocks, len(tables[-1].keys))[rows]
+
+
+def _tables_of(grams: NDArray[np.int64], vocab_size: int) -> tuple[list[Table], Rows]:
+    """Return tables that hold these n-grams and their beginnings alone, and the row of each in the last table."""
+    tables = [Table(np.arange(vocab_size), np.ones(vocab_size, np.int64))]
+    rows = grams[:, 0]
+    for column in grams.T[1:]:
+        keys, rows = np.unique(rows * vocab_size + column, return_inverse=True)
+        tables.append(Table(keys, np.ones(len(keys), np.int64)))
+    return tables, rows

@@ -1,0 +1,71 @@
+"""Running a function over chunks of a stream on Dask: threads of this machine, or a cluster."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.errors import NetworkError
+
+T = TypeVar("T")
+
+_CONNECT_S = 10
+"""Seconds after which a scheduler that does not answer is given up."""
+
+
+def num_local_threads() -> int:
+    """Return how many chunks Dask works on at once on this machine."""
+    from dask.system import CPU_COUNT
+
+    return int(CPU_COUNT)
+
+
+def map_chunks(
+    function: Callable[[NDArray[Any]], T], chunks: Iterable[NDArray[Any]], scheduler: str | None
+) -> Iterator[T]:
+    """Yield ``function(chunk)`` for each chunk, in no set order, a few chunks at a time.
+
+    ``scheduler`` is the address of a Dask scheduler, whose workers need this package;
+    None works with threads here. Raises NetworkError where the scheduler does not answer.
+    """
+    if scheduler is None:
+        yield from _on_threads(function, chunks)
+    else:
+        yield from _on_cluster(function, chunks, scheduler)
+
+
+def _on_threads(function: Callable[[NDArray[Any]], T], chunks: Iterable[NDArray[Any]]) -> Iterator[T]:
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    count = delayed(function, pure=False, traverse=False)
+    waiting = iter(chunks)
+    while batch := list(islice(waiting, num_local_threads())):
+        yield from compute(*(count(chunk) for chunk in batch), scheduler="threads")
+
+
+def _on_cluster(function: Callable[[NDArray[Any]], T], chunks: Iterable[NDArray[Any]], scheduler: str) -> Iterator[T]:
+    from distributed import Client, as_completed
+
+    try:
+        client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise NetworkError(
+            f"the Dask scheduler at {scheduler} does not answer: start it, or unset its address"
+        ) from error
+    with client:
+        waiting = iter(chunks)
+
+        def submit(chunk: NDArray[Any]) -> Any:
+            # Scattered on its own, the chunk travels to a worker as plain bytes, not within the task.
+            data = client.scatter(np.ascontiguousarray(chunk), hash=False)
+            return client.submit(function, data, pure=False)
+
+        num_at_once = 2 * max(sum(client.nthreads().values()), 1)
+        running = as_completed([submit(chunk) for chunk in islice(waiting, num_at_once)], loop=client.loop)
+        for future in running:
+            yield future.result()
+            for chunk in islice(waiting, 1):
+                running.add(submit(chunk))

@@ -1,0 +1,105 @@
+"""Draws every figure of the page from the tables that the stages left."""
+
+from collections.abc import Iterator
+
+from matplotlib.figure import Figure
+
+from seqlm.core.files import read_csv, read_json
+from seqlm.core.layout import Layout
+from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
+from seqlm.report.figures.style import save_svg
+
+Drawn = Iterator[tuple[str, Figure]]
+
+_KINDS = ("char", "word")
+_PARTITIONED, _UNROLLED = 29, 9
+"""Characters that the drawings of the text show."""
+
+
+def draw_all(layout: Layout) -> None:
+    """Draw every figure into its own file; what lies there and is drawn no more is removed.
+
+    A figure is named after the stage whose tables it shows: ``evaluate-comparison``,
+    ``ngrams-char-zipf``. Raises DataError where a table is missing or broken.
+    """
+    # All are made before the first is written: a broken table leaves the files as they were.
+    figures = {layout.figure(name): figure for name, figure in _figures(layout)}
+    for path, figure in figures.items():
+        save_svg(figure, path)
+    for folder in {path.parent for path in figures}:
+        for path in set(folder.glob("*.svg")) - set(figures):
+            path.unlink()
+
+
+def _figures(layout: Layout) -> Drawn:
+    yield from _of_text(layout)
+    for kind in _KINDS:
+        yield from _of_ngrams(layout, kind)
+    yield from _of_sine(layout)
+    yield from _of_models(layout)
+    yield from _of_gradients(layout)
+    yield from _of_truncation(layout)
+
+
+def _of_text(layout: Layout) -> Drawn:
+    """Draw the book's figures 8.3.1, 8.4.2, 8.7.1 and 8.7.2 from the first words and tokens of the text."""
+    text = " ".join(line for line in read_json(layout.reports("preprocess", "lines.json")) if line.strip())
+    yield "book-partition", book.partition_figure(text[:_PARTITIONED])
+    yield "book-unrolled", book.unrolled_figure(text[:_UNROLLED])
+    first = read_json(layout.reports("gradients", "summary.json"))["text"]
+    yield "gradients-strategies", gradients.strategies_figure(first["beginning"])
+    yield "gradients-graph", gradients.graph_figure(first["tokens"])
+
+
+def _of_ngrams(layout: Layout, kind: str) -> Drawn:
+    folder = layout.reports("ngrams", kind)
+    summary = read_json(folder / "summary.json")
+    fits = {int(n): fit for n, fit in summary["zipf"].items()}
+    yield f"ngrams-{kind}-zipf", ngrams.zipf_figure(read_csv(folder / "zipf.csv"), fits)
+    yield f"ngrams-{kind}-growth", ngrams.growth_figure(read_csv(folder / "growth.csv"), summary["heaps_beta"])
+    yield f"ngrams-{kind}-epsilons", ngrams.epsilon_figure(read_csv(folder / "epsilons.csv"))
+
+
+def _of_sine(layout: Layout) -> Drawn:
+    folder = layout.reports("sine")
+    predictions = read_csv(folder / "predictions.csv")
+    steps = {"one_step": "1-step", "multi_step": "multi-step"}
+    ahead = [column for column in predictions.columns if column.startswith("ahead_")]
+    labels = {column: f"{column.removeprefix('ahead_')}-step" for column in ahead}
+    noise = read_json(folder / "summary.json")["noise_floor"]
+    yield "sine-series", sine.series_figure(predictions)
+    title = "One step, and on from its own predictions"
+    yield "sine-steps", sine.predictions_figure(predictions, steps, title)
+    yield "sine-ahead", sine.predictions_figure(predictions, labels, "Predictions k steps ahead")
+    yield "sine-errors", sine.error_figure(read_csv(folder / "errors.csv"), noise)
+
+
+def _of_models(layout: Layout) -> Drawn:
+    folder = layout.reports("evaluate")
+    table, history = read_csv(folder / "table.csv"), read_csv(folder / "history.csv")
+    yield "evaluate-comparison", evaluation.comparison_figure(table)
+    yield "evaluate-orders", ngrams.order_figure(read_csv(folder / "orders.csv"), table)
+    yield "evaluate-learning", evaluation.learning_figure(history)
+    yield "evaluate-clipping", evaluation.clipping_figure(history)
+    yield "evaluate-positions", evaluation.position_figure(read_csv(folder / "positions.csv"))
+    yield "evaluate-classes", evaluation.class_figure(read_csv(folder / "classes.csv"))
+    yield "evaluate-calibration", evaluation.calibration_figure(read_csv(folder / "calibration.csv"))
+
+
+def _of_gradients(layout: Layout) -> Drawn:
+    folder = layout.reports("gradients")
+    reach = read_csv(folder / "reach.csv")
+    spectrum, radius = read_csv(folder / "spectrum.csv"), read_csv(folder / "radius.csv")
+    yield "gradients-reach", gradients.reach_figure(reach)
+    yield "gradients-spectrum", gradients.spectrum_figure(spectrum, radius)
+    yield "gradients-information", gradients.information_figure(read_csv(folder / "information.csv"), reach)
+    yield "gradients-alignment", gradients.alignment_figure(read_csv(folder / "alignment.csv"))
+    yield "gradients-unclipped", gradients.unclipped_figure(read_csv(folder / "unclipped.csv"))
+
+
+def _of_truncation(layout: Layout) -> Drawn:
+    folder = layout.reports("gradients")
+    draws, convergence = read_csv(folder / "truncation.csv"), read_csv(folder / "convergence.csv")
+    yield "gradients-truncation", truncation.truncation_figure(draws, convergence)
+    yield "gradients-trained", truncation.trained_figure(read_csv(folder / "trained.csv"))
+    yield "gradients-cost", truncation.cost_figure(read_csv(folder / "cost.csv"))

@@ -1,0 +1,1 @@
+"""Figures: functions from tables to a matplotlib Figure, and one look for all of them."""

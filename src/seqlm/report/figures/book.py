@@ -1,0 +1,49 @@
+"""Drawings of the book, made from the corpus at hand: figures 8.3.1 and 8.4.2."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from seqlm.report.figures.shapes import arrow, bare, box, visible
+from seqlm.report.figures.style import GREY, PALETTE, look, new_figure
+
+
+def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Figure:
+    """Draw how offsets 0, 1, ... cut a text into subsequences of ``num_steps`` characters (figure 8.3.1)."""
+    with look():
+        figure, axes = new_figure(width=7.2, height=0.45 * num_offsets + 0.5)
+        for offset in range(num_offsets):
+            for place, character in enumerate(text):
+                index, within = divmod(place - offset, num_steps)
+                whole = place >= offset and offset + (index + 1) * num_steps <= len(text)
+                colour = PALETTE[index % 2] if whole else GREY
+                axes.text(place, -offset, visible(character), ha="center", va="center", color=colour)
+                if whole and within == 0:
+                    ends = [place - 0.4, place + num_steps - 0.6]
+                    axes.plot(ends, [-offset - 0.38] * 2, color=colour, linewidth=2)
+            axes.text(-1.2, -offset, f"offset {offset}", ha="right", va="center", fontsize=9)
+        bare(axes, (-5.5, len(text)), (-num_offsets + 0.4, 0.6))
+    return figure
+
+
+def unrolled_figure(text: str) -> Figure:
+    """Draw a character RNN over the steps of a text: each target is the next character (figure 8.4.2)."""
+    rows = (("input", 0.0, PALETTE[0], text[:-1]), ("target", 2.4, PALETTE[1], text[1:]))
+    with look():
+        figure, axes = new_figure(width=7.2, height=2.6)
+        for label, height, colour, characters in rows:
+            axes.text(-1.0, height, label, ha="right", va="center", fontsize=9)
+            for step, character in enumerate(characters):
+                _box(axes, step, height, visible(character), colour)
+        axes.text(-1.0, 1.2, "hidden state", ha="right", va="center", fontsize=9)
+        for step in range(len(text) - 1):
+            _box(axes, step, 1.2, f"H{step + 1}", PALETTE[2])
+            arrow(axes, (step, 0.3), (step, 0.9))
+            arrow(axes, (step, 1.5), (step, 2.1))
+            if step:
+                arrow(axes, (step - 0.65, 1.2), (step - 0.35, 1.2))
+        bare(axes, (-3.2, len(text) - 1.4), (-0.5, 2.9))
+    return figure
+
+
+def _box(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
+    box(axes, (x, y), text, colour, half=(0.3, 0.24), style="round,pad=0.03", color=colour)

@@ -1,0 +1,215 @@
+"""Figures of section 8.7: drawings of the book, gradients through time, and trainings without a clip."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from seqlm.report.figures.shapes import arrow, bare, box, visible
+from seqlm.report.figures.style import GREY, PALETTE, colour_of, legend_above, look, new_figure
+
+_RANDOM_CUTS = (4, 6, 13, 14, 21)
+_REGULAR_LENGTH = 6
+_GRAPH_STEPS = 3
+_LONGEST_TOKEN = 7
+_LEAST_SHARE = 1e-12
+_MODEL_COLOURS = {
+    "scratch": colour_of("scratch-sequential"),
+    "relu": "#cc79a7",
+    "gru": "#009e73",
+    "lstm": colour_of("lstm"),
+}
+
+
+def strategies_figure(text: str) -> Figure:
+    """Draw how three strategies cut a text for backpropagation: randomized, regular, full (figure 8.7.1)."""
+    rows = {
+        "randomized": _RANDOM_CUTS,
+        "regular": tuple(range(_REGULAR_LENGTH, len(text), _REGULAR_LENGTH)),
+        "full": (),
+    }
+    with look():
+        figure, axes = new_figure(height=2.0)
+        for height, (name, cuts) in enumerate(rows.items()):
+            axes.text(-1.2, -height, name, ha="right", va="center", fontsize=9)
+            edges = [0, *(cut for cut in cuts if cut < len(text)), len(text)]
+            for index, (start, end) in enumerate(itertools.pairwise(edges)):
+                colour = PALETTE[index % 2]
+                axes.plot([start - 0.4, end - 0.6], [-height - 0.36] * 2, color=colour, linewidth=2)
+                for place in range(start, end):
+                    axes.text(place, -height, visible(text[place]), ha="center", va="center", color=colour)
+        bare(axes, (-5.5, len(text)), (-len(rows) + 0.4, 0.6))
+    return figure
+
+
+def graph_figure(tokens: Sequence[str]) -> Figure:
+    """Draw what depends on what in an RNN over the first three of four tokens (figure 8.7.2).
+
+    Round boxes are values of a step, square ones parameters, whose dotted lines run to
+    every step; dots are operations. Each target is the next token, L the mean loss.
+    """
+    shown = [_shortened(token) for token in tokens]
+    num_steps = min(_GRAPH_STEPS, len(tokens) - 1)
+    with look():
+        figure, axes = new_figure(height=4.6)
+        for name, height in (("$W_{hx}$", 0.4), ("$W_{hh}$", 1.0), ("$W_{qh}$", 2.75)):
+            _box(axes, 0.2, height, name, GREY)
+            axes.plot([0.42, 1.9 * num_steps - 0.3], [height] * 2, ":", color=GREY, linewidth=1)
+        for step in range(num_steps):
+            _graph_step(axes, 1.9 * (step + 1), step + 1, shown[step], shown[step + 1])
+            arrow(axes, (1.9 * (step + 1), 5.55), (1.9 * (num_steps + 1) / 2, 6.1))
+        _box(axes, 0.2, 2.1, "$h_0 = 0$", PALETTE[2], half=_half_width("0"))
+        _box(axes, 1.9 * (num_steps + 1) / 2, 6.35, "$L$", PALETTE[3])
+        bare(axes, (-0.3, 1.9 * num_steps + 1.7), (-0.35, 6.65))
+    return figure
+
+
+def _graph_step(axes: Axes, x: float, t: int, token: str, target: str) -> None:
+    """Draw one step of the graph above each other: x_t, h_t, o_t, L_t, and y_t beside the loss."""
+    _box(axes, x, 0, f"$x_{t}$ = {token}", PALETTE[0], half=_half_width(token))
+    _box(axes, x, 2.1, f"$h_{t}$", PALETTE[2])
+    _box(axes, x, 3.75, f"$o_{t}$", PALETTE[4])
+    _box(axes, x, 5.3, f"$L_{t}$", PALETTE[3])
+    _box(axes, x + 0.95, 4.55, f"$y_{t}$ = {target}", PALETTE[1], half=_half_width(target))
+    for operation, result in ((1.4, 1.85), (3.1, 3.5), (4.55, 5.05)):
+        axes.plot(x, operation, "o", color=GREY, markersize=5)
+        arrow(axes, (x, operation), (x, result))
+    for start, operation in ((0.25, 1.4), (2.35, 3.1), (4.0, 4.55)):
+        arrow(axes, (x, start), (x, operation))
+    for rail, operation in ((0.4, 1.4), (1.0, 1.4), (2.75, 3.1)):
+        arrow(axes, (x - 0.3, rail), (x, operation))
+    arrow(axes, (x + 0.92 - _half_width(target), 4.55), (x, 4.55))
+    arrow(axes, (x - 1.9 + (0.22 if t > 1 else 0.62), 2.1), (x, 1.4))
+
+
+def reach_figure(reach: pd.DataFrame) -> Figure:
+    """Draw the gradient's norm against k for each model, before training and after; columns as in the study."""
+    with look():
+        figure, panels = new_figure(1, 2, height=3.4)
+        for axes, moment in zip(panels, ("initial", "trained"), strict=True):
+            _draw_reach(axes, reach[reach["moment"] == moment])
+            axes.set(yscale="log", xlabel="k, steps back", title=f"{moment} weights")
+        panels[0].set_ylabel("gradient, share of that at k = 0")
+        legend_above(figure, panels[0], 4)
+    return figure
+
+
+def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
+    for model, curve in reach.groupby("model", sort=False):
+        # A curve ends where it leaves the scale: held at the floor it would look as if it went on.
+        shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
+        axes.plot(curve["k"], shown, color=_MODEL_COLOURS.get(str(model), GREY), label=str(model))
+
+
+def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
+    """Draw singular values of W_hh and its spectral radius over training; columns as in the study."""
+    models = list(radius["model"].unique())
+    with look():
+        figure, panels = new_figure(1, len(models) + 1, height=3.2)
+        for axes, model in zip(panels, models, strict=False):
+            rows = spectrum[spectrum["model"] == model]
+            groups = list(rows.groupby("minibatch"))
+            for place, (minibatch, curve) in enumerate(groups):
+                # Later moments are drawn stronger.
+                strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
+                axes.plot(
+                    curve["rank"], curve["singular_value"], color=_MODEL_COLOURS[model], alpha=strength,
+                    label=f"after {minibatch}",
+                )  # fmt: skip
+            axes.set(xlabel="rank", title=f"singular values, {model}")
+            axes.set_ylim(bottom=0)
+            axes.legend(fontsize=7, loc="upper right")
+        last = panels[-1]
+        for model, rows in radius.groupby("model", sort=False):
+            last.plot(rows["minibatch"], rows["spectral_radius"], "o-", color=_MODEL_COLOURS[model], markersize=3)
+            end = rows.iloc[-1]
+            last.annotate(
+                str(model), (end["minibatch"], end["spectral_radius"]), xytext=(-2, 5), textcoords="offset points",
+                color=_MODEL_COLOURS[model], fontsize=8, ha="right",
+            )  # fmt: skip
+        last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
+        last.set(xlabel="minibatches", title="spectral radius")
+        last.set_ylim(bottom=0)
+    return figure
+
+
+def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure:
+    """Draw mutual information above that of shuffled text, and beside it the reach of trained gradients.
+
+    Columns distance, bits, shuffled_deviation; model, moment, k, norm. Hollow dots lie
+    within three standard deviations of shuffled text, where there is nothing to see;
+    values at or below zero have no place on the scale.
+    """
+    with look():
+        figure, (bits, gradients) = new_figure(1, 2, height=3.4)
+        floor = 3 * information["shuffled_deviation"]
+        seen = information["bits"].where(information["bits"] > floor)
+        hidden = information["bits"].where((information["bits"] > 0) & (information["bits"] <= floor))
+        settings: dict[str, Any] = {"color": PALETTE[0], "markersize": 3.5}
+        bits.plot(information["distance"], seen, "o-", **settings, label="above chance")
+        bits.plot(information["distance"], hidden, "o", markerfacecolor="none", **settings, label="not above chance")
+        bits.plot(
+            information["distance"], floor, "--", color=GREY, linewidth=1, label="3 standard deviations, shuffled text"
+        )
+        # Where all tokens are the same, nothing tells of anything, and zeros have no logarithm.
+        scale = "log" if (information["bits"] > 0).any() else "linear"
+        bits.set(xscale="log", yscale=scale, xlabel="distance between tokens", title="bits above shuffled text")
+        _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
+        gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="gradient, trained weights")
+        gradients.set_xlim(bits.get_xlim())
+        bits.legend(fontsize=7, loc="upper right")
+        gradients.legend(fontsize=7, loc="lower left")
+    return figure
+
+
+def alignment_figure(alignment: pd.DataFrame) -> Figure:
+    """Draw how powers of a matrix turn a vector to the leading eigenvector; columns power, cosine."""
+    with look():
+        figure, axes = new_figure(height=2.8)
+        axes.plot(alignment["power"], alignment["cosine"], color=PALETTE[0])
+        axes.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
+        axes.set(xlabel="power of the matrix", ylabel="|cosine|", ylim=(0, 1.05))
+        axes.set_title("Powers of a matrix align with its leading eigenvector")
+    return figure
+
+
+def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
+    """Draw norm and perplexity of trainings with a clip and without; a cross is the last value before divergence.
+
+    Columns activation, clip, minibatch, norm, perplexity; empty where not finite.
+    """
+    colours = {"tanh": _MODEL_COLOURS["scratch"], "relu": _MODEL_COLOURS["relu"]}
+    with look():
+        figure, panels = new_figure(1, 2, height=3.4)
+        for (activation, clip), rows in unclipped.groupby(["activation", "clip"], sort=False):
+            colour = colours[str(activation)]
+            line: dict[str, Any] = {"linestyle": ":", "linewidth": 2} if clip == "no clip" else {"linewidth": 1}
+            diverged = pd.isna(rows["norm"].iloc[-1])
+            for axes, column in zip(panels, ("norm", "perplexity"), strict=True):
+                shown = rows.dropna(subset=[column])
+                axes.plot(shown["minibatch"], shown[column], color=colour, label=f"{activation}, {clip}", **line)
+                if diverged:
+                    axes.plot(shown["minibatch"].iloc[-1:], shown[column].iloc[-1:], "x", color=colour, markersize=8)
+        for axes, title in zip(panels, ("norm before clipping", "perplexity of the minibatch"), strict=True):
+            axes.set(xscale="log", yscale="log", xlabel="minibatch", title=title)
+        legend_above(figure, panels[0], 4)
+    return figure
+
+
+def _shortened(token: str) -> str:
+    """Return a token as it fits a box; a dollar would begin a formula."""
+    shown = visible(token if len(token) <= _LONGEST_TOKEN else token[: _LONGEST_TOKEN - 1] + "\u2026")
+    return shown.replace("$", r"\$")
+
+
+def _half_width(token: str) -> float:
+    """Return half the width of a box that holds a name and a token."""
+    return 0.36 + 0.02 * len(token)
+
+
+def _box(axes: Axes, x: float, y: float, text: str, colour: str, half: float = 0.2) -> None:
+    style = "square,pad=0.02" if colour == GREY else "round,pad=0.02"
+    box(axes, (x, y), text, colour, half=(half, 0.22), style=style, fontsize=9)

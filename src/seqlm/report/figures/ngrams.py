@@ -1,0 +1,86 @@
+"""Figures of n-gram statistics and n-gram models."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from seqlm.report.figures.style import PALETTE, colour_of, look, new_figure
+
+_NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
+_SMOOTHING_COLOURS = {"word-laplace": PALETTE[4], "word-kneser-ney": PALETTE[2]}
+"""Of models of words: :func:`colour_of` gives them the colours of those of characters."""
+
+
+def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> Figure:
+    """Draw count against rank for each order, with the fitted lines over their range.
+
+    ``ranks`` has the columns n, rank, count; ``fits`` maps n to max_rank, alpha_least_squares
+    and intercept, where n has enough distinct n-grams for a fit.
+    """
+    with look():
+        figure, axes = new_figure()
+        for (order, rows), colour in zip(ranks.groupby("n"), itertools.cycle(PALETTE), strict=False):
+            name, fit = _NAMES.get(int(str(order)), f"{order}-gram"), fits.get(int(str(order)))
+            label = name if fit is None else f"{name}: alpha = {fit['alpha_least_squares']:.2f}"
+            axes.plot(rows["rank"], rows["count"], color=colour, label=label)
+            if fit is not None:
+                ends = np.array([1, fit["max_rank"]])
+                line = np.exp(fit["intercept"]) * ends.astype(float) ** -fit["alpha_least_squares"]
+                axes.plot(ends, line, color=colour, linestyle="--", linewidth=0.9)
+        axes.set(xscale="log", yscale="log", xlabel="rank", ylabel="count", title="Count against rank")
+        axes.set_ylim(bottom=0.7)
+        axes.legend()
+    return figure
+
+
+def growth_figure(growth: pd.DataFrame, beta: float | None) -> Figure:
+    """Draw the number of distinct tokens against the length of the text; columns tokens, distinct.
+
+    ``beta`` is Heaps' exponent, None where there is none.
+    """
+    with look():
+        figure, axes = new_figure(height=3.2)
+        axes.plot(growth["tokens"], growth["distinct"], color=PALETTE[0])
+        axes.set(xscale="log", yscale="log", xlabel="tokens read", ylabel="distinct tokens")
+        axes.set_title("Vocabulary growth" + ("" if beta is None else f" (Heaps' law, beta = {beta:.2f})"))
+    return figure
+
+
+def epsilon_figure(curve: pd.DataFrame) -> Figure:
+    """Draw val perplexity against epsilon for each order, a dot on the best; columns order, epsilon, val_perplexity."""
+    with look():
+        figure, axes = new_figure(height=3.2)
+        for (order, rows), colour in zip(curve.groupby("order"), itertools.cycle(PALETTE), strict=False):
+            axes.plot(rows["epsilon"], rows["val_perplexity"], color=colour, label=f"order {order}")
+            best = rows.sort_values("val_perplexity", kind="stable").head(1)
+            axes.plot(best["epsilon"], best["val_perplexity"], "o", color=colour)
+        axes.set(xscale="log", yscale="log", xlabel="epsilon of the order", ylabel="perplexity on val")
+        axes.set_title("Laplace smoothing: how much to add")
+        axes.legend()
+    return figure
+
+
+def order_figure(scores: pd.DataFrame, table: pd.DataFrame) -> Figure:
+    """Draw held-out bits per character against order, one line a smoothing, networks as level lines.
+
+    ``scores`` has the columns smoothing, order, bits_per_character; ``table`` sets all models
+    against each other in model, kind, test_bits.
+    """
+    networks = table[(table["kind"] == "char") & ~table["model"].str.contains(r"^char-|\+")]
+    # Networks that are far worse than counting would squeeze the curves together.
+    networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
+    with look():
+        figure, axes = new_figure(height=3.8)
+        for smoothing, rows in scores.groupby("smoothing"):
+            colour = _SMOOTHING_COLOURS.get(str(smoothing), colour_of(str(smoothing)))
+            axes.plot(rows["order"], rows["bits_per_character"], "o-", color=colour, label=smoothing)
+        for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
+            axes.axhline(bits, color=colour_of(name), linestyle=":", linewidth=1.2, label=name)
+        axes.set(xlabel="order of the n-gram model", ylabel="bits per character on test")
+        axes.set_xticks(sorted(scores["order"].unique()))
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    return figure

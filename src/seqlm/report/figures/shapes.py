@@ -1,0 +1,36 @@
+"""What the drawings are made of: boxes, arrows, and characters that can be seen."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+from seqlm.report.figures.style import GREY
+
+Pair = tuple[float, float]
+
+_MARKS = {" ": "\u2423", "\n": "\u21b5"}
+
+
+def visible(text: str) -> str:
+    """Return ``text``, a lone space or line end as a mark in its place."""
+    return _MARKS.get(text, text)
+
+
+def box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str, **look_of_text: Any) -> None:
+    """Draw a box around ``at`` with ``text`` in it; ``half`` is half its width and height, ``style`` matplotlib's."""
+    (x, y), (half_width, half_height) = at, half
+    corner, size = (x - half_width, y - half_height), (2 * half_width, 2 * half_height)
+    axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, edgecolor=colour, facecolor="none"))
+    axes.text(x, y, text, ha="center", va="center", **look_of_text)
+
+
+def arrow(axes: Axes, start: Pair, end: Pair) -> None:
+    """Draw a grey arrow."""
+    axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": GREY})
+
+
+def bare(axes: Axes, x_limits: Pair, y_limits: Pair) -> None:
+    """Show this part of the plane, without axes."""
+    axes.set(xlim=x_limits, ylim=y_limits)
+    axes.axis("off")

@@ -1,0 +1,151 @@
+"""Gathers what the stages reported and renders the page."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup, escape
+
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_csv, read_json, read_text
+from seqlm.core.layout import Layout
+from seqlm.report.surprisal import passage_html
+
+_KINDS = ("char", "word")
+_TOP_ROWS = 10
+
+
+def build_page(layout: Layout, title: str, parity: pd.DataFrame | None) -> str:
+    """Return the page as HTML; ``parity`` is None where the corpus is not the book's.
+
+    Its figures lie drawn where ``layout`` says (:func:`seqlm.report.drawing.draw_all`).
+    Raises DataError where a report is missing or broken.
+    """
+
+    def figure(name: str, alternative: str) -> Markup:
+        return inline_svg(layout.figure(name), alternative)
+
+    rows = None if parity is None else _records(parity)
+    return _render("page.html", title=title, **_content(layout), parity=rows, figure=figure)
+
+
+def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a page that shows a text shaded by its surprisal; ``scores`` maps models to what they were measured at."""
+    passages = _passages({model: score["passage"] for model, score in scores.items()})
+    return _render("surprisal.html", name=name, scores=scores, passages=passages)
+
+
+def inline_svg(path: Path, title: str) -> Markup:
+    """Return an SVG file as a piece of HTML with a name for screen readers and ids that begin with the file's name."""
+    text = read_text(path)
+    start = text.find("<svg")
+    if start < 0:
+        raise DataError(f"{path}: not an SVG figure: run the stage that writes it again")
+    prefix = re.sub(r"[^A-Za-z0-9]+", "-", path.stem)
+    # Two figures on one page must not share ids.
+    text = re.sub(r'\bid="', f'id="{prefix}-', text[start:])
+    text = re.sub(r'(url\(#|xlink:href="#|href="#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
+
+
+def _render(template: str, **content: object) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("seqlm.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["number"] = _number
+    return environment.get_template(template).render(**content)
+
+
+def _content(layout: Layout) -> dict[str, Any]:
+    """Return what the page shows beside its figures, by the names that its template knows."""
+    return {"corpus": read_json(layout.corpus_record)} | _of_text(layout) | _of_models(layout) | _of_studies(layout)
+
+
+def _of_text(layout: Layout) -> dict[str, Any]:
+    ngrams = {kind: layout.reports("ngrams", kind) for kind in _KINDS}
+    frequent = read_csv(ngrams["word"] / "frequencies.csv")
+    return {
+        "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
+        "vocabs": {kind: read_json(layout.reports("vocab", kind, "summary.json")) for kind in _KINDS},
+        "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
+        "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
+        "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
+        "storage": {kind: _records(read_csv(folder / "storage.csv")) for kind, folder in ngrams.items()},
+    }
+
+
+def _of_models(layout: Layout) -> dict[str, Any]:
+    table = read_csv(layout.reports("evaluate", "table.csv"))
+    return {
+        "table": _records(table),
+        "headline": _headline(table),
+        "choices": read_json(layout.reports("evaluate", "choices.json")),
+        "smoothings": _best_smoothings(table),
+        "calibration": read_json(layout.reports("evaluate", "calibration.json")),
+        "passages": _passages(read_json(layout.passages)),
+        "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
+    }
+
+
+def _of_studies(layout: Layout) -> dict[str, Any]:
+    return {
+        "gradients": read_json(layout.reports("gradients", "summary.json")),
+        "sine": read_json(layout.reports("sine", "summary.json")),
+        "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
+    }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(key): None if pd.isna(value) else value for key, value in row.items()} for row in frame.to_dict("records")
+    ]
+
+
+def _headline(table: pd.DataFrame) -> dict[str, Any]:
+    """Return the best model on test, the one behind it, and the best that only counts."""
+    ranked = table.dropna(subset=["test_bits"])
+    best = ranked.iloc[0]
+    counting = ranked[ranked["model"].str.match("^(char|word)-")]
+    return {
+        "model": best["model"],
+        "bits": best["test_bits"],
+        "perplexity": best["test_perplexity"],
+        "verdict": best["against_next"],
+        "next": ranked.iloc[1]["model"] if len(ranked) > 1 else None,
+        "counting": None if counting.empty else counting.iloc[0]["model"],
+        "counting_bits": None if counting.empty else counting.iloc[0]["test_bits"],
+    }
+
+
+def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return for each kind of token the best model of each smoothing on test, model and test_bits, the better first."""
+    counting = table[table["model"].str.match(r"^(char|word)-(laplace|kneser-ney)-\d+$")].dropna(subset=["test_bits"])
+    best = counting.groupby(counting["model"].str.replace(r"-\d+$", "", regex=True), sort=False).head(1)
+    return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("kind")}
+
+
+def _passages(found: dict[str, Any]) -> dict[str, Markup]:
+    return {name: Markup(passage_html(value)) for name, value in found.items()}
+
+
+def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return each model's samples, the model that predicts test best first."""
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for sample in samples:
+        grouped.setdefault(sample["model"], []).append(sample)
+    return {model: grouped[model] for model in ranked if model in grouped}
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    """Return a number for a table: thousands parted, infinite or missing ones as a dash."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"

@@ -1,0 +1,1 @@
+"""The recurrent networks as compiled loops for the processor."""

@@ -1,0 +1,98 @@
+"""What a score hides: how it depends on the context seen and on the model's confidence."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqlm.core.metrics import Nats, perplexity
+from seqlm.ngrams.models import NGramModel
+from seqlm.rnn.network import Network
+
+NUM_POSITIONS = 128
+"""Tokens of context over which a model's warm-up is followed."""
+_MAX_WINDOWS = 512
+_MAX_TOKENS = 5_000
+"""Tokens whose whole distributions are looked at."""
+_NUM_BINS = 10
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What the diagnostics ask of a model, whether it counts or is a network."""
+
+    window_nats: Callable[[NDArray[np.int64]], Nats]
+    """From windows ``(B, T)`` to surprisals of their tokens 2..T, ``(B, T - 1)``, each window on its own."""
+    distributions: Callable[[NDArray[np.int64]], NDArray[np.float64]]
+    """From a stream of N tokens to p of every token at places 2..N, ``(N - 1, V)``."""
+
+
+def network_predictor(network: Network) -> Predictor:
+    """Return a network as a predictor."""
+
+    @torch.no_grad()
+    def log_probs(ids: NDArray[np.int64]) -> torch.Tensor:
+        tokens = torch.from_numpy(ids).to(next(network.parameters()).device)
+        logits, _ = network(tokens[:, :-1], network.initial_state(len(tokens)))
+        return torch.log_softmax(logits.double(), -1).cpu()  # (B, T - 1, V)
+
+    def window_nats(windows: NDArray[np.int64]) -> Nats:
+        targets = torch.from_numpy(windows[:, 1:, None])
+        found: Nats = -log_probs(windows).gather(2, targets)[:, :, 0].numpy()
+        return found
+
+    return Predictor(window_nats, lambda ids: log_probs(ids[None])[0].exp().numpy())
+
+
+def counting_predictor(model: NGramModel) -> Predictor:
+    """Return an n-gram model as a predictor."""
+
+    def window_nats(windows: NDArray[np.int64]) -> Nats:
+        with np.errstate(divide="ignore"):
+            return -np.log(np.stack([model.probs(window) for window in windows]))
+
+    def distributions(ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        span = max(model.order - 1, 1)
+        return np.stack([model.next_distribution(ids[max(end - span, 0) : end]) for end in range(1, len(ids))])
+
+    return Predictor(window_nats, distributions)
+
+
+def diagnose(predictor: Predictor, ids: NDArray[np.integer]) -> dict[str, Any]:
+    """Return what is known of a model beside its score on a stream: positions and calibration."""
+    return {
+        "positions": perplexity_by_position(predictor, ids),
+        "calibration": calibration_rows(predictor, ids),
+    }
+
+
+def perplexity_by_position(predictor: Predictor, ids: NDArray[np.integer]) -> list[float | None]:
+    """Return perplexity against the number of tokens of context, from one token on; None where it is infinite.
+
+    Windows of the text, spread evenly over it, are each read from the zero state.
+    """
+    length = min(NUM_POSITIONS + 1, len(ids))
+    starts = np.unique(np.linspace(0, len(ids) - length, _MAX_WINDOWS).astype(np.int64))
+    windows = np.asarray(ids)[starts[:, None] + np.arange(length)].astype(np.int64)
+    values = [perplexity(float(total), len(starts)) for total in predictor.window_nats(windows).sum(0)]
+    return [value if np.isfinite(value) else None for value in values]
+
+
+def calibration_rows(predictor: Predictor, ids: NDArray[np.integer]) -> list[tuple[float, float, int]]:
+    """Return how often the likeliest token is right, by the probability it was given.
+
+    Rows of confidence (the mean in a bin), accuracy and tokens. A calibrated model is right
+    as often as it says.
+    """
+    stream = np.asarray(ids[: _MAX_TOKENS + 1], np.int64)
+    probs = predictor.distributions(stream)
+    confidence, right = probs.max(1), probs.argmax(1) == stream[1:]
+    bins = np.minimum((confidence * _NUM_BINS).astype(int), _NUM_BINS - 1)
+    rows = []
+    for index in np.unique(bins):
+        inside = bins == index
+        rows.append((float(confidence[inside].mean()), float(right[inside].mean()), int(inside.sum())))
+    return rows

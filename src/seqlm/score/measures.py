@@ -1,0 +1,96 @@
+"""A model's score: its surprisals on the splits, and the figures that sum them up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_npy, read_sealed, sha256_of_file, write_npy, write_sealed
+from seqlm.core.metrics import Nats, bits_per_character, perplexity
+from seqlm.score.splits import Stream
+from seqlm.vocab.streams import SPLITS
+from seqlm.vocab.vocabulary import Kind
+
+FORMAT = 1
+_ADVICE = "score again"
+
+STRONGEST = "strongest"
+"""In what is known of an n-gram model: whether it is the best of its kind of token on val."""
+DYNAMIC = "+dynamic"
+"""What the name of a run ends in where it is evaluated dynamically."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A model's surprisals in nats on each split, one for each token but the first."""
+
+    name: str
+    kind: Kind
+    nats: Mapping[str, Nats]
+    """Split -> surprisals."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known of the model: see :mod:`seqlm.score.diagnostics`."""
+
+    def measures(self, streams: Mapping[str, Stream], fitted: int | None) -> dict[str, dict[str, Any]]:
+        """Return the measures of each split; ``fitted`` is how many tokens of train the model saw, if not all."""
+        found = {split: measure(self.nats[split], streams[split]) for split in SPLITS if split in self.nats}
+        if fitted is not None and fitted < len(streams["train"].ids):
+            found["fitted"] = measure(self.nats["train"][: fitted - 1], streams["train"].beginning(fitted))
+        return found
+
+
+def measure(nats: Nats, stream: Stream) -> dict[str, Any]:
+    """Return nats per token, perplexity, bits per character, tokens and the share of unknown tokens.
+
+    Perplexity is the model's own, over its own tokens; bits per character charge unknown
+    tokens besides. Infinite values are None, with the reason.
+    """
+    total = float(nats.sum())
+    sizes = {"tokens": len(nats), "unknown_share": stream.unknown_share}
+    if not np.isfinite(total):
+        missing = int(np.count_nonzero(~np.isfinite(nats)))
+        reason = f"infinite: {missing} tokens have probability 0"
+        return {"nats_per_token": None, "perplexity": None, "bits_per_character": None, "reason": reason} | sizes
+    charged = total + float(stream.unknown_costs[1:].sum())
+    return {
+        "nats_per_token": total / max(len(nats), 1),
+        "perplexity": perplexity(total, max(len(nats), 1)),
+        "bits_per_character": bits_per_character(charged, stream.num_chars),
+    } | sizes
+
+
+def headline(measures: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
+    """Return the figures that experiments are compared by: bits per character and perplexity on val and test."""
+    names = {"bits": "bits_per_character", "perplexity": "perplexity"}
+    return {f"{split}_{short}": measures[split][key] for split in ("val", "test") for short, key in names.items()}
+
+
+def save_score(folder: Path, score: Score) -> None:
+    """Write a score: one array a split, and ``score.json`` with their SHA-256."""
+    hashes = {}
+    for split, nats in score.nats.items():
+        path = folder / f"{split}.npy"
+        write_npy(path, nats)
+        hashes[split] = sha256_of_file(path)
+    description = {"name": score.name, "kind": score.kind, "sha256": hashes, "about": dict(score.about)}
+    write_sealed(folder / "score.json", {"format": FORMAT} | description)
+
+
+def load_score(folder: Path, name: str) -> Score:
+    """Return the score of a model.
+
+    Raises DataError where a file is missing, changed, of another format, or of another model.
+    """
+    description = read_sealed(folder / "score.json", FORMAT, _ADVICE)
+    if description["name"] != name:
+        raise DataError(f"{folder}: holds the score of {description['name']!r}, not of {name!r}: {_ADVICE}")
+    nats = {}
+    for split, digest in description["sha256"].items():
+        path = folder / f"{split}.npy"
+        if sha256_of_file(path) != digest:
+            raise DataError(f"{path}: its content does not match the SHA-256 in score.json: {_ADVICE}")
+        nats[split] = read_npy(path)
+    return Score(name, description["kind"], nats, description["about"])

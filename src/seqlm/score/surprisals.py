@@ -1,0 +1,70 @@
+"""Scores a trained run, or all n-gram models over one kind of token, on all splits."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from seqlm.core.metrics import Nats
+from seqlm.ngrams.models import FALLBACK_DISCOUNTS, KneserNey, NGramModel
+from seqlm.ngrams.models import nats as ngram_nats
+from seqlm.rnn.network import Network
+from seqlm.rnn.scoring import stream_nats
+from seqlm.score.diagnostics import counting_predictor, diagnose, network_predictor
+from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
+from seqlm.score.measures import DYNAMIC, STRONGEST, Score
+from seqlm.score.settings import DynamicParams
+from seqlm.score.splits import Stream, Streams
+from seqlm.vocab.streams import SPLITS
+from seqlm.vocab.vocabulary import Kind
+
+Say = Callable[[str], None]
+
+
+def score_network(name: str, kind: Kind, network: Network, streams: Streams) -> Score:
+    """Return a run's score on every split and, for characters, its diagnostics on test."""
+    nats = {split: stream_nats(network, streams[split].ids) for split in SPLITS}
+    about = diagnose(network_predictor(network), streams["test"].ids) if kind == "char" else {}
+    return Score(name, kind, nats, about)
+
+
+def score_dynamically(name: str, kind: Kind, network: Network, streams: Streams, dynamic: DynamicParams) -> Score:
+    """Return a run's dynamic score of val and test; the settings that were chosen on val are in what is known of it."""
+    every = dynamic.every
+    rules = list(_rules(network, streams["train"], dynamic))
+    on_val = [dynamic_nats(network, streams["val"].ids, every=every, apply=rule.apply) for rule in rules]
+    best = min(range(len(rules)), key=lambda index: float(on_val[index].sum()))
+    on_test = dynamic_nats(network, streams["test"].ids, every=every, apply=rules[best].apply)
+    chosen = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
+    return Score(name + DYNAMIC, kind, {"val": on_val[best], "test": on_test}, {"choices": chosen})
+
+
+def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[SgdRule | RmsRule]:
+    """Yield the rules of learning to choose from."""
+    if dynamic.rule == "sgd":
+        yield from (SgdRule(lr, dynamic.clip) for lr in dynamic.lrs)
+        return
+    roots = gradient_roots(network, train.ids, every=dynamic.every, num_segments=dynamic.segments)
+    trained = trained_weights(network)
+    yield from (RmsRule(lr, decay, roots, trained) for lr in dynamic.lrs for decay in dynamic.decays)
+
+
+def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams, say: Say) -> Iterator[Score]:
+    """Yield the score of every n-gram model of a kind, named ``KIND-MODEL``; the best on val has its diagnostics."""
+    _say_fallbacks(models, kind, say)
+    on_val = {name: float(ngram_nats(model, streams["val"].ids).sum()) for name, model in models.items()}
+    strongest = min(on_val, key=lambda name: on_val[name])
+    for name, model in models.items():
+        nats: dict[str, Nats] = {split: ngram_nats(model, streams[split].ids) for split in SPLITS}
+        about: dict[str, Any] = {STRONGEST: name == strongest}
+        if name == strongest and kind == "char":
+            about |= diagnose(counting_predictor(model), streams["test"].ids)
+        yield Score(f"{kind}-{name}", kind, nats, about)
+
+
+def _say_fallbacks(models: Mapping[str, NGramModel], kind: Kind, say: Say) -> None:
+    estimated = [model for model in models.values() if isinstance(model, KneserNey)]
+    if orders := sorted({order for model in estimated for order in model.fallback_orders}):
+        discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
+        say(
+            f"{kind}: too few different counts to estimate Kneser-Ney discounts of order "
+            f"{', '.join(map(str, orders))}: {discounts} are taken"
+        )

@@ -1,0 +1,1 @@
+"""The noisy sine of section 8.1."""

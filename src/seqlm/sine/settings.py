@@ -1,0 +1,42 @@
+"""Settings of the ``sine`` stage."""
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from seqlm.core.settings import Section
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class SineParams(Section):
+    """The noisy sine of section 8.1 and the network that predicts it."""
+
+    num_points: Count
+    """T: points of the series."""
+    frequency: Annotated[float, Field(gt=0, le=10)]
+    """The series is sin(frequency * t) plus noise."""
+    noise: Annotated[float, Field(ge=0, le=100)]
+    """Standard deviation of the noise."""
+    tau: Annotated[int, Field(ge=1, le=10_000)]
+    """Past values that predict the next one."""
+    num_train: Count
+    """First pairs of features and label, for training."""
+    num_hiddens: Annotated[int, Field(ge=1, le=65536)]
+    lr: Annotated[float, Field(gt=0, le=1e3)]
+    num_epochs: Annotated[int, Field(ge=1, le=100_000)]
+    batch_size: Count
+    steps: Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=1, max_length=20)]
+    """The k of the k-step predictions."""
+    taus: Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=20)]
+    """Values of tau to compare (exercise 8.1-1)."""
+
+    @model_validator(mode="after")
+    def _series_is_long_enough(self) -> "SineParams":
+        longest = max([self.tau, *self.taus])
+        if self.num_train + longest + max(self.steps) > self.num_points:
+            raise ValueError(
+                f"num_points must be at least num_train + the largest tau + the largest of steps "
+                f"= {self.num_train + longest + max(self.steps)}"
+            )
+        return self

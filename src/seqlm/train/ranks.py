@@ -1,0 +1,90 @@
+"""Processes that train one model together: each takes a share of the lanes of every minibatch.
+
+All of them hold the same weights: their gradients are averaged, so that the same step
+follows everywhere. ``torchrun`` starts the processes; without it there is one.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from seqlm.core.errors import MachineError, ParamsError
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes and talks."""
+        return self.rank == 0
+
+    def share(self, num_lanes: int) -> slice:
+        """Return the lanes of this process. Raises ParamsError where they cannot be shared out evenly."""
+        if num_lanes % self.size:
+            raise ParamsError(f"train.batch_size = {num_lanes}: must be a multiple of the {self.size} processes")
+        width = num_lanes // self.size
+        return slice(self.rank * width, (self.rank + 1) * width)
+
+    def average(self, tensors: Iterable[Tensor | None]) -> None:
+        """Replace each tensor by its mean over all processes."""
+        if self.size > 1:
+            for tensor in tensors:
+                if tensor is not None:
+                    dist.all_reduce(tensor)
+                    tensor.div_(self.size)
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def total(self, tensor: Tensor) -> Tensor:
+        """Return the sum of a tensor over all processes."""
+        if self.size > 1:
+            tensor = tensor.clone()
+            dist.all_reduce(tensor)
+        return tensor
+
+
+def local_device(device: torch.device) -> torch.device:
+    """Return this process's own device: the GPU of its number on this machine, where it works on GPUs."""
+    if device.type == "cuda" and "LOCAL_RANK" in os.environ:
+        return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    return device
+
+
+def local_threads(num_threads: int) -> int:
+    """Return this process's share of the threads of this machine."""
+    return max(num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[Ranks]:
+    """Join the processes that ``torchrun`` started, over gloo on CPUs and nccl on GPUs.
+
+    Raises MachineError where they do not find each other.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield Ranks()
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    try:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    except (RuntimeError, ValueError) as error:
+        raise MachineError(f"the {size} processes of the training do not find each other: {error}") from error
+    try:
+        yield Ranks(dist.get_rank(), size)
+    finally:
+        dist.destroy_process_group()

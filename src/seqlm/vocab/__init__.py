@@ -1,0 +1,1 @@
+"""Vocabularies, and splits encoded with them."""

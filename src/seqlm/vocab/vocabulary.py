@@ -1,0 +1,140 @@
+"""Vocabularies of characters and words, and corpora encoded with them (section 8.2).
+
+A vocabulary is built on the training split alone. ``<unk>`` is token 0; reserved tokens
+follow; then come the tokens of the text by falling frequency, ties by first appearance.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_sealed, write_sealed
+from seqlm.core.text import words
+
+Kind = Literal["char", "word"]
+KINDS: tuple[Kind, ...] = ("char", "word")
+UNKNOWN = "<unk>"
+FORMAT = 2
+
+
+@dataclass(frozen=True)
+class SplitInfo:
+    """Size of one encoded split; ``num_chars`` counts its lines joined by the line separator."""
+
+    num_tokens: int
+    num_chars: int
+    num_unknown: int
+    sha256: str
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of the split's tokens that the vocabulary lacks."""
+        return self.num_unknown / max(1, self.num_tokens)
+
+
+@dataclass(frozen=True)
+class Vocab:
+    """Tokens and their indices.
+
+    ``counts[i]`` is how often ``tokens[i]`` occurs in the training split; that of
+    ``<unk>`` is the number of training tokens that ``min_freq`` left out.
+    """
+
+    kind: Kind
+    tokens: list[str]
+    counts: list[int]
+    line_separator: str
+    splits: dict[str, SplitInfo]
+    _indices: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_indices", {token: index for index, token in enumerate(self.tokens)})
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._indices
+
+    @property
+    def num_chars(self) -> dict[str, int]:
+        """Characters of each split: what bits per character divide by, for both kinds of token."""
+        return {name: split.num_chars for name, split in self.splits.items()}
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest unsigned integer type that holds every index."""
+        return np.min_scalar_type(len(self) - 1)
+
+    def encode(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+        """Return the indices of ``tokens``, 0 for those the vocabulary lacks; shape ``(len(tokens),)``."""
+        indices = self._indices
+        return np.fromiter((indices.get(token, 0) for token in tokens), np.int64, len(tokens))
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Return the tokens of ``ids``. Raises IndexError for an index outside the vocabulary."""
+        size = len(self)
+        result = []
+        for index in ids:
+            if not 0 <= index < size:
+                raise IndexError(f"index {index} is outside a vocabulary of {size}")
+            result.append(self.tokens[index])
+        return result
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the tokens of a cleaned text of any number of lines."""
+        if self.kind == "char":
+            return list(text.replace("\n", self.line_separator))
+        return words(text.replace("\n", " "))
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """Return the text of ``tokens``: words are joined by spaces."""
+        return ("" if self.kind == "char" else " ").join(tokens)
+
+    @classmethod
+    def load(cls, path: Path, kind: str | None = None) -> "Vocab":
+        """Read a ``vocab.json``. Raises DataError where it is broken, of another format, or of another ``kind``."""
+        value = read_sealed(path, FORMAT, "run the vocab stage again")
+        if kind is not None and value["kind"] != kind:
+            raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
+        splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
+        return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits)
+
+    def save(self, path: Path) -> None:
+        """Write this vocabulary as JSON with a hash of its content."""
+        value = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "line_separator": self.line_separator,
+            "splits": {name: asdict(info) for name, info in self.splits.items()},
+            "tokens": self.tokens,
+            "counts": self.counts,
+        }
+        write_sealed(path, value)
+
+
+def build_tokens(
+    blocks: Iterable[Sequence[str]], min_freq: int, reserved: Sequence[str]
+) -> tuple[list[str], list[int]]:
+    """Return the tokens of a vocabulary and their counts, from blocks of training tokens.
+
+    ``min_freq``: tokens that occur less often are left out and count as ``<unk>``.
+    """
+    counter: Counter[str] = Counter()
+    for block in blocks:
+        counter.update(block)
+    tokens = [UNKNOWN, *reserved]
+    # sorted() is stable and a Counter keeps the order of first appearance.
+    by_frequency = sorted(counter.items(), key=lambda item: -item[1])
+    special = set(tokens)
+    tokens += [token for token, count in by_frequency if count >= min_freq and token not in special]
+    kept = set(tokens)
+    counts = [counter[token] for token in tokens]
+    counts[0] += sum(count for token, count in by_frequency if token not in kept)
+    return tokens, counts

@@ -1,0 +1,66 @@
+"""Score one trained run, or the n-gram models over one kind of token, on train, val and test."""
+
+import click
+
+from harness import stage
+from seqlm.core.errors import ParamsError
+from seqlm.core.layout import Layout
+from seqlm.core.settings import load
+
+
+@stage()
+@click.option("--run", "run", help="A run's name.")
+@click.option("--kind", type=click.Choice(["char", "word"]), help="A kind of token, for the n-gram models over it.")
+def main(layout: Layout, run: str | None, kind: str | None) -> None:
+    """Score one trained run, or the n-gram models over one kind of token, on train, val and test."""
+    if (run is None) == (kind is None):
+        raise ParamsError("give --run or --kind, one of them")
+    if run is not None:
+        _score_run(layout, run)
+    else:
+        _score_ngrams(layout, str(kind))
+
+
+def _score_run(layout: Layout, run: str) -> None:
+    import torch
+
+    from seqlm.core.devices import resolve_device
+    from seqlm.core.files import write_json
+    from seqlm.rnn.building import load_network
+    from seqlm.score.measures import headline, save_score
+    from seqlm.score.settings import ScoreParams
+    from seqlm.score.splits import read_streams
+    from seqlm.score.surprisals import score_dynamically, score_network
+    from seqlm.train.settings import read_config
+
+    params, config = load(layout.params, "score", ScoreParams), read_config(layout.config(run))
+    torch.set_num_threads(config.num_threads)
+    network = load_network(layout.run(run), run, resolve_device(config.device))
+    streams = read_streams(layout, config.token)
+    score = score_network(run, config.token, network, streams)
+    save_score(layout.scores_of_run(run), score)
+    measures = score.measures(streams, config.max_tokens)
+    write_json(layout.reports("score", run, "metrics.json"), headline(measures))
+    click.echo(f"{run}: {measures['val']['bits_per_character']} bits per character on val")
+    if params.dynamic is not None and config.max_tokens is None:
+        adapted = score_dynamically(run, config.token, network, streams, params.dynamic)
+        save_score(layout.dynamic_scores_of_run(run), adapted)
+        click.echo(f"{adapted.name}: {adapted.measures(streams, None)['val']['bits_per_character']} on val")
+
+
+def _score_ngrams(layout: Layout, kind: str) -> None:
+    from seqlm.ngrams.model_files import load_models
+    from seqlm.score.measures import save_score
+    from seqlm.score.splits import read_streams
+    from seqlm.score.surprisals import score_ngrams
+    from seqlm.vocab.vocabulary import Vocab
+
+    vocab = Vocab.load(layout.vocab(kind), kind)
+    models, streams = load_models(layout.ngrams(kind), len(vocab)), read_streams(layout, vocab.kind)
+    for score in score_ngrams(models, vocab.kind, streams, click.echo):
+        save_score(layout.scores_of_ngrams(kind) / score.name, score)
+    click.echo(f"{kind}: {len(models)} models")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,387 @@
+"""Section 8.7: its equations against automatic differentiation, and what the stage measures."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from workspace import RunStage
+from seqlm.core.errors import DataError
+from seqlm.report.figures.gradients import graph_figure, information_figure
+from seqlm.report.figures.style import svg_text
+from seqlm.report.figures.truncation import truncation_figure
+from seqlm.gradients.equations import LinearRNN, eigenvector_alignment, full_derivative, linear_gradients, randomized_derivative, state_gradient, truncated_derivative
+from seqlm.gradients.information import mutual_information, shuffled_information
+from seqlm.gradients.reach import Probe, gradient_reach, scratch_reach
+from seqlm.gradients.short_runs import Plan, draw_windows, train_scratch
+from seqlm.gradients.spectra import SpectrumWatch, clip_run, moments, spectral_radius
+from seqlm.gradients.study import GradientStudy, keep_frequent, study_gradients
+from seqlm.gradients.truncation import GradientError, Truncation, flop_count, gradient_draws, gradient_error, longest_stretch, stored_bytes, trained_perplexity, truncations
+from seqlm.gradients.settings import GradientsParams
+from seqlm.core.settings import load
+from seqlm.rnn.scratch import ScratchRNN
+
+RNG = np.random.default_rng(0)
+T, D, H, Q = 7, 3, 4, 2
+MODEL = LinearRNN(RNG.normal(size=(H, D)), RNG.normal(size=(H, H)), RNG.normal(size=(Q, H)))
+INPUTS, TARGETS = RNG.normal(size=(T, D)), RNG.normal(size=(T, Q))
+
+
+def by_autograd() -> tuple[dict[str, torch.Tensor], np.ndarray, list[torch.Tensor]]:
+    """Return gradients of the weights, dL/do_t, and dL/dh_t for the squared error."""
+    weights = {name: torch.tensor(getattr(MODEL, name), requires_grad=True) for name in ("w_hx", "w_hh", "w_qh")}
+    hidden, states, outputs = torch.zeros(H, dtype=torch.float64), [], []
+    for x in torch.tensor(INPUTS):
+        hidden = weights["w_hx"] @ x + weights["w_hh"] @ hidden
+        hidden.retain_grad()
+        states.append(hidden)
+        outputs.append(weights["w_qh"] @ hidden)
+        outputs[-1].retain_grad()
+    loss = sum((output - target).pow(2).sum() for output, target in zip(outputs, torch.tensor(TARGETS), strict=True))
+    (loss / T).backward()
+    by_output = np.array([output.grad.numpy() for output in outputs])
+    return {name: weight.grad for name, weight in weights.items()}, by_output, [state.grad for state in states]
+
+
+def test_the_equations_equal_automatic_differentiation() -> None:
+    expected, by_output, by_state = by_autograd()
+    found = linear_gradients(MODEL, INPUTS, by_output)
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient.numpy(), rtol=1e-10)
+    for t in range(1, T + 1):
+        np.testing.assert_allclose(state_gradient(MODEL, by_output, t), by_state[t - 1].numpy(), rtol=1e-10)
+    # (8.7.14): the recursion from the step behind.
+    for t in range(1, T):
+        behind = MODEL.w_hh.T @ state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
+        np.testing.assert_allclose(state_gradient(MODEL, by_output, t), behind, rtol=1e-10)
+
+
+def test_the_full_sum_is_the_recursion() -> None:
+    local, factors = RNG.normal(size=9), RNG.normal(size=9)
+    derivative = 0.0
+    for a, b in zip(local, factors, strict=True):
+        derivative = a + b * derivative  # (8.7.4)
+    assert full_derivative(local, factors) == pytest.approx(derivative, rel=1e-12)
+    assert truncated_derivative(local, factors, 0) == local[-1]
+    assert truncated_derivative(local, factors, 1) == pytest.approx(local[-1] + factors[-1] * local[-2])
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.8, 1.0])
+def test_randomized_truncation_is_unbiased(probability: float) -> None:
+    local, factors = RNG.normal(size=12), RNG.uniform(0.3, 0.6, size=12)
+    rng = np.random.default_rng(1)
+    draws = np.array([randomized_derivative(local, factors, lambda _: probability, rng) for _ in range(20_000)])
+    error = draws.std() / len(draws) ** 0.5
+    assert abs(draws.mean() - full_derivative(local, factors)) <= 4 * error + 1e-12
+
+
+def test_the_reach_of_a_linear_network_follows_its_spectrum() -> None:
+    probe = Probe("relu", 3, 4, 0)
+    with torch.no_grad():
+        # Inputs keep every unit positive, so relu is the identity, and W_hh is 0.5 times a rotation.
+        probe.cell.weight_ih.fill_(1.0)
+        probe.cell.weight_hh.copy_(0.5 * torch.eye(4)[[1, 2, 3, 0]])
+    ids = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (5, 11)))
+    norms = gradient_reach(probe, ids)
+    np.testing.assert_allclose(norms / norms[0], 0.5 ** np.arange(10), rtol=1e-5)
+
+
+# Not symmetric, and its eigenvectors are not orthogonal: eigenvalues 0.9, 0.7, 0.5, 0.3, but the largest singular
+# value is above 1, so that a gradient may grow before it falls.
+NON_NORMAL = np.diag([0.9, 0.7, 0.5, 0.3]) + np.triu(np.full((4, 4), 0.4), 1)
+
+
+def linear_scratch(w_hh: np.ndarray) -> ScratchRNN:
+    """Return a relu RNN in float64 whose states stay positive, so that relu is the identity."""
+    model = ScratchRNN(3, len(w_hh), "relu", torch.Generator().manual_seed(0)).double()
+    weights = model.named_weights()
+    weights["W_xh"].fill_(1.0)
+    weights["W_hh"].copy_(torch.tensor(w_hh))
+    weights["W_hq"].mul_(10)
+    return model
+
+
+def test_the_reach_of_the_scratch_network_follows_powers_of_its_matrix() -> None:
+    assert np.linalg.svd(NON_NORMAL, compute_uv=False)[0] > 1
+    model, ids = linear_scratch(NON_NORMAL), torch.from_numpy(np.random.default_rng(0).integers(0, 3, (5, 11)))
+    weights = {name: weight.numpy() for name, weight in model.named_weights().items()}
+    logits, _ = model(ids[:, :-1], model.initial_state(5))
+    wrong = torch.softmax(logits[:, -1], 1).numpy() - np.eye(3)[ids[:, -1]]
+    last = wrong @ weights["W_hq"].T  # the gradient of the last loss by h_T, (5, 4)
+    powers = [np.linalg.matrix_power(NON_NORMAL, k) for k in range(10)]
+    expected = [np.linalg.norm(last @ power.T, axis=1).mean() for power in powers]
+    np.testing.assert_allclose(scratch_reach(model, ids), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_reach_of_the_scratch_network_equals_automatic_differentiation(activation: str) -> None:
+    model = ScratchRNN(3, 4, activation, torch.Generator().manual_seed(0)).double()
+    with torch.no_grad():
+        model.flat.mul_(60)
+    ids = torch.from_numpy(np.random.default_rng(1).integers(0, 3, (5, 8)))
+    weights, hidden, states = model.named_weights(), model.initial_state(5), []
+    for column in ids[:, :-1].T:
+        inner = weights["W_xh"][column] + hidden @ weights["W_hh"] + weights["b_h"]
+        hidden = (torch.tanh if activation == "tanh" else torch.relu)(inner).requires_grad_()
+        hidden.retain_grad()
+        states.append(hidden)
+    logits = hidden @ weights["W_hq"] + weights["b_q"]
+    torch.nn.functional.cross_entropy(logits, ids[:, -1], reduction="sum").backward()
+    expected = [float(state.grad.norm(dim=1).mean()) for state in reversed(states)]
+    np.testing.assert_allclose(scratch_reach(model, ids), expected, rtol=1e-10)
+
+
+def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_does_not() -> None:
+    model, generator = ScratchRNN(4, 6, "tanh", torch.Generator().manual_seed(0)), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        model.flat.mul_(40)
+    window = torch.from_numpy(np.random.default_rng(0).integers(0, 4, (3, 9)))
+    full = gradient_draws(model, window, Truncation("full", 8), 1, generator)[0]
+
+    def error(strategy: str, length: int, num_draws: int = 4000) -> GradientError:
+        return gradient_error(gradient_draws(model, window, Truncation(strategy, length), num_draws, generator), full)
+
+    # Length 1 cuts every step, so no draw differs from another.
+    assert error("regular", 1, 10).spread == pytest.approx(0, abs=1e-6)
+    regular, randomized = error("regular", 4), error("randomized", 4)
+    assert randomized.bias < 4 * randomized.standard_error < randomized.spread
+    assert regular.bias > 4 * regular.standard_error
+    # 100 times as many draws come about 10 times nearer.
+    assert randomized.running[-1] < randomized.running[39] / 3
+    assert regular.running[-1] > regular.running[39] / 3
+
+
+def test_at_random_a_length_of_1_would_need_a_chance_of_0_to_go_on() -> None:
+    assert truncations([1, 4]) == [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
+
+
+def test_cuts_by_hand() -> None:
+    generator = torch.Generator().manual_seed(0)
+    assert Truncation("full", 7).draw(7, 2, generator) is None
+    keep = Truncation("regular", 3).draw(7, 2, generator)
+    assert keep is not None
+    cuts = (keep[:, 0] == 0).nonzero().flatten()
+    assert (cuts.diff() == 3).all()
+    assert (keep[:, 0] == keep[:, 1]).all()
+    # Chance 3/4 to go on: the factor is 0 or 4/3, and its mean is 1.
+    keep = Truncation("randomized", 4).draw(1000, 50, generator)
+    assert keep.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert float(keep.mean()) == pytest.approx(1, abs=0.02)
+
+
+def test_counted_arithmetic_is_what_the_model_computes() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model, ids = ScratchRNN(5, 6, "tanh", torch.Generator().manual_seed(0)), torch.zeros(1, 9, dtype=torch.int64)
+
+    def count_addmm(_: object, left: list[int], right: list[int], **__: object) -> int:
+        return 2 * left[0] * left[1] * right[1]
+
+    own = {torch.ops.aten.addmm_: count_addmm}  # the counter knows addmm, not its form in place
+    with FlopCounterMode(display=False, custom_mapping=own) as counter:
+        model.compute_gradients(ids, ids, model.initial_state(1))
+    assert counter.get_total_flops() == flop_count(Truncation("full", 9), 9, 6, 5)
+    # Cut at every step: the 8 products of (8.7.14), 2 * 6 * 6 operations each, are not needed.
+    assert flop_count(Truncation("full", 9), 9, 6, 5) - flop_count(Truncation("regular", 1), 9, 6, 5) == 8 * 72
+    assert flop_count(Truncation("randomized", 4), 9, 6, 5) == flop_count(Truncation("regular", 4), 9, 6, 5)
+
+
+def test_counted_memory_by_hand() -> None:
+    generator = torch.Generator().manual_seed(0)
+    # 4 states (that before the first step too) of 6 floats, and 3 distributions over 5 tokens: 39 floats.
+    assert stored_bytes(3, 6, 5) == 4 * 39
+    assert longest_stretch(Truncation("regular", 3), 10, generator) == 3
+    assert longest_stretch(Truncation("full", 10), 10, generator) == 10
+    # Two steps, one border, cut with chance 1/4: 2 steps with chance 3/4, else 1. But the first step has none behind.
+    assert longest_stretch(Truncation("randomized", 4), 2, generator) == pytest.approx(1.75, abs=0.05)
+
+
+def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> None:
+    ids = np.tile([0, 1, 2, 1], 200)
+    plan = Plan(20, 8, 0)
+    first, again = (trained_perplexity(Truncation("full", 8), ids, ids, 3, 8, plan) for _ in range(2))
+    assert first == again
+    # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
+    losses = []
+    for length in (1, 8):
+        generator = torch.Generator().manual_seed(0)
+        model, cut = ScratchRNN(3, 8, "tanh", generator), Truncation("regular", length)
+        losses.append(train_scratch(model, ids, plan, lambda cut=cut: cut.draw(8, 32, torch.Generator()))[0].loss)
+    assert losses[0] == losses[1]
+
+
+def test_the_spectrum_is_noted_at_moments_of_a_training() -> None:
+    assert moments(300) == [0, 18, 75, 150, 300]
+    assert moments(2) == [0, 1, 2]
+    # A shear: both eigenvalues are 1, the singular values the golden ratio and its inverse.
+    matrix = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
+    watch = SpectrumWatch(matrix, [0, 2])
+    for done in range(3):
+        watch(done)
+    assert list(watch.radii) == [0, 2]
+    assert watch.radii[0] == pytest.approx(1, abs=1e-3)
+    golden = (1 + 5**0.5) / 2
+    np.testing.assert_allclose(watch.singular_values[2], [golden, 1 / golden], rtol=1e-6)
+    assert np.isnan(spectral_radius(torch.full((2, 2), torch.inf)))
+
+
+def test_without_a_clip_relu_diverges_and_with_one_it_does_not(root: Path) -> None:
+    text = (root / "data/sample.txt").read_text().lower()
+    letters = sorted(set(text))
+    ids = np.array([letters.index(letter) for letter in text])
+    plan = Plan(60, 48, 0)
+    clipped, unclipped = (clip_run("relu", clip, ids, len(letters), 64, plan) for clip in (1.0, None))
+    assert len(clipped) == 60
+    assert clipped[-1].is_finite
+    assert max(step.norm for step in clipped) > 1
+    assert not unclipped[-1].is_finite
+    assert all(step.is_finite for step in unclipped[:-1])
+
+
+def test_a_text_without_one_window_is_refused() -> None:
+    # A window of 5 steps holds 6 tokens: inputs and the last target.
+    assert draw_windows(np.arange(6), 1, 5, np.random.default_rng(0)).tolist() == [[0, 1, 2, 3, 4, 5]]
+    with pytest.raises(DataError, match=r"train has 5 tokens: gradients\.num_steps must be at most 4"):
+        draw_windows(np.arange(5), 1, 5, np.random.default_rng(0))
+
+
+def test_mutual_information_by_hand() -> None:
+    # In 0 1 0 1 ... each token fixes every other: one bit, at any distance.
+    assert mutual_information(np.tile([0, 1], 5000), [1, 2, 7], 2) == pytest.approx([1, 1, 1], abs=1e-3)
+    draws = np.random.default_rng(0).integers(0, 5, 50_000)
+    assert mutual_information(draws, [1, 3], 5) == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_shuffled_text_shows_what_chance_gives() -> None:
+    # 60 tokens, each equally likely, in 4000 places: most of 3600 cells hold one pair or none, and the estimate of
+    # independent tokens is far from 0. What shuffled copies give is as much.
+    draws = np.random.default_rng(0).integers(0, 60, 4000)
+    bits = mutual_information(draws, [1, 5], 60)
+    mean, deviation = shuffled_information(draws, [1, 5], 60, 20, 0)
+    assert (bits > 0.05).all()
+    assert (abs(bits - mean) < 4 * deviation).all()
+
+
+def test_rare_tokens_count_as_unknown() -> None:
+    assert keep_frequent(np.array([0, 3, 5, 2, 4], np.uint8), 4).tolist() == [0, 3, 0, 2, 0]
+
+
+def test_powers_align_with_the_leading_eigenvector() -> None:
+    # Eigenvalues 2 and 1, start at 45 degrees: the cosine after k powers is 2^k / sqrt(4^k + 1).
+    found = eigenvector_alignment(np.diag([2.0, 1.0]), np.array([1.0, 1.0]), 5)
+    np.testing.assert_allclose(found, [2**k / (4**k + 1) ** 0.5 for k in range(6)])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("lengths: [1, 2, 4, 8, 16, 32]", "lengths: [1, 64]", "lengths must not exceed num_steps = 48"),
+        ("trained_lengths: [1, 4, 16]", "trained_lengths: [1, 49]", "trained_lengths must not exceed num_steps = 48"),
+        ("num_draws: 100 ", "num_draws: 0 ", "gradients.num_draws = 0"),
+        ("max_vocab: 128 ", "max_vocab: 1 ", "gradients.max_vocab = 1"),
+        ("num_shuffles: 10 ", "num_shuffles: 1 ", "gradients.num_shuffles = 1"),
+        ("num_trainings: 3 ", "num_trainings: 0 ", "gradients.num_trainings = 0"),
+        ("keep_probability: 0.9", "keep_probability: 0", None),
+    ],
+)
+def test_bad_settings_end_with_code_2(
+    old: str, new: str, complaint: str | None, run_stage: RunStage, tmp_path: Path
+) -> None:
+    path = tmp_path / "params.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    result = run_stage("gradients" if complaint else "configure")
+    assert result.returncode == 2
+    assert (complaint or "train.keep_probability = 0") in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+SMALL = {
+    "num_hiddens": 8,
+    "num_steps": 8,
+    "num_minibatches": 4,
+    "lengths": [1, 4],
+    "num_draws": 3,
+    "trained_lengths": [1, 4],
+    "num_trainings": 2,
+    "max_distance": 5,
+    "max_vocab": 6,
+}
+
+
+@pytest.fixture(scope="module")
+def small_study(root: Path) -> GradientStudy:
+    params = load(root / "params.yaml", "gradients", GradientsParams).model_copy(update=SMALL)
+    ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
+    return study_gradients(params, ids, ids[:50], 9, 0)
+
+
+def test_the_study_has_a_row_for_everything(small_study: GradientStudy) -> None:
+    tables = small_study.tables
+    assert list(tables["reach"]["model"].unique()) == ["scratch", "relu", "gru", "lstm"]
+    assert len(tables["reach"]) == 4 * 2 * 8
+    assert len(tables["trained"]) == 4 * 2  # regular 1 and 4, randomized 4, full; two seeds
+    assert list(tables["cost"]["strategy"]) == ["regular", "regular", "randomized", "full"]
+    assert list(tables["radius"]["minibatch"]) == [0, 1, 2, 4] * 2
+    assert len(tables["spectrum"]) == 2 * 4 * 8
+    assert list(tables["unclipped"]["run"].unique()) == [
+        "tanh, clip at 1", "tanh, no clip", "relu, clip at 1", "relu, no clip",
+    ]  # fmt: skip
+    assert small_study.metrics["settings"]["vocab_size"] == 6
+    assert tables["trained"]["val_perplexity"].between(1, 12).all()
+
+
+def test_the_graph_names_the_first_tokens_whatever_they_are() -> None:
+    words = svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
+    assert "machine" in words
+    assert "extrao" in words
+    assert "extraor" not in words
+    assert words == svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
+    svg_text(graph_figure(list("a b")))  # two steps are all there are
+
+
+def test_a_text_of_one_token_has_figures_too(recwarn: pytest.WarningsRecorder) -> None:
+    reach = pd.DataFrame({"model": "scratch", "moment": "trained", "k": [0, 1], "norm": [1.0, 0.5]})
+    nothing = pd.DataFrame({"distance": [1, 2], "bits": 0.0, "shuffled_deviation": 0.0})
+    svg_text(information_figure(nothing, reach))
+    assert not recwarn.list
+
+
+def test_a_bias_that_drawing_alone_would_give_is_not_drawn() -> None:
+    rows = [("regular", 4, 0.2, 0.01, 0.001), ("randomized", 4, 0.9, 10.0, 1.0)]
+    table = pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])
+    convergence = pd.DataFrame({"strategy": "regular", "draws": [1, 2], "distance": 0.2, "standard_error": 0.01})
+    shown = svg_text(truncation_figure(table, convergence))
+    assert "regular, bias" in shown
+    assert "randomized, spread" in shown
+    assert "randomized, bias" not in shown
+
+
+def test_the_study_is_the_same_again(small_study: GradientStudy, root: Path) -> None:
+    params = load(root / "params.yaml", "gradients", GradientsParams).model_copy(update=SMALL)
+    ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
+    again = study_gradients(params, ids, ids[:50], 9, 0)
+    assert again.metrics == small_study.metrics
+    for name, table in small_study.tables.items():
+        pd.testing.assert_frame_equal(table, again.tables[name], check_exact=True)
+
+
+def test_val_without_a_token_to_score_is_refused(root: Path) -> None:
+    params = load(root / "params.yaml", "gradients", GradientsParams)
+    with pytest.raises(DataError, match="val has 1 tokens: perplexity needs at least 2"):
+        study_gradients(params, np.arange(100) % 5, np.array([1]), 5, 0)
+
+
+def test_the_committed_study_says_what_the_page_says(root: Path) -> None:
+    folder = root / "reports/gradients"
+    reach = pd.read_csv(folder / "reach.csv")
+    assert {"relu", "gru", "lstm"} <= set(reach["model"])
+    far = reach[(reach["moment"] == "initial") & (reach["k"] == reach["k"].max())]
+    assert (far["norm"] < 1e-3).all()  # at the start gradients vanish
+    truncation = pd.read_csv(folder / "truncation.csv")
+    regular = truncation[truncation["strategy"] == "regular"]["bias"].to_numpy()
+    assert (np.diff(regular) < 0).all()  # longer windows are less wrong
+    assert json.loads((folder / "metrics.json").read_text())["information_at_1"] > 0

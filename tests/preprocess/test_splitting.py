@@ -1,0 +1,59 @@
+"""Splitting in order, at line ends or spaces."""
+
+import io
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqlm.core import text
+from seqlm.core.errors import DataError
+from seqlm.core.text import words
+from seqlm.preprocess.splitting import split_text
+
+
+@pytest.fixture(params=[1, 3, 1 << 20], ids=["blocks of 1", "blocks of 3", "one block"], autouse=True)
+def _block_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results may not depend on where blocks of a file begin."""
+    monkeypatch.setattr(text, "BLOCK_BYTES", request.param)
+
+
+def split(content: str, tmp_path: Path) -> list[str]:
+    source = tmp_path / "cleaned"
+    source.write_text(content)
+    targets = {name: io.StringIO() for name in ("train", "val", "test")}
+    split_text(source, targets, {"train": 0.8, "val": 0.1, "test": 0.1})
+    return [target.getvalue() for target in targets.values()]
+
+
+def test_splits_are_cut_at_the_nearest_line_ends(tmp_path: Path) -> None:
+    # 100 lines of 4 characters, so the cuts at 0.8 and 0.9 of 400 fall on line ends 80 and 90.
+    train, val, test = split("abc\n" * 100, tmp_path)
+    assert [len(part) // 4 for part in (train, val, test)] == [80, 10, 10]
+
+
+def test_a_text_of_one_line_is_split_at_spaces(tmp_path: Path) -> None:
+    # 20 words and 19 spaces are 99 characters and a line end; the spaces at 79 and 89
+    # are nearest to 80 and 90, and become line ends.
+    train, val, test = split(" ".join(["abcd"] * 20) + "\n", tmp_path)
+    assert [words(part.strip()) for part in (train, val, test)] == [["abcd"] * 16, ["abcd"] * 2, ["abcd"] * 2]
+    assert all(part.endswith("\n") and not part.endswith(" \n") for part in (train, val, test))
+
+
+def test_a_text_that_cannot_be_split_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="too few lines and words"):
+        split("abcdefghijklmnopqrstuvwxyz\n", tmp_path)
+
+
+@given(lines=st.lists(st.sampled_from(["", "a", "bc d", "efg hij klm"]), min_size=30, max_size=60))
+def test_splits_joined_are_the_text(lines: list[str]) -> None:
+    content = "".join(line + "\n" for line in lines)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            parts = split(content, Path(folder))
+        except DataError:
+            return
+    assert "".join(parts).replace("\n", " ") == content.replace("\n", " ")
+    assert all(parts)

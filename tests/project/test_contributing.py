@@ -1,0 +1,248 @@
+"""Whoever follows a list of CONTRIBUTING.md arrives: each is followed here, in a copy of the project."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from workspace import ROOT
+from smoke import SMALL
+from test_pipeline import test_stages_open_what_they_declare_and_nothing_else as check_declarations
+from test_pipeline import test_stages_read_the_settings_that_they_declare_and_no_others as check_settings
+from workspace import Workspace
+
+TEXT = "the sea, the sea and the tide that comes and goes\n" * 200
+
+
+def steps(heading: str) -> list[str]:
+    """Return the numbered steps under a heading of CONTRIBUTING.md, or its one paragraph."""
+    section = (ROOT / "CONTRIBUTING.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    numbered = re.findall(r"^\d\. (.*?)(?=^\d\. |\n\n|\Z)", section, flags=re.M | re.DOTALL)
+    return numbered or [section.split("\n\n")[1 if section.startswith("\n\n") else 0]]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace.run("git", "init", "--quiet", "--initial-branch=main")
+    workspace.update_params(SMALL)
+    return workspace
+
+
+def edit(workspace: Workspace, name: str, old: str, new: str) -> None:
+    """Put ``new`` in place of ``old`` everywhere in a file that has it."""
+    path = workspace.folder / name
+    text = path.read_text()
+    assert old in text, f"{name} has no {old!r} any more: bring this test up to date"
+    path.write_text(text.replace(old, new))
+
+
+def write(workspace: Workspace, name: str, text: str) -> None:
+    (workspace.folder / name).write_text(text)
+
+
+PARAMS = '''"""Settings of the ``lengths`` stage."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from seqlm.params.loading import Section
+
+
+class LengthsParams(Section):
+    """How lines are counted."""
+
+    longest: Annotated[int, Field(ge=1)]
+    """Longer lines count as this long."""
+'''
+LIBRARY = '''"""Lengths of lines."""
+
+from collections.abc import Iterable
+
+
+def count_lengths(lines: Iterable[str], longest: int) -> dict[str, int]:
+    """Return the number of lines of each length in characters."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        length = str(min(len(line), longest))
+        counts[length] = counts.get(length, 0) + 1
+    return counts
+'''
+SCRIPT = '''"""Count lines by their length."""
+
+from pathlib import Path
+
+import click
+
+from harness import existing_file, file, stage
+from seqlm.params.lengths import LengthsParams
+from seqlm.params.loading import load
+
+
+@stage()
+@click.option("--params", "params_path", type=existing_file(), default="params.yaml", help="Settings.")
+@click.option("--text", type=file(), default="data/text/train.txt", help="The text.")
+@click.option("--metrics", type=file(), default="reports/lengths/metrics.json", help="Where the counts go.")
+def main(params_path: Path, text: Path, metrics: Path) -> None:
+    """Count lines by their length."""
+    from seqlm.files import write_json
+    from seqlm.lengths import count_lengths
+
+    params = load(params_path, "lengths", LengthsParams)
+    write_json(metrics, count_lengths(text.read_text(encoding="utf-8").splitlines(), params.longest))
+
+
+if __name__ == "__main__":
+    main()
+'''
+ENTRY = """  lengths:
+    desc: Count lines by their length
+    cmd: >-
+      python stages/lengths.py --params params.yaml --text data/text/train.txt --metrics reports/lengths/metrics.json
+    params:
+      - lengths
+    deps:
+      - data/text/train.txt
+      - src/seqlm/__init__.py
+      - src/seqlm/errors.py
+      - src/seqlm/files.py
+      - src/seqlm/lengths.py
+      - src/seqlm/params/__init__.py
+      - src/seqlm/params/lengths.py
+      - src/seqlm/params/loading.py
+      - stages/harness.py
+      - stages/lengths.py
+    metrics:
+      - reports/lengths/metrics.json:
+          cache: false
+
+"""
+TEST = """from seqlm.lengths import count_lengths
+
+
+def test_long_lines_count_as_the_longest() -> None:
+    # "abc" has 3 characters, "a" has 1, "abcdef" counts as 4.
+    assert count_lengths(["abc", "a", "abcdef"], 4) == {"3": 1, "1": 1, "4": 1}
+"""
+
+
+@pytest.mark.slow
+def test_a_stage_is_added_by_its_list(workspace: Workspace) -> None:
+    settings, work, entry, test = steps("Add a stage")
+
+    for name in ("params/NAME.py", "params/whole.py", "deps of `configure`", "params.yaml"):
+        assert name in " ".join(settings.split())
+    write(workspace, "src/seqlm/params/lengths.py", PARAMS)
+    whole = "src/seqlm/params/whole.py"
+    edit(workspace, whole, "from seqlm.params.loading", "from seqlm.params.lengths import LengthsParams\n"
+         "from seqlm.params.loading")  # fmt: skip
+    edit(workspace, whole, "    compare: CompareParams\n", "    compare: CompareParams\n    lengths: LengthsParams\n")
+    path = "      - src/seqlm/params/whole.py\n"
+    edit(workspace, "dvc.yaml", path, f"      - src/seqlm/params/lengths.py\n{path}")
+    with (workspace.folder / "params.yaml").open("a") as file:
+        file.write("\nlengths:\n  longest: 40  # longer lines count as this long\n")
+
+    for name in ("stages/NAME.py", "LAYERS"):
+        assert name in work
+    write(workspace, "src/seqlm/lengths.py", LIBRARY)
+    edit(workspace, "tests/test_layering.py", '        "metrics",\n', '        "metrics",\n        "lengths",\n')
+    write(workspace, "stages/lengths.py", SCRIPT)
+
+    assert "dvc.yaml" in entry
+    edit(workspace, "dvc.yaml", "  configure:\n", f"{ENTRY}  configure:\n")
+
+    for name in ("tests/test_NAME.py", "README's table", "graph"):
+        assert name in test
+    write(workspace, "tests/test_lengths.py", TEST)
+    edit(workspace, "README.md", "| `report` |", "| `lengths` | counts lines by their length |\n| `report` |")
+    edit(workspace, "README.md", "  sine --> report\n", "  sine --> report\n  preprocess --> lengths\n")
+
+    # What the project asks of every stage.
+    workspace.run("dvc", "repro", "configure", "lengths")
+    workspace.keep_traces()
+    counts = json.loads((workspace.folder / "reports/lengths/metrics.json").read_text())
+    assert sum(counts.values()) == len((workspace.folder / "data/text/train.txt").read_text().splitlines())
+    check_declarations(workspace)
+    check_settings(workspace)
+    workspace.run("ruff", "check", ".")
+    workspace.run("mypy")
+    workspace.environment.pop("SEQLM_TRACE")
+    workspace.run("pytest", "-q", "tests/test_layering.py", "tests/test_lengths.py", "tests/test_docs.py", "-k",
+                  "layering or lengths or graph or import or stage")  # fmt: skip
+
+
+NETWORK = '''"""A network of the framework whose output is softened."""
+
+from torch import Tensor
+
+from seqlm.rnn.framework import FrameworkRNN, Masks, State
+
+
+class SoftRNN(FrameworkRNN):
+    """A ``FrameworkRNN`` whose logits are halved."""
+
+    def forward(self, ids: Tensor, state: State, masks: Masks | None = None) -> tuple[Tensor, State]:
+        """Return logits of shape ``(B, T, V)`` and the state after the last step."""
+        logits, state = super().forward(ids, state, masks)
+        return logits / 2, state
+'''
+
+
+@pytest.mark.slow
+def test_a_kind_of_network_is_added_by_its_list(workspace: Workspace) -> None:
+    module, branch, name, deps = steps("Add a model")
+
+    assert "src/seqlm/rnn/" in module
+    write(workspace, "src/seqlm/rnn/soft.py", NETWORK)
+
+    building = "src/seqlm/rnn/building.py"
+    assert building in branch
+    edit(workspace, building, "from seqlm.rnn.scratch", "from seqlm.rnn.soft import SoftRNN\nfrom seqlm.rnn.scratch")
+    edit(workspace, building, "    return FrameworkRNN(\n", "    return kind(\n")
+    scratch = '    if config.model == "scratch":\n'
+    choice = "    kind = SoftRNN if config.model == 'soft' else FrameworkRNN\n"
+    edit(workspace, building, scratch, choice + scratch)
+    edit(workspace, building, "model=config.model,", "model='gru' if config.model == 'soft' else config.model,")
+
+    assert "src/seqlm/params/train.py" in name
+    edit(workspace, "src/seqlm/params/train.py", 'model: Literal["scratch", ', 'model: Literal["soft", "scratch", ')
+
+    assert building in deps
+    text = (workspace.folder / "dvc.yaml").read_text()
+    write(workspace, "dvc.yaml", re.sub(rf"^( +- ){building}\n", r"\g<0>\1src/seqlm/rnn/soft.py\n", text, flags=re.M))
+
+    workspace.update_params({"runs": {"mine": {"model": "soft", "carry_state": False}}})
+    workspace.run("dvc", "repro", "evaluate")
+    workspace.keep_traces()
+    # Softer than certain, better than uniform over 28 tokens.
+    assert 1 < workspace.metrics()["mine"]["test"]["perplexity"] < 28.5
+    check_declarations(workspace)
+    workspace.run("mypy")
+
+
+def test_a_corpus_is_added_by_its_list(workspace: Workspace) -> None:
+    (asked,) = steps("Add a corpus")
+    folder = workspace.folder.parent / "corpora"
+    folder.mkdir()
+    (folder / "sea.txt").write_text(TEXT)
+    entry = {
+        "file": "sea.txt",
+        "urls": ["https://example.org/sea.txt"],  # never asked: the data folder comes first
+        "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
+        "bytes": len(TEXT),
+        "licence": "CC0-1.0",
+        "description": "The sea, again and again",
+    }
+    named = {"file": "file's name", "urls": "URLs", "sha256": "SHA-256", "bytes": "bytes", "licence": "licence",
+             "description": "description"}  # fmt: skip
+    assert all(words in asked for words in named.values())
+    assert set(named) == set(entry)
+    with (workspace.folder / "data" / "corpora.yaml").open("a") as file:
+        file.write(f"  sea: {json.dumps(entry)}\n")
+    workspace.environment["SEQLM_DATA_DIR"] = str(folder)
+    workspace.update_params({"download.corpus": "sea"})
+    assert "corpus sea" in workspace.run("python", "stages/download.py").stdout
+    assert (workspace.folder / "data/raw/corpus.txt").read_text() == TEXT

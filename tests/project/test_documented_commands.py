@@ -1,0 +1,194 @@
+"""Every block of commands in README and docs, typed into a small copy of the project."""
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from workspace import ROOT
+from smoke import SMALL
+from test_docs import PAGES, commands
+from test_pipeline import stages_run
+from workspace import Workspace
+
+# Lines that are not typed, and why.
+SKIPPED = {
+    "python3 -m venv .venv": "the copy uses the environment of this suite",
+    ". .venv/bin/activate": "the copy uses the environment of this suite",
+    "pip install --constraint constraints.txt --editable '.[test]'": "installs packages from the network",
+    "pytest": "is this suite",
+    "dvc exp run -S device=cuda": "needs a GPU",
+    "make test": "is this suite",
+    "dask scheduler --port 8786 &": "would outlive the test; tests/ngrams/test_counting.py starts a cluster",
+    "dask worker tcp://127.0.0.1:8786 --nworkers 2 --nthreads 1 &": "belongs to the scheduler",
+    "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:8786 dvc repro": "belongs to the scheduler",
+}
+# The names of runs that the pages speak of.
+RUNS = {"scratch-sequential": {}, "lstm": {"model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1}}
+
+
+class Block(NamedTuple):
+    page: str
+    heading: str
+    lines: list[str]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the page's blocks of shell commands, each under the heading before it."""
+    found, heading = [], ""
+    for part in re.finditer(
+        r"^#+ ([^\n]*)$|^```(?:sh|bash|shell|console)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL
+    ):
+        if part[2] is None:
+            heading = part[1]
+        else:
+            found.append(Block(page.name, heading, part[2].replace("\\\n", " ").splitlines()))
+    return found
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+def bare(line: str) -> str:
+    """Return a line without its comment."""
+    return re.sub(r"\s+#.*", "", line).strip()
+
+
+def typed(workspace: Workspace, block: Block) -> subprocess.CompletedProcess[str]:
+    """Type a block into a shell that stops at the first failure."""
+    lines = [line for line in block.lines if bare(line) not in SKIPPED]
+    return workspace.run("sh", "-c", "\n".join(["set -eu", *lines]))
+
+
+def restore(workspace: Workspace) -> None:
+    workspace.run("git", "checkout", "--quiet", "--force", "main")
+    workspace.run("git", "reset", "--hard", "--quiet")
+    workspace.run("dvc", "checkout", "--force", "--quiet")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A committed small workspace with an installed environment and a text of its user's own, and no Git identity."""
+    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "SEQLM_TRACE"):
+        workspace.environment.pop(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    workspace.environment |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "COLUMNS": "200"}
+    workspace.run("git", "init", "--quiet", "--initial-branch=main")
+    # The orders of params.yaml: the pages name the models of its highest orders.
+    workspace.update_params(SMALL | {"runs": RUNS, "ngrams.max_order": {"char": 6, "word": 3}})
+    install(workspace.folder)
+    workspace.run("dvc", "repro")
+    workspace.commit("A run with small settings")
+    (workspace.folder / "my.txt").write_text("the sea, the sea and the tide that comes and goes\n" * 400)
+    return workspace
+
+
+def install(folder: Path) -> None:
+    """Give a copy of the project this suite's environment as its .venv."""
+    environment = folder / ".venv"
+    environment.mkdir()
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        if (Path(sys.prefix) / name).exists():
+            (environment / name).symlink_to(Path(sys.prefix) / name)
+    (environment / "installed").touch()
+
+
+def test_there_are_blocks_and_no_reason_too_many() -> None:
+    assert len(BLOCKS) >= 10
+    lines = {bare(line) for block in BLOCKS for line in block.lines}
+    assert set(SKIPPED) <= lines | set(commands())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
+@pytest.mark.parametrize("name", [page.name for page in PAGES if page.name != "experiments.md" and blocks(page)])
+def test_every_block_of_a_page_runs(name: str, workspace: Workspace) -> None:
+    heading = ""
+    for block in (block for block in BLOCKS if block.page == name):
+        if block.heading != heading:
+            restore(workspace)
+        heading = block.heading
+        typed(workspace, block)
+
+
+# Commands within the text: experiments and stages by hand, without those that stand in blocks too.
+IN_TEXT = [
+    command
+    for command in commands()
+    if command.startswith(("dvc exp run -S ", "python stages/"))
+    and "--help" not in command
+    and command not in SKIPPED
+    and not any(command == shlex.join(shlex.split(bare(line))) for block in BLOCKS for line in block.lines)
+]
+
+
+@pytest.mark.slow
+def test_every_experiment_and_stage_named_in_the_text_runs(workspace: Workspace) -> None:
+    failed = []
+    for command in IN_TEXT:
+        restore(workspace)
+        result = workspace.run("sh", "-c", command, check=False)
+        # The gate may find models worse; it then ends with 1.
+        if result.returncode not in ((0, 1) if "stages/compare.py" in command else (0,)):
+            failed.append((command, result.stderr[-1000:]))
+    assert not failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("identity", [False, True])
+def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Workspace) -> None:
+    if identity:
+        Path(workspace.environment["HOME"], ".gitconfig").write_text("[user]\nname = me\nemail = me@example.org\n")
+    by_heading: dict[str, list[Block]] = {}
+    for block in blocks(ROOT / "docs" / "experiments.md"):
+        by_heading.setdefault(block.heading, []).append(block)
+
+    def section(heading: str) -> list[str]:
+        return [typed(workspace, block).stdout for block in by_heading.pop(heading)]
+
+    section("Before the first one")
+    name = workspace.run("git", "config", "user.name").stdout.strip()
+    assert not identity or name == "me"
+
+    (output,) = section("One change")
+    ran = stages_run(subprocess.CompletedProcess([], 0, stdout=output))
+    assert "train@scratch-sequential" in ran
+    assert "train@lstm" not in ran
+    assert "scratch-sequential.test.perplexity" in output
+
+    section("Without touching the workspace")
+    assert workspace.run("git", "status", "--porcelain", "--untracked-files=no").stdout == ""
+
+    section("A sweep")
+    deadline = time.monotonic() + 300
+    while (status := workspace.run("dvc", "queue", "status").stdout).count("Success") < 2:
+        assert time.monotonic() < deadline, status
+        assert "Failed" not in status, status
+        time.sleep(2)
+
+    table, compared = section("Compare")
+    header, *rows = [line.split() for line in table.splitlines() if "─" * 5 not in line]
+    sorted_by = "scratch-sequential.test.bits_per_character"
+    assert set(header) == {"Experiment", sorted_by, "lstm.test.bits_per_character", "train.lr"}
+    assert rows[0][0] == "main"
+    # A row begins with a line of the tree, so columns are counted from its end.
+    values = {name: [float(row[place - len(header)]) for row in rows[1:]] for place, name in enumerate(header) if place}
+    assert sorted(values["train.lr"]) == [0.25, 0.5, 1.0, 1.5]
+    assert values[sorted_by] == sorted(values[sorted_by])
+    assert "scratch-sequential.test.perplexity" in compared
+    assert (workspace.folder / "dvc_plots" / "index.html").is_file()
+
+    _, names = section("Keep one")
+    assert "half-lr" in names
+    assert "gru" not in workspace.run("dvc", "exp", "list").stdout
+    workspace.run("git", "checkout", "--quiet", "try-half-lr")
+    workspace.run("dvc", "checkout")
+    assert stages_run(workspace.run("dvc", "repro")) == ["download"]
+    assert not by_heading, "sections that nothing checks"

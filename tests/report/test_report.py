@@ -1,0 +1,136 @@
+"""The page, the figures on it, and the parity table."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from workspace import ROOT
+from seqlm.report.figures.book import partition_figure, unrolled_figure
+from seqlm.report.figures.evaluation import comparison_figure, learning_figure
+from seqlm.report.figures.style import colour_of, look, new_figure, svg_text
+from seqlm.report.page import inline_svg
+from seqlm.report.parity import parity_table
+
+PAGE = ROOT / "reports" / "index.html"
+VOID = {"meta", "link", "br", "img", "hr", "input", "path", "use", "rect", "stop"}
+
+
+class Outline(HTMLParser):
+    """Notes headings, ids, links and images, and that every element is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.headings: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.unnamed = 0
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        named = dict(attributes)
+        if tag not in VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(tag)
+        if named.get("id"):
+            self.ids.append(str(named["id"]))
+        if str(named.get("href", "")).startswith("#") and tag == "a":
+            self.links.append(str(named["href"])[1:])
+        self.unnamed += tag == "svg" and not named.get("aria-label")
+        self.outside += [str(v) for k, v in attributes if k in ("src", "href", "action") and "//" in str(v)]
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def outline() -> Outline:
+    found = Outline()
+    found.feed(PAGE.read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_page_is_whole_and_stands_alone(outline: Outline) -> None:
+    assert outline.open == []
+    assert outline.outside == []
+    assert PAGE.stat().st_size < 3_000_000
+    assert "<script src" not in PAGE.read_text()
+
+
+def test_the_page_can_be_walked_without_seeing_it(outline: Outline) -> None:
+    assert outline.headings[0] == "h1"
+    assert outline.headings.count("h1") == 1
+    assert set(outline.headings) <= {"h1", "h2", "h3"}
+    assert outline.unnamed == 0
+    assert set(outline.links) <= set(outline.ids)
+    assert len(outline.ids) == len(set(outline.ids))
+
+
+def test_equal_figures_give_equal_bytes() -> None:
+    def draw() -> str:
+        with look():
+            figure, axes = new_figure()
+            axes.plot([1, 2], [3, 4], label="line")
+            axes.legend()
+        return svg_text(figure)
+
+    assert draw() == draw()
+    assert "currentColor" in draw()
+    assert "#010203" not in draw()
+    assert "<dc:date>" not in draw()
+
+
+def test_a_model_has_one_colour_and_what_is_made_of_it_too() -> None:
+    assert colour_of("lstm") == colour_of("lstm+dynamic+char-kneser-ney-6") != colour_of("char-kneser-ney-6")
+    assert colour_of("a run of tomorrow") == colour_of("a run of tomorrow")
+
+
+def test_figures_take_models_without_some_values() -> None:
+    table = pd.DataFrame(
+        {"model": ["a", "b"], "fitted_bits": [1.0, None], "test_bits": [2.0, None], "low": [1.9, None],
+         "high": [2.1, None]}
+    )  # fmt: skip
+    assert "<svg" in svg_text(comparison_figure(table))
+    history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
+    assert "<svg" in svg_text(learning_figure(history))
+
+
+def test_the_drawings_show_the_text_that_they_are_given() -> None:
+    drawn = svg_text(partition_figure("ab cd", num_steps=2, num_offsets=2))
+    assert drawn.count(">offset ") == 2
+    # "ab cd" in two rows: every letter twice, the space as a visible mark.
+    assert [drawn.count(f">{letter}</text>") for letter in ("a", "b", "c", "d", "\u2423")] == [2] * 5
+    assert svg_text(unrolled_figure("abc")).count(">b</text>") == 2  # a target, then an input
+
+
+def test_names_with_markup_are_shown_as_text(tmp_path: Path) -> None:
+    (tmp_path / "x.svg").write_text('<?xml version="1.0"?><svg><g id="a"/><use xlink:href="#a"/></svg>')
+    found = str(inline_svg(tmp_path / "x.svg", '"><script>alert(1)</script>'))
+    assert "<script>" not in found
+    folder = re.sub(r"[^A-Za-z0-9]+", "-", tmp_path.name)
+    assert f'id="{folder}-x-a"' in found
+    assert f'xlink:href="#{folder}-x-a"' in found
+
+
+def test_the_parity_table_says_no_where_a_value_is_not_met(tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(ROOT / "reports", tmp_path / "reports")
+    folder = tmp_path / "reports"
+    frequencies = folder / "ngrams/word/frequencies.csv"
+    frequencies.write_text(frequencies.read_text().replace("2261", "2262"))
+    metrics = folder / "train/scratch-random/metrics.json"
+    metrics.write_text(re.sub(r'("last_epoch_train_perplexity": )[\d.]+', r"\g<1>1.9", metrics.read_text()))
+    table = parity_table(folder / "preprocess", folder / "ngrams", folder / "sine", folder / "train")
+    missed = table[~table["ok"]]["quantity"].tolist()
+    assert missed == ["ten most frequent unigrams", "training perplexity of scratch-random"]

@@ -1,0 +1,97 @@
+"""The noisy sine: shapes, predictions and the Markov identity, and the stage by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from workspace import RunStage
+from seqlm.sine.networks import Fit, build_network, k_step_predictions, markov_two_steps, multi_step_predictions, noisy_sine, rmse_by_k, train_network, windows
+
+
+class NextOfLine(torch.nn.Module):
+    """Predicts that a straight line goes on: twice the last value less the one before."""
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return 2 * features[:, -1:] - features[:, -2:-1]
+
+
+LINE = np.arange(20, dtype=np.float32)
+
+
+def test_the_series_is_a_sine_with_noise_of_the_given_size() -> None:
+    quiet, loud = noisy_sine(1000, 0.01, 0.0, 0), noisy_sine(1000, 0.01, 0.2, 0)
+    # t runs from 1; sin(0.01 * 157) is nearly sin(pi / 2).
+    assert quiet[156] == pytest.approx(1, abs=1e-5)
+    assert float((loud - quiet).std()) == pytest.approx(0.2, rel=0.1)
+
+
+def test_windows_are_followed_by_their_labels() -> None:
+    features, labels = windows(LINE, 4)
+    assert features.shape == (16, 4)
+    assert features[0].tolist() == [0, 1, 2, 3]
+    assert labels[:, 0].tolist() == list(range(4, 20))
+
+
+def test_k_step_predictions_stand_where_they_belong() -> None:
+    predictions = k_step_predictions(NextOfLine(), LINE, 4, 3)
+    assert predictions.shape == (20 - 4 - 3 + 1, 3)
+    # Row 0 knows 0..3 and predicts 4, 5, 6; the last row ends with the last value, 19.
+    assert predictions[0].tolist() == [4, 5, 6]
+    assert predictions[-1].tolist() == [17, 18, 19]
+    assert rmse_by_k(predictions, LINE, 4, 0).tolist() == [0, 0, 0]
+    assert rmse_by_k(predictions + 2, LINE, 4, 5).tolist() == [2, 2, 2]
+
+
+def test_multi_step_predictions_go_on_from_themselves() -> None:
+    shaken = LINE.copy()
+    shaken[10:] = 99  # nothing behind the start may be looked at
+    assert multi_step_predictions(NextOfLine(), shaken, 4, 10).tolist() == list(range(10, 20))
+
+
+def test_training_repeats_and_learns() -> None:
+    features, labels = windows(noisy_sine(400, 0.01, 0.1, 0), 4)
+    fit = Fit(300, 10, 0.01, 5, 16, seed=3)
+    runs = [train_network(build_network("mlp", 4, 10, 3), features, labels, fit) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert runs[0][-1] < runs[0][0]
+
+
+def test_the_markov_identity_holds_on_a_long_walk() -> None:
+    transition = np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3], [0.4, 0.0, 0.6]])
+    two_steps = markov_two_steps(transition)
+    assert two_steps.sum(axis=1) == pytest.approx([1, 1, 1])
+    # From state 0 to 0: by 0 with 0.9 * 0.9, by 1 with 0.1 * 0.2.
+    assert two_steps[0, 0] == pytest.approx(0.83)
+    rng, walk = np.random.default_rng(0), [0]
+    for draw in rng.random(40_000):
+        walk.append(int(np.searchsorted(transition[walk[-1]].cumsum(), draw)))
+    states = np.array(walk)
+    for now in range(3):
+        after = states[2:][states[:-2] == now]
+        shares = np.bincount(after, minlength=3) / len(after)
+        assert shares == pytest.approx(two_steps[now], abs=0.02)
+
+
+def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:
+    result = run_stage("sine")
+    assert result.returncode == 0, result.stderr
+    metrics = json.loads((tmp_path / "reports/sine/metrics.json").read_text())
+    assert 0.04 <= metrics["loss"]["epoch_1"] <= 0.11
+    assert 0.04 <= metrics["loss"]["epoch_5"] <= 0.065
+    # No prediction beats the noise, and the further ahead the worse.
+    assert 0.19 < metrics["rmse"]["k_1"] < metrics["rmse"]["k_16"] < metrics["rmse"]["k_64"]
+    assert {path.name for path in (tmp_path / "reports/sine").glob("*.svg")} == {
+        "series.svg", "steps.svg", "ahead.svg", "errors.svg",
+    }  # fmt: skip
+
+
+def test_a_series_that_is_too_short_is_refused(run_stage: RunStage, tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(path.read_text().replace("num_points: 1000", "num_points: 600"))
+    result = run_stage("sine")
+    assert result.returncode == 2
+    assert "num_points must be at least num_train + the largest tau + the largest of steps = 696" in result.stderr
+    assert result.stderr.count("\n") == 1
