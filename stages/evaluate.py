@@ -29,8 +29,9 @@ def _evaluate(layout: Layout) -> None:
     from seqlm.core.files import write_json, write_table
     from seqlm.evaluate import tables
     from seqlm.evaluate.combining import read_scores
-    from seqlm.evaluate.ranking import collect_measures, rank_models, table_text
+    from seqlm.evaluate.ranking import collect_measures, rank_models
     from seqlm.evaluate.settings import EvaluateParams
+    from seqlm.evaluate.table_text import table_text
     from seqlm.score.splits import read_streams
     from seqlm.train.runs import run_names
     from seqlm.train.settings import read_config

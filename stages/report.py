@@ -2,7 +2,7 @@
 
 import click
 
-from harness import stage
+from harness import clear_ghosts, stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.report.settings import ReportParams
@@ -16,13 +16,13 @@ def main(layout: Layout) -> None:
     import pandas as pd
 
     from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
-    from seqlm.evaluate.ranking import table_text
+    from seqlm.evaluate.table_text import table_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page
     from seqlm.report.parity import COLUMNS, applies, parity_table
     from seqlm.train.runs import run_names
 
-    names = run_names(layout.configs)  # ghosts
+    clear_ghosts(layout, run_names(layout.configs))
     draw_all(layout)
     parity = parity_table(layout) if applies(read_json(layout.corpus_record)) else None
     met = {} if parity is None else {"met": int(parity["ok"].sum())}

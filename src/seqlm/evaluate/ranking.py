@@ -68,20 +68,3 @@ def _compare_neighbours(models: list[str], draws: Mapping[str, Draws]) -> list[s
         both = model in draws and following in draws
         verdicts.append(draws[model].compare(draws[following]) if both and following is not None else None)
     return verdicts
-
-
-def table_text(table: pd.DataFrame) -> str:
-    """Return the table as plain text for a terminal."""
-    lines = [f"{'model':<34}{'train':>8}{'val':>8}{'test':>8}   {'95 % interval':<15}{'perplexity':>11}   against next"]
-    for row in table.itertuples():
-        cells = [_cell(row.train_bits), _cell(row.val_bits), _cell(row.test_bits)]
-        interval = "" if pd.isna(row.low) else f"{row.low:.3f}-{row.high:.3f}"
-        perplexity = "infinite" if pd.isna(row.test_perplexity) else f"{row.test_perplexity:.2f}"
-        verdict = "" if pd.isna(row.against_next) else row.against_next
-        lines.append(f"{row.model:<34}{''.join(cells)}   {interval:<15}{perplexity:>11}   {verdict}".rstrip())
-    lines.append("train, val, test: bits per character, unknown words charged for their spelling; less is better")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(value: float) -> str:
-    return f"{'-' if pd.isna(value) else format(value, '.3f'):>8}"

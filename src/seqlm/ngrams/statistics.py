@@ -86,7 +86,8 @@ def storage_table(text: WholeText) -> pd.DataFrame:
 def head(text: WholeText, first_line: str) -> dict[str, Any]:
     """Return the head of the whole text's vocabulary and the first line encoded with it, as the book prints them."""
     num_tokens = len(first_line) if text.kind == "char" else len(words(first_line))
-    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[:num_tokens].tolist()}
+    # DVC cannot read a plot file with an empty list in it.
+    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[:num_tokens].tolist() or None}
 
 
 def summary(text: WholeText, fits: dict[int, ZipfFit], beta: float) -> dict[str, Any]:

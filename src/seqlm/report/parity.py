@@ -96,7 +96,7 @@ def _text_rows(layout: Layout) -> list[Row]:
     head = read_json(layout.reports("ngrams", "word", "head.json"))
     shown = dict(enumerate(lines))
     line_10 = shown.get(10, "")[: len(_LINE_10_BEGINS)]
-    tokens, first_line = " ".join(head["tokens"]), " ".join(map(str, head["first_line"]))
+    tokens, first_line = " ".join(head["tokens"]), " ".join(map(str, head["first_line"] or []))
     size = "characters in the vocabulary, <unk> included"
     return [
         _exact("8.2", "line 0", _LINE_0, shown.get(0, ""), "preprocess/lines.json"),
