@@ -27,7 +27,7 @@ def main(layout: Layout) -> None:
     for name, table in study.tables.items():
         write_table(reports, name, table)
     write_json(reports / "summary.json", study.summary)
-    write_json(reports / "metrics.json", {"first_loss": losses[0], "last_loss": losses[-1]})
+    write_json(reports / "metrics.json", {"loss": losses[-1]})
     click.echo(f"training loss by epoch: {' '.join(f'{loss:.3f}' for loss in losses)}")
 
 

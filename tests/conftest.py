@@ -1,14 +1,13 @@
 """Fixtures that several test modules share."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from workspace import ROOT, RunStage
+from smoke import ROOT
+from stages_by_hand import RunStage, in_a_process, in_this_process, prepare
 
 # Two threads on small tensors are slower than one, and far slower where tests share the cores.
 # PyTorch reads this when it is imported, and stages that tests start inherit it.
@@ -20,6 +19,14 @@ settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("default")
 
 BOOK_FILE = "timemachine.txt"
+# Modules that take longest, which workers begin with, so that none is left alone with one at the end.
+LONGEST = ("project/test_pipeline.py", "train/test_train.py", "configure/test_configure.py", "rnn/test_kernels.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest modules come first, in their order."""
+    places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(scope="session")
@@ -39,19 +46,11 @@ def book() -> Path:
 
 @pytest.fixture
 def run_stage(tmp_path: Path) -> RunStage:
-    """Run a stage's script by hand in an empty folder that has ``params.yaml`` and the registry."""
-    (tmp_path / "data").mkdir()
-    for name in ("params.yaml", "data/corpora.yaml", "data/sample.txt"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    """Run a stage by hand, in this process, in a folder that has ``params.yaml`` and the registry."""
+    return in_this_process(prepare(tmp_path))
 
-    def run(stage: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, str(ROOT / "stages" / f"{stage}.py"), *arguments],
-            cwd=tmp_path,
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
 
-    return run
+@pytest.fixture
+def run_script(tmp_path: Path) -> RunStage:
+    """Run a stage by hand, in a process of its own, in a folder that has ``params.yaml`` and the registry."""
+    return in_a_process(prepare(tmp_path))

@@ -9,21 +9,34 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 PAGE = TESTS.parent / "docs" / "reliability.md"
 
-# Fault, and where it is provoked: a module, and the words of which a test's name has one (none: all of its tests).
-AREAS: list[tuple[str, str, tuple[str, ...]]] = [
-    ("Downloads, from a real server that misbehaves", "test_download.py", ()),
-    ("Own text", "test_preprocess.py", ("mark", "cannot", "utf8", "dropped", "missing", "megabytes")),
-    ("Settings, through `dvc exp run -S`", "test_settings.py", ()),
-    ("Settings, against the typed model", "test_configure.py", ("refuse", "must", "bad", "leaves_nothing")),
-    ("Kills, under a real `dvc repro`", "test_kills.py", ()),
-    ("Kills in the middle of a training", "test_train.py", ("killed", "goes_on", "checkpoint", "at_once")),
-    ("Full disk, read-only folder, permissions", "test_disk.py", ()),
-    ("Stored files, in every stage that reads them", "test_stored_files.py", ()),
-    ("Files in general", "test_files.py", ("failure", "refus", "broken", "nan")),
-    ("Any input at all", "test_fuzzing.py", ()),
-    ("Code hidden in files", "test_layering.py", ("stored_code", "unpickled")),
-    ("The same again", "test_pipeline.py", ("second_run", "same_bytes", "ghost", "killed")),
-    ("The same from scratch", "test_verify.py", ("scratch",)),
+# Fault, and where it is provoked: modules, each with words of which a test's name has one (none: all of its tests).
+AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
+    ("Downloads, from a real server that misbehaves", {"download/test_download.py": ()}),
+    (
+        "Own text",
+        {"preprocess/test_preprocess.py": ("mark", "cannot", "utf8", "dropped", "missing", "megabytes")},
+    ),
+    ("Settings, through `dvc exp run -S`", {"project/test_wrong_settings.py": ()}),
+    (
+        "Settings, against the typed model",
+        {"configure/test_configure.py": ("refuse", "must", "bad", "leaves_nothing")},
+    ),
+    ("Kills, under a real `dvc repro`", {"project/test_kills.py": ()}),
+    (
+        "Kills in the middle of a training",
+        {
+            "train/test_trainer.py": ("goes_on",),
+            "train/test_checkpoints.py": ("checkpoint", "at_once"),
+            "train/test_train.py": ("killed", "checkpoint"),
+        },
+    ),
+    ("Full disk, read-only folder, permissions", {"project/test_disk.py": ()}),
+    ("Stored files, in every stage that reads them", {"project/test_stored_files.py": ()}),
+    ("Files in general", {"core/test_files.py": ("failure", "refus", "broken", "nan")}),
+    ("Any input at all", {"project/test_fuzzing.py": ()}),
+    ("Code hidden in files", {"project/test_layering.py": ("stored_code", "unpickled")}),
+    ("The same again", {"project/test_pipeline.py": ("second_run", "same_bytes", "way_back", "ghost", "killed")}),
+    ("The same from scratch", {"project/test_verify.py": ("scratch",)}),
 ]
 HEAD = """# Faults tried and survived
 
@@ -63,9 +76,10 @@ def rows(module: str, words: tuple[str, ...]) -> list[str]:
 def page() -> str:
     """Return the whole page."""
     parts = [HEAD]
-    for title, module, words in AREAS:
-        table = "\n".join(rows(module, words))
-        parts.append(f"## {title}\n\nIn `tests/{module}`.\n\n| what is shown | with |\n| --- | --- |\n{table}\n")
+    for title, modules in AREAS:
+        table = "\n".join(row for module, words in modules.items() for row in rows(module, words))
+        places = ", ".join(f"`tests/{module}`" for module in modules)
+        parts.append(f"## {title}\n\nIn {places}.\n\n| what is shown | with |\n| --- | --- |\n{table}\n")
     return "\n".join(parts)
 
 

@@ -2,26 +2,17 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from smoke import ROOT, change_params
-
-RunStage = Callable[..., subprocess.CompletedProcess[str]]
-"""Runs a stage's script by hand, from its name and its arguments: the fixture ``run_stage``."""
+from smoke import change_params, copy_project
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", "cache", "tmp", "reports", "checkpoints", "logs", ".*_cache", ".hypothesis", "raw",
-    "*.egg-info", "text", "corpus", "models", "configs", "smoke",
-)  # fmt: skip
 
 
 class Workspace:
@@ -32,8 +23,7 @@ class Workspace:
         self.traces = traces
         self.opened: dict[str, set[str]] = {}
         traces.mkdir(parents=True)
-        shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
-        (folder / "dvc.lock").unlink(missing_ok=True)
+        copy_project(folder)
         self.environment = os.environ | HEADLESS | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
@@ -41,7 +31,9 @@ class Workspace:
             "OMP_NUM_THREADS": "1",
             "XDG_CACHE_HOME": str(folder.parent / "cache"),
         }  # fmt: skip
-        self.environment.pop("SEQLM_DATA_DIR", None)
+        # Python keeps what it compiles, as it does by default: DVC must not see those folders.
+        for name in ("SEQLM_DATA_DIR", "PYTHONDONTWRITEBYTECODE"):
+            self.environment.pop(name, None)
 
     def run(self, *command: str, check: bool = True, timeout: float = 540) -> subprocess.CompletedProcess[str]:
         result = subprocess.run(
@@ -73,14 +65,29 @@ class Workspace:
         self.run("git", "add", "--all")
         self.run("git", *IDENTITY, "commit", "--quiet", "--message", message)
 
+    def show_changed_settings(self) -> None:
+        """Let Git see that DVC changed the settings, in this second and to as many bytes as they were.
+
+        Git compares sizes and whole seconds, and DVC notes the file that it is about to change.
+        """
+        (self.folder / "params.yaml").touch()
+
+    def restore(self) -> None:
+        """Go back to the last commit and its data."""
+        self.show_changed_settings()
+        self.run("git", "reset", "--hard", "--quiet")
+        self.run("git", "clean", "-d", "--force", "--quiet")
+        self.run("dvc", "checkout", "--force", "--quiet")
+
     def keep_traces(self) -> None:
         """Remember what each stage of the last run opened: later runs write over it."""
         for path in self.traces.iterdir():
             lines = path.read_text().splitlines()
             self.opened[path.name] = {line for line in lines if "__pycache__" not in line}
 
-    def metrics(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
+    def measures(self) -> dict[str, Any]:
+        """Return every model's measures on every split."""
+        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/measures.json").read_text())
         return found
 
     def update_params(self, changes: dict[str, Any]) -> None:
@@ -93,3 +100,18 @@ def finished(base: Path, params: dict[str, Any]) -> Workspace:
     workspace.begin(params)
     workspace.run("dvc", "repro")
     return workspace
+
+
+def install(folder: Path) -> None:
+    """Give a copy of the project this suite's environment as its .venv."""
+    environment = folder / ".venv"
+    environment.mkdir()
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        if (Path(sys.prefix) / name).exists():
+            (environment / name).symlink_to(Path(sys.prefix) / name)
+    (environment / "installed").touch()
+
+
+def stages_run(said: str) -> list[str]:
+    """Return the stages that DVC says it ran."""
+    return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage")]

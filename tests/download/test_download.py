@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from workspace import RunStage
+from stages_by_hand import RunStage
 
 TEXT = b"The tide went out, and the tide came in.\n" * 50
 DIGEST = hashlib.sha256(TEXT).hexdigest()

@@ -3,8 +3,8 @@
 import string
 from pathlib import Path
 
-from seqlm.download.corpora import read_registry
 from seqlm.core.files import sha256_of_file
+from seqlm.download.corpora import read_registry
 from seqlm.preprocess.cleaning import clean_line
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspace import ROOT
 from seqlm.core.errors import DataError
-from seqlm.ngrams.arpa_writing import escape, unescape, write_arpa
 from seqlm.ngrams.arpa_reading import read_arpa
+from seqlm.ngrams.arpa_writing import escape, unescape, write_arpa
 from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.models import KneserNey
 from seqlm.preprocess.cleaning import clean_line
+from smoke import ROOT
 
 TOKENS = ["<unk>", " ", "\n", "a", "b\\", "ß\u3000\0"]
 TEXT = np.random.default_rng(0).zipf(1.4, 4000) % 5 + 1

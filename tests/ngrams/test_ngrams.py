@@ -7,34 +7,36 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workspace import RunStage
 from seqlm.core.errors import DataError
+from seqlm.core.layout import Layout
 from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.model_files import load_models, save_models
 from seqlm.vocab.streams import SPLITS, build_corpus
+from stages_by_hand import RunStage
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
-ARGUMENTS = ("--kind", "word", "--corpus", "c", "--text", "t", "--models", "m", "--reports", "r", "--work", "w")
 
 
-def prepare(tmp_path: Path) -> None:
-    (tmp_path / "t").mkdir()
-    texts = {split: tmp_path / "t" / f"{split}.txt" for split in SPLITS}
+def prepare(layout: Layout) -> None:
+    layout.splits.mkdir(parents=True)
+    texts = {split: layout.split(split) for split in SPLITS}
     for path in texts.values():
         path.write_text(LINES * 5)
-    build_corpus(texts, tmp_path / "c", "word", "", 0, [])
+    build_corpus(texts, layout.corpus("word"), "word", "", 0, [])
 
 
 def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage, tmp_path: Path) -> None:
-    prepare(tmp_path)
-    result = run_stage("ngrams", *ARGUMENTS)
+    layout = Layout(tmp_path)
+    prepare(layout)
+    result = run_stage("ngrams", "--kind", "word")
     assert result.returncode == 0, result.stderr
-    frequent = pd.read_csv(tmp_path / "r/frequencies.csv")
+    frequent = pd.read_csv(layout.reports("ngrams", "word", "frequencies.csv"))
     top = frequent[frequent["n"] == 2].iloc[0]
     # "the sea" stands three times in each pair of lines, five pairs a split, three splits.
     assert (top["ngram"], top["count"]) == ("the sea", 45)
-    assert json.loads((tmp_path / "r/metrics.json").read_text())["tokens"] == 14 * 5 * 3
-    models = load_models(tmp_path / "m", 8)
+    summary = json.loads(layout.reports("ngrams", "word", "summary.json").read_text())
+    assert summary["tokens"] == 14 * 5 * 3
+    models = load_models(layout.ngrams("word"), 8)
     assert list(models) == ["uniform", *(f"laplace-{n}" for n in (1, 2, 3)), *(f"kneser-ney-{n}" for n in (1, 2, 3))]
 
 
@@ -48,14 +50,15 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
     ],
 )
 def test_bad_settings_end_with_code_2(old: str, new: str, complaint: str, run_stage: RunStage, tmp_path: Path) -> None:
-    prepare(tmp_path)
-    path = tmp_path / "params.yaml"
-    path.write_text(path.read_text().replace(old, new))
-    result = run_stage("ngrams", *ARGUMENTS)
+    layout = Layout(tmp_path)
+    prepare(layout)
+    assert old in layout.params.read_text()
+    layout.params.write_text(layout.params.read_text().replace(old, new))
+    result = run_stage("ngrams", "--kind", "word")
     assert result.returncode == 2
     assert complaint in result.stderr
     assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "m").exists()
+    assert not layout.ngrams("word").exists()
 
 
 def test_stored_counts_are_checked(tmp_path: Path) -> None:

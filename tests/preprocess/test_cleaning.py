@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.core import text
 from seqlm.core.errors import DataError
 from seqlm.core.text import Counts, count_text
 from seqlm.preprocess import cleaning
@@ -18,7 +19,12 @@ from seqlm.preprocess.cleaning import DecodingReport, clean_file, clean_line
 @pytest.fixture(params=[1, 3, 1 << 20], ids=["blocks of 1", "blocks of 3", "one block"], autouse=True)
 def _block_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results may not depend on where blocks of a file begin."""
-    monkeypatch.setattr(cleaning, "BLOCK_BYTES", request.param)
+    set_block_size(request.param, monkeypatch)
+
+
+def set_block_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (cleaning, text):
+        monkeypatch.setattr(module, "BLOCK_BYTES", size)
 
 
 def cleaned(content: bytes, tmp_path: Path, normalise: str = "letters", errors: str = "strict") -> str:
@@ -91,7 +97,7 @@ def test_cleaning_blocks_equals_cleaning_lines(content: str) -> None:
 
 
 def test_the_book_is_cleaned_as_in_the_book(book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleaning, "BLOCK_BYTES", 10_000)
+    set_block_size(10_000, monkeypatch)
     path = tmp_path / "cleaned"
     with path.open("w") as target:
         clean_file(book, target, "letters", "strict")

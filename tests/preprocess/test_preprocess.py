@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workspace import ROOT, RunStage
+from smoke import ROOT
+from stages_by_hand import RunStage
 
 TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 40
 
@@ -28,12 +29,12 @@ def test_three_splits_and_a_table_of_their_sizes(run_stage: RunStage, tmp_path: 
     put_corpus(tmp_path, TEXT.encode())
     result = run_stage("preprocess")
     assert result.returncode == 0, result.stderr
-    metrics = json.loads((tmp_path / "reports/preprocess/metrics.json").read_text())
+    summary = json.loads((tmp_path / "reports/preprocess/summary.json").read_text())
     # 40 times "the tide went out" (17 characters), "" and "it came back slowly" (19): 3 lines, 8 words.
-    assert sum(metrics[split]["characters"] for split in ("train", "val", "test")) == 40 * 36
-    assert sum(metrics[split]["words"] for split in ("train", "val", "test")) == 40 * 8
-    assert sum(metrics[split]["lines"] for split in ("train", "val", "test")) == 120
-    assert metrics["train"]["characters"] / (40 * 36) == pytest.approx(0.8, abs=0.02)
+    assert sum(summary[split]["characters"] for split in ("train", "val", "test")) == 40 * 36
+    assert sum(summary[split]["words"] for split in ("train", "val", "test")) == 40 * 8
+    assert sum(summary[split]["lines"] for split in ("train", "val", "test")) == 120
+    assert summary["train"]["characters"] / (40 * 36) == pytest.approx(0.8, abs=0.02)
     assert (tmp_path / "reports/preprocess/splits.csv").read_text().startswith("split,lines,characters,words\ntrain,")
 
 
@@ -82,7 +83,7 @@ def test_bytes_that_are_not_utf8_can_be_replaced_on_demand(run_stage: RunStage, 
     result = run_stage("preprocess")
     assert result.returncode == 0
     assert "2 byte sequences were not UTF-8" in result.stderr
-    assert json.loads((tmp_path / "reports/preprocess/metrics.json").read_text())["decoding"]["replaced"] == 2
+    assert json.loads((tmp_path / "reports/preprocess/summary.json").read_text())["decoding"]["replaced"] == 2
 
 
 def test_dropped_scripts_are_warned_of(run_stage: RunStage, tmp_path: Path) -> None:
@@ -148,6 +149,6 @@ def test_one_line_of_200_megabytes_needs_bounded_memory(normalise: str, run_stag
     assert result.returncode == 0, result.stderr
     peak = int(result.stdout.splitlines()[-1])
     assert peak < 500_000_000, f"{peak / 1e6:.0f} MB"
-    metrics = json.loads((tmp_path / "reports/preprocess/metrics.json").read_text())
+    summary = json.loads((tmp_path / "reports/preprocess/summary.json").read_text())
     # 20 million times two words; a split may end with the space that stood at its border taken off.
-    assert sum(metrics[split]["words"] for split in ("train", "val", "test")) == 40_000_000
+    assert sum(summary[split]["words"] for split in ("train", "val", "test")) == 40_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workspace import ROOT
+from smoke import ROOT
 
 PAGE = ROOT / "reports" / "index.html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from workspace import ROOT
+from smoke import ROOT
 
 PIPELINE = """
 stages:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workspace import ROOT
-from smoke import SMALL
-from test_pipeline import test_stages_open_what_they_declare_and_nothing_else as check_declarations
-from test_pipeline import test_stages_read_the_settings_that_they_declare_and_no_others as check_settings
+from declarations import require_declared_files, require_declared_settings
+from smoke import ROOT, SMALL
 from workspace import Workspace
 
 TEXT = "the sea, the sea and the tide that comes and goes\n" * 200
@@ -40,6 +38,7 @@ def edit(workspace: Workspace, name: str, old: str, new: str) -> None:
 
 
 def write(workspace: Workspace, name: str, text: str) -> None:
+    (workspace.folder / name).parent.mkdir(exist_ok=True)
     (workspace.folder / name).write_text(text)
 
 
@@ -49,7 +48,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from seqlm.params.loading import Section
+from seqlm.core.settings import Section
 
 
 class LengthsParams(Section):
@@ -58,7 +57,7 @@ class LengthsParams(Section):
     longest: Annotated[int, Field(ge=1)]
     """Longer lines count as this long."""
 '''
-LIBRARY = '''"""Lengths of lines."""
+LIBRARY = '''"""Counts of lines by their length."""
 
 from collections.abc import Iterable
 
@@ -73,26 +72,21 @@ def count_lengths(lines: Iterable[str], longest: int) -> dict[str, int]:
 '''
 SCRIPT = '''"""Count lines by their length."""
 
-from pathlib import Path
-
-import click
-
-from harness import existing_file, file, stage
-from seqlm.params.lengths import LengthsParams
-from seqlm.params.loading import load
+from harness import stage
+from seqlm.core.layout import Layout
+from seqlm.core.settings import load
+from seqlm.lengths.settings import LengthsParams
 
 
 @stage()
-@click.option("--params", "params_path", type=existing_file(), default="params.yaml", help="Settings.")
-@click.option("--text", type=file(), default="data/text/train.txt", help="The text.")
-@click.option("--metrics", type=file(), default="reports/lengths/metrics.json", help="Where the counts go.")
-def main(params_path: Path, text: Path, metrics: Path) -> None:
+def main(layout: Layout) -> None:
     """Count lines by their length."""
-    from seqlm.files import write_json
-    from seqlm.lengths import count_lengths
+    from seqlm.core.files import write_json
+    from seqlm.lengths.counting import count_lengths
 
-    params = load(params_path, "lengths", LengthsParams)
-    write_json(metrics, count_lengths(text.read_text(encoding="utf-8").splitlines(), params.longest))
+    params = load(layout.params, "lengths", LengthsParams)
+    text = layout.split("train").read_text(encoding="utf-8")
+    write_json(layout.reports("lengths", "counts.json"), count_lengths(text.splitlines(), params.longest))
 
 
 if __name__ == "__main__":
@@ -100,27 +94,19 @@ if __name__ == "__main__":
 '''
 ENTRY = """  lengths:
     desc: Count lines by their length
-    cmd: >-
-      python stages/lengths.py --params params.yaml --text data/text/train.txt --metrics reports/lengths/metrics.json
-    params:
-      - lengths
+    cmd: python stages/lengths.py
+    params: [lengths]
     deps:
-      - data/text/train.txt
-      - src/seqlm/__init__.py
-      - src/seqlm/errors.py
-      - src/seqlm/files.py
-      - src/seqlm/lengths.py
-      - src/seqlm/params/__init__.py
-      - src/seqlm/params/lengths.py
-      - src/seqlm/params/loading.py
-      - stages/harness.py
-      - stages/lengths.py
-    metrics:
-      - reports/lengths/metrics.json:
-          cache: false
+    - data/text/train.txt
+    - src/seqlm/core
+    - src/seqlm/lengths
+    - stages/harness.py
+    - stages/lengths.py
+    plots:
+    - reports/lengths/counts.json: {cache: false}
 
 """
-TEST = """from seqlm.lengths import count_lengths
+TEST = """from seqlm.lengths.counting import count_lengths
 
 
 def test_long_lines_count_as_the_longest() -> None:
@@ -131,95 +117,94 @@ def test_long_lines_count_as_the_longest() -> None:
 
 @pytest.mark.slow
 def test_a_stage_is_added_by_its_list(workspace: Workspace) -> None:
-    settings, work, entry, test = steps("Add a stage")
+    package, script, entry, test = (" ".join(step.split()) for step in steps("Add a stage"))
 
-    for name in ("params/NAME.py", "params/whole.py", "deps of `configure`", "params.yaml"):
-        assert name in " ".join(settings.split())
-    write(workspace, "src/seqlm/params/lengths.py", PARAMS)
-    whole = "src/seqlm/params/whole.py"
-    edit(workspace, whole, "from seqlm.params.loading", "from seqlm.params.lengths import LengthsParams\n"
-         "from seqlm.params.loading")  # fmt: skip
+    for name in ("src/seqlm/NAME/", "settings.py", "PACKAGES", "tests/project/test_layering.py",
+                 "src/seqlm/configure/settings.py", "deps of `configure`", "params.yaml"):  # fmt: skip
+        assert name in package
+    write(workspace, "src/seqlm/lengths/__init__.py", '"""Lengths of lines."""\n')
+    write(workspace, "src/seqlm/lengths/settings.py", PARAMS)
+    write(workspace, "src/seqlm/lengths/counting.py", LIBRARY)
+    edit(workspace, "tests/project/test_layering.py", '    "report",\n', '    "lengths", "report",\n')
+    whole = "src/seqlm/configure/settings.py"
+    edit(workspace, whole, "from seqlm.ngrams.settings", "from seqlm.lengths.settings import LengthsParams\n"
+         "from seqlm.ngrams.settings")  # fmt: skip
     edit(workspace, whole, "    compare: CompareParams\n", "    compare: CompareParams\n    lengths: LengthsParams\n")
-    path = "      - src/seqlm/params/whole.py\n"
-    edit(workspace, "dvc.yaml", path, f"      - src/seqlm/params/lengths.py\n{path}")
+    path = "    - src/seqlm/ngrams/settings.py\n"
+    edit(workspace, "dvc.yaml", path, f"    - src/seqlm/lengths/settings.py\n{path}")
     with (workspace.folder / "params.yaml").open("a") as file:
         file.write("\nlengths:\n  longest: 40  # longer lines count as this long\n")
 
-    for name in ("stages/NAME.py", "LAYERS"):
-        assert name in work
-    write(workspace, "src/seqlm/lengths.py", LIBRARY)
-    edit(workspace, "tests/test_layering.py", '        "metrics",\n', '        "metrics",\n        "lengths",\n')
+    for name in ("stages/NAME.py", "`@stage()`", '`layout.reports("NAME")`'):
+        assert name in script
     write(workspace, "stages/lengths.py", SCRIPT)
 
     assert "dvc.yaml" in entry
-    edit(workspace, "dvc.yaml", "  configure:\n", f"{ENTRY}  configure:\n")
+    edit(workspace, "dvc.yaml", "  report:\n", f"{ENTRY}  report:\n")
 
-    for name in ("tests/test_NAME.py", "README's table", "graph"):
+    for name in ("tests/NAME/", "README's table", "graph"):
         assert name in test
-    write(workspace, "tests/test_lengths.py", TEST)
+    write(workspace, "tests/lengths/test_counting.py", TEST)
     edit(workspace, "README.md", "| `report` |", "| `lengths` | counts lines by their length |\n| `report` |")
     edit(workspace, "README.md", "  sine --> report\n", "  sine --> report\n  preprocess --> lengths\n")
 
     # What the project asks of every stage.
     workspace.run("dvc", "repro", "configure", "lengths")
     workspace.keep_traces()
-    counts = json.loads((workspace.folder / "reports/lengths/metrics.json").read_text())
+    counts = json.loads((workspace.folder / "reports/lengths/counts.json").read_text())
     assert sum(counts.values()) == len((workspace.folder / "data/text/train.txt").read_text().splitlines())
-    check_declarations(workspace)
-    check_settings(workspace)
+    require_declared_files(workspace)
+    require_declared_settings(workspace)
     workspace.run("ruff", "check", ".")
     workspace.run("mypy")
     workspace.environment.pop("SEQLM_TRACE")
-    workspace.run("pytest", "-q", "tests/test_layering.py", "tests/test_lengths.py", "tests/test_docs.py", "-k",
-                  "layering or lengths or graph or import or stage")  # fmt: skip
+    tests = ("tests/project/test_layering.py", "tests/lengths", "tests/project/test_docs.py")
+    workspace.run("pytest", "-q", "-n", "0", *tests, "-k", "layering or lengths or graph or import or stage")
 
 
 NETWORK = '''"""A network of the framework whose output is softened."""
 
 from torch import Tensor
 
-from seqlm.rnn.framework import FrameworkRNN, Masks, State
+from seqlm.rnn.framework import FrameworkRNN, State
+from seqlm.rnn.network import Draws
 
 
 class SoftRNN(FrameworkRNN):
     """A ``FrameworkRNN`` whose logits are halved."""
 
-    def forward(self, ids: Tensor, state: State, masks: Masks | None = None) -> tuple[Tensor, State]:
+    def forward(self, ids: Tensor, state: State, draws: Draws | None = None) -> tuple[Tensor, State]:
         """Return logits of shape ``(B, T, V)`` and the state after the last step."""
-        logits, state = super().forward(ids, state, masks)
+        logits, state = super().forward(ids, state, draws)
         return logits / 2, state
 '''
 
 
 @pytest.mark.slow
 def test_a_kind_of_network_is_added_by_its_list(workspace: Workspace) -> None:
-    module, branch, name, deps = steps("Add a model")
+    module, branch, name = steps("Add a model")
 
     assert "src/seqlm/rnn/" in module
     write(workspace, "src/seqlm/rnn/soft.py", NETWORK)
 
     building = "src/seqlm/rnn/building.py"
     assert building in branch
-    edit(workspace, building, "from seqlm.rnn.scratch", "from seqlm.rnn.soft import SoftRNN\nfrom seqlm.rnn.scratch")
+    edit(workspace, building, "from seqlm.rnn.settings", "from seqlm.rnn.soft import SoftRNN\nfrom seqlm.rnn.settings")
     edit(workspace, building, "    return FrameworkRNN(\n", "    return kind(\n")
-    scratch = '    if config.model == "scratch":\n'
-    choice = "    kind = SoftRNN if config.model == 'soft' else FrameworkRNN\n"
+    scratch = '    if settings.model == "scratch":\n'
+    choice = "    kind = SoftRNN if settings.model == 'soft' else FrameworkRNN\n"
     edit(workspace, building, scratch, choice + scratch)
-    edit(workspace, building, "model=config.model,", "model='gru' if config.model == 'soft' else config.model,")
+    edit(workspace, building, "model=settings.model,", "model='gru' if settings.model == 'soft' else settings.model,")
 
-    assert "src/seqlm/params/train.py" in name
-    edit(workspace, "src/seqlm/params/train.py", 'model: Literal["scratch", ', 'model: Literal["soft", "scratch", ')
-
-    assert building in deps
-    text = (workspace.folder / "dvc.yaml").read_text()
-    write(workspace, "dvc.yaml", re.sub(rf"^( +- ){building}\n", r"\g<0>\1src/seqlm/rnn/soft.py\n", text, flags=re.M))
+    assert "src/seqlm/rnn/settings.py" in name
+    edit(workspace, "src/seqlm/rnn/settings.py", 'model: Literal["scratch", ', 'model: Literal["soft", "scratch", ')
 
     workspace.update_params({"runs": {"mine": {"model": "soft", "carry_state": False}}})
     workspace.run("dvc", "repro", "evaluate")
     workspace.keep_traces()
     # Softer than certain, better than uniform over 28 tokens.
-    assert 1 < workspace.metrics()["mine"]["test"]["perplexity"] < 28.5
-    check_declarations(workspace)
+    assert 1 < workspace.measures()["mine"]["test"]["perplexity"] < 28.5
+    require_declared_files(workspace)
     workspace.run("mypy")
 
 

@@ -23,8 +23,8 @@ from workspace import Workspace, finished
 pytestmark = pytest.mark.slow
 
 STAGES = [
-    "download", "preprocess", "vocab@char", "ngrams@char", "sine", "configure", "train@plain", "evaluate", "generate",
-    "gradients", "report",
+    "download", "preprocess", "vocab@char", "ngrams@char", "sine", "configure", "train@plain", "score@plain",
+    "score-ngrams@char", "evaluate", "generate", "gradients", "report",
 ]  # fmt: skip
 
 
@@ -50,29 +50,34 @@ def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Return the hash of every file below a folder."""
+    """Return the hash of every file below a folder, links to others left out."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.is_symlink()
     }
 
 
+def root_for(workspace: Workspace, stage: str, folder: Path) -> Path:
+    """Make of ``folder`` a place where a stage finds links to all that it reads, and writes files of its own."""
+    params = folder / "params.yaml"
+    if not params.exists():
+        params.symlink_to(workspace.folder / "params.yaml")
+    for dep in workspace.lock()[stage].get("deps", []):
+        if dep["path"].startswith(("data/", "reports/")):
+            link = folder / dep["path"]
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(workspace.folder / dep["path"])
+    return folder
+
+
 def by_hand(
-    workspace: Workspace, stage: str, where: str = "", before: Callable[[], None] | None = None
+    workspace: Workspace, stage: str, root: Path, before: Callable[[], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a stage's command as ``dvc.lock`` has it, with every output below the folder ``where``."""
-    locked = workspace.lock()[stage]
-    outs = sorted((out["path"] for out in locked["outs"]), key=len)
-    words = shlex.split(locked["cmd"])
-    for place, word in enumerate(words[1:], start=1):
-        # The folder or file that an output is, or that it lies in.
-        if words[place - 1] != "--params" and any(out == word or out.startswith(f"{word}/") for out in outs):
-            words[place] = f"{where}{word}"
-        if words[place - 1] == "--checkpoints":
-            words[place] = f"{where}checkpoints"
+    """Run a stage's command as ``dvc.lock`` has it, in the folder ``root``."""
+    words = shlex.split(workspace.lock()[stage]["cmd"])
     return subprocess.run(
-        [sys.executable, *words[1:]],
+        [sys.executable, *words[1:], "--root", str(root)],
         cwd=workspace.folder,
         env=workspace.environment,
         capture_output=True,
@@ -92,7 +97,8 @@ def assert_refused(result: subprocess.CompletedProcess[str], complaint: str) -> 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_full_disk_keeps_the_old_files(stage: str, workspace: Workspace, tmp_path: Path) -> None:
     with mounted(tmp_path, "-t", "tmpfs", "-o", "size=12m", "tmpfs") as disk:
-        done = by_hand(workspace, stage, f"{disk}/")
+        root_for(workspace, stage, disk)
+        done = by_hand(workspace, stage, disk)
         assert done.returncode == 0, done.stderr
         filler = disk / "filler"
         with filler.open("wb", buffering=0) as file:
@@ -103,7 +109,7 @@ def test_a_full_disk_keeps_the_old_files(stage: str, workspace: Workspace, tmp_p
                 pass
         before = contents(disk)
         assert len(before) > 1
-        assert_refused(by_hand(workspace, stage, f"{disk}/"), "No space left on device")
+        assert_refused(by_hand(workspace, stage, disk), "No space left on device")
         assert contents(disk) == before
 
 
@@ -116,17 +122,19 @@ def test_a_disk_that_fills_up_on_the_way_keeps_nothing_half(stage: str, workspac
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
 
-    assert_refused(by_hand(workspace, stage, f"{tmp_path}/", limit), "File too large")
+    root_for(workspace, stage, tmp_path)
+    assert_refused(by_hand(workspace, stage, tmp_path, limit), "File too large")
     assert [path for path in contents(tmp_path) if not path.endswith(".lock")] == []
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_read_only_folder_keeps_the_old_files(stage: str, workspace: Workspace, tmp_path: Path) -> None:
-    assert by_hand(workspace, stage, f"{tmp_path}/").returncode == 0
+    root_for(workspace, stage, tmp_path)
+    assert by_hand(workspace, stage, tmp_path).returncode == 0
     before = contents(tmp_path)
     with mounted(tmp_path, "--bind", str(tmp_path)):
         mount("-o", "remount,bind,ro", str(tmp_path))
-        assert_refused(by_hand(workspace, stage, f"{tmp_path}/"), "Read-only file system")
+        assert_refused(by_hand(workspace, stage, tmp_path), "Read-only file system")
     assert contents(tmp_path) == before
 
 
@@ -140,18 +148,34 @@ def test_a_text_that_may_not_be_read_is_named(workspace: Workspace, tmp_path: Pa
     secret = tmp_path / "secret.txt"
     secret.write_text("the sea\n" * 500)
     secret.chmod(0)
-    params = tmp_path / "params.yaml"
-    params.write_text((workspace.folder / "params.yaml").read_text().replace("corpus: sample", f"corpus: {secret}"))
-    scripts = {"download": ["--params", params, "--out", tmp_path / "raw"], "preprocess": ["--raw", secret]}
-    for name, arguments in scripts.items():
+    params = (workspace.folder / "params.yaml").read_text().replace("corpus: sample", f"corpus: {secret}")
+    download = root_for(workspace, "download", made(tmp_path / "download"))
+    (download / "params.yaml").unlink()
+    (download / "params.yaml").write_text(params)
+    preprocess = made(tmp_path / "preprocess")
+    (preprocess / "params.yaml").write_text(params)
+    corpus = made(preprocess / "data/raw") / "corpus.txt"
+    corpus.write_bytes(b"the sea\n" * 500)
+    corpus.chmod(0)
+    for name, root, unreadable in (("download", download, secret), ("preprocess", preprocess, corpus)):
+        before = names(root)
         result = subprocess.run(
-            [*AS_OWNER, sys.executable, f"stages/{name}.py", *arguments],
+            [*AS_OWNER, sys.executable, f"stages/{name}.py", "--root", root],
             cwd=workspace.folder,
             env=workspace.environment,
             capture_output=True,
             text=True,
             timeout=60,
         )
-        assert_refused(result, "secret.txt")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["params.yaml", "raw", "secret.txt"]
-    assert list((tmp_path / "raw").iterdir()) == []
+        assert_refused(result, str(unreadable))
+        assert names(root) == before
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    """Return the files below a folder, those too that may not be read."""
+    return sorted(str(path) for path in folder.rglob("*") if path.is_file())

@@ -10,22 +10,9 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from workspace import ROOT
+from pages import PAGES, commands
 from seqlm.configure.settings import check_whole
-
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def commands() -> list[str]:
-    """Return every command in a block of shell or in backticks, comments taken off."""
-    found = []
-    for page in PAGES:
-        text = page.read_text().replace("\\\n", " ")
-        for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
-            found += block.splitlines()
-        found += re.findall(r"`((?:dvc|make|python) [^`]+)`", text)
-    return sorted({shlex.join(shlex.split(line, comments=True)) for line in found if line.strip()})
-
+from smoke import ROOT
 
 EXPERIMENTS = [command for command in commands() if command.startswith("dvc exp run") and "-S " in command]
 
@@ -83,7 +70,7 @@ def test_every_file_that_is_named_is_there() -> None:
 
 def test_the_graph_in_the_readme_is_that_of_the_pipeline() -> None:
     readme = (ROOT / "README.md").read_text()
-    drawn = set(re.findall(r"^  (\w+) --> (\w+)", readme, flags=re.MULTILINE))
+    drawn = set(re.findall(r"^  ([\w-]+) --> ([\w-]+)", readme, flags=re.MULTILINE))
     stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]
     names = {name for pair in drawn for name in pair}
     assert names == set(stages)
@@ -120,7 +107,7 @@ def test_the_graph_in_the_readme_says_what_dvc_says() -> None:
     # Stages of one name, such as vocab@char, are one box in the README.
     names = dict(re.findall(r"(node\d+)\[\"([^\"@]+)", said))
     edges = {(names[before], names[after]) for before, after in re.findall(r"(node\d+)-->(node\d+)", said)}
-    drawn = set(re.findall(r"^  (\w+) --> (\w+)", (ROOT / "README.md").read_text(), flags=re.MULTILINE))
+    drawn = set(re.findall(r"^  ([\w-]+) --> ([\w-]+)", (ROOT / "README.md").read_text(), flags=re.MULTILINE))
     # Arrows that others imply are left out of the drawing.
     assert drawn <= edges
     assert reachable(drawn) == reachable(edges)

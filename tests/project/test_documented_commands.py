@@ -6,15 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from workspace import ROOT
-from smoke import SMALL
-from test_docs import PAGES, commands
-from test_pipeline import stages_run
-from workspace import Workspace
+from pages import PAGES, Block, blocks, commands
+from smoke import ROOT, SMALL
+from workspace import Workspace, install, stages_run
 
 # Lines that are not typed, and why.
 SKIPPED = {
@@ -29,26 +26,10 @@ SKIPPED = {
     "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:8786 dvc repro": "belongs to the scheduler",
 }
 # The names of runs that the pages speak of.
-RUNS = {"scratch-sequential": {}, "lstm": {"model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1}}
-
-
-class Block(NamedTuple):
-    page: str
-    heading: str
-    lines: list[str]
-
-
-def blocks(page: Path) -> list[Block]:
-    """Return the page's blocks of shell commands, each under the heading before it."""
-    found, heading = [], ""
-    for part in re.finditer(
-        r"^#+ ([^\n]*)$|^```(?:sh|bash|shell|console)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL
-    ):
-        if part[2] is None:
-            heading = part[1]
-        else:
-            found.append(Block(page.name, heading, part[2].replace("\\\n", " ").splitlines()))
-    return found
+RUNS = {
+    "scratch-sequential": {},
+    "lstm": {"model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1, "max_tokens": None},
+}
 
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -88,16 +69,6 @@ def workspace(tmp_path: Path) -> Workspace:
     workspace.commit("A run with small settings")
     (workspace.folder / "my.txt").write_text("the sea, the sea and the tide that comes and goes\n" * 400)
     return workspace
-
-
-def install(folder: Path) -> None:
-    """Give a copy of the project this suite's environment as its .venv."""
-    environment = folder / ".venv"
-    environment.mkdir()
-    for name in ("bin", "lib", "pyvenv.cfg"):
-        if (Path(sys.prefix) / name).exists():
-            (environment / name).symlink_to(Path(sys.prefix) / name)
-    (environment / "installed").touch()
 
 
 def test_there_are_blocks_and_no_reason_too_many() -> None:
@@ -158,10 +129,11 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     assert not identity or name == "me"
 
     (output,) = section("One change")
-    ran = stages_run(subprocess.CompletedProcess([], 0, stdout=output))
+    ran = stages_run(output)
     assert "train@scratch-sequential" in ran
     assert "train@lstm" not in ran
-    assert "scratch-sequential.test.perplexity" in output
+    changed = [line.split()[:2] for line in output.splitlines()]
+    assert ["reports/score/scratch-sequential/metrics.json", "test_perplexity"] in changed
 
     section("Without touching the workspace")
     assert workspace.run("git", "status", "--porcelain", "--untracked-files=no").stdout == ""
@@ -175,14 +147,15 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
 
     table, compared = section("Compare")
     header, *rows = [line.split() for line in table.splitlines() if "─" * 5 not in line]
-    sorted_by = "scratch-sequential.test.bits_per_character"
-    assert set(header) == {"Experiment", sorted_by, "lstm.test.bits_per_character", "train.lr"}
+    sorted_by = "reports/score/scratch-sequential/metrics.json:val_bits"
+    assert set(header) == {"Experiment", sorted_by, "reports/score/lstm/metrics.json:val_bits", "train.lr"}
     assert rows[0][0] == "main"
     # A row begins with a line of the tree, so columns are counted from its end.
     values = {name: [float(row[place - len(header)]) for row in rows[1:]] for place, name in enumerate(header) if place}
     assert sorted(values["train.lr"]) == [0.25, 0.5, 1.0, 1.5]
     assert values[sorted_by] == sorted(values[sorted_by])
-    assert "scratch-sequential.test.perplexity" in compared
+    changed = [line.split()[:2] for line in compared.splitlines()]
+    assert ["reports/score/scratch-sequential/metrics.json", "test_perplexity"] in changed
     assert (workspace.folder / "dvc_plots" / "index.html").is_file()
 
     _, names = section("Keep one")
@@ -190,5 +163,5 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     assert "gru" not in workspace.run("dvc", "exp", "list").stdout
     workspace.run("git", "checkout", "--quiet", "try-half-lr")
     workspace.run("dvc", "checkout")
-    assert stages_run(workspace.run("dvc", "repro")) == ["download"]
+    assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
     assert not by_heading, "sections that nothing checks"

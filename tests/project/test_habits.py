@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from workspace import ROOT
+from smoke import ROOT
 
 CHECKER = shutil.which("check-jsonschema", path=Path(sys.executable).parent)
 FORM = ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml"

@@ -1,19 +1,21 @@
 """The real pipeline, by the real DVC, on the sample corpus with small settings."""
 
+import json
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from ruamel.yaml import YAML
 
+from declarations import require_declared_files, require_declared_settings
 from seqlm.core.files import sha256_of_file
 from smoke import SMALL
-from workspace import Workspace, finished
+from workspace import Workspace, finished, stages_run
+
+# Columns of a terminal that tables of metrics must fit into.
+MAX_WIDTH = 160
 
 
 @pytest.fixture(scope="module")
@@ -29,22 +31,72 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def clean(workspace: Workspace) -> Iterator[Workspace]:
     """The workspace; whatever a test changed is undone."""
     yield workspace
-    workspace.run("git", "reset", "--hard", "--quiet")
-    workspace.run("git", "clean", "-d", "--force", "--quiet")
-    workspace.run("dvc", "checkout", "--force", "--quiet")
+    workspace.restore()
 
 
-def stages_run(result: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line.split("'")[1] for line in result.stdout.splitlines() if line.startswith("Running stage")]
+@dataclass(frozen=True)
+class Experiment:
+    """What an experiment with one changed setting did, and the way back from it."""
+
+    ran: list[str]
+    changed_params: str
+    """What Git says of params.yaml."""
+    metrics: str
+    """What ``dvc metrics show`` prints."""
+    metrics_diff: str
+    models: set[str]
+    page: str
+    ran_back: list[str]
+    """The stages that ``git checkout . && dvc repro`` runs afterwards."""
+    models_back: set[str]
+    lock_back: str
+    changed_back: str
+    """What Git says of the files that it knows, afterwards."""
+    left: list[str]
+    """Files of results that Git and DVC know nothing of, afterwards."""
+
+
+def tried(workspace: Workspace, setting: str) -> Experiment:
+    """Run an experiment and go back."""
+    ran = stages_run(workspace.run("dvc", "exp", "run", "--set-param", setting).stdout)
+    workspace.show_changed_settings()
+    there = {
+        "changed_params": workspace.run("git", "diff", "--numstat", "params.yaml").stdout,
+        "metrics": workspace.run("dvc", "metrics", "show").stdout,
+        "metrics_diff": workspace.run("dvc", "metrics", "diff").stdout,
+        "models": set(workspace.measures()),
+        "page": (workspace.folder / "reports/index.html").read_text(),
+    }
+    workspace.run("git", "checkout", "--quiet", ".")
+    ran_back = stages_run(workspace.run("dvc", "repro").stdout)
+    back = {
+        "models_back": set(workspace.measures()),
+        "lock_back": (workspace.folder / "dvc.lock").read_text(),
+        "changed_back": workspace.run("git", "status", "--porcelain", "--untracked-files=no").stdout,
+        "left": workspace.run("git", "ls-files", "--others", "--exclude-standard", "reports").stdout.split(),
+    }
+    workspace.restore()
+    return Experiment(ran=ran, ran_back=ran_back, **there, **back)
+
+
+@pytest.fixture(scope="module")
+def other_rate(workspace: Workspace) -> Experiment:
+    return tried(workspace, "train.lr=0.5")
+
+
+@pytest.fixture(scope="module")
+def added_run(workspace: Workspace) -> Experiment:
+    return tried(workspace, "+runs.mine={model: gru, sampling: sequential}")
 
 
 def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
-    metrics = workspace.metrics()
-    assert {"plain", "small-lstm", "char-uniform", "char-kneser-ney-3", "word-laplace-2"} <= set(metrics)
+    measures = workspace.measures()
+    assert {"plain", "small-lstm", "char-uniform", "char-kneser-ney-3", "word-laplace-2"} <= set(measures)
+    assert {"small-lstm+dynamic", "small-lstm+dynamic+char-kneser-ney-3"} <= set(measures)
     # Uniform over V tokens has perplexity V, whatever the text.
-    assert metrics["char-uniform"]["test"]["perplexity"] == pytest.approx(27 + 1)
-    assert "fitted" in metrics["plain"]
-    assert "fitted" not in metrics["char-kneser-ney-3"]
+    assert measures["char-uniform"]["test"]["perplexity"] == pytest.approx(27 + 1)
+    assert "fitted" in measures["plain"]
+    assert "fitted" not in measures["char-kneser-ney-3"]
     page = (workspace.folder / "reports/index.html").read_text()
     assert "Parity does not apply" in page
     assert "plain" in page
@@ -53,7 +105,7 @@ def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
 
 
 def test_a_second_run_looks_for_the_corpus_and_changes_nothing(clean: Workspace) -> None:
-    assert stages_run(clean.run("dvc", "repro")) == ["download"]
+    assert stages_run(clean.run("dvc", "repro").stdout) == ["download"]
     assert clean.run("git", "status", "--porcelain").stdout == ""
 
 
@@ -62,26 +114,69 @@ def test_everything_again_gives_the_same_bytes(clean: Workspace) -> None:
     assert clean.run("git", "status", "--porcelain").stdout == ""
 
 
-def test_a_changed_setting_retrains_the_runs_that_it_concerns(clean: Workspace) -> None:
-    result = clean.run("dvc", "exp", "run", "--set-param", "train.lr=0.5")
-    ran = stages_run(result)
-    assert "train@plain" in ran
-    assert "train@small-lstm" not in ran
-    diff = clean.run("dvc", "metrics", "diff").stdout
-    assert "plain.test.perplexity" in diff
-    assert "small-lstm.test.perplexity" not in diff
+def test_a_changed_setting_retrains_the_runs_that_it_concerns(other_rate: Experiment) -> None:
+    assert "train@plain" in other_rate.ran
+    assert "score@plain" in other_rate.ran
+    assert "train@small-lstm" not in other_rate.ran
+    assert "score@small-lstm" not in other_rate.ran
+    changed = [line.split()[:2] for line in other_rate.metrics_diff.splitlines()]
+    assert ["reports/score/plain/metrics.json", "test_perplexity"] in changed
+    assert "small-lstm" not in other_rate.metrics_diff
 
 
-def test_an_added_run_is_a_row_and_leaves_no_ghost(clean: Workspace) -> None:
-    clean.run("dvc", "exp", "run", "--set-param", "+runs.mine={model: gru, sampling: sequential}")
-    assert "mine" in clean.metrics()
-    assert "mine.test.perplexity" in clean.run("dvc", "metrics", "diff").stdout
-    assert "mine" in (clean.folder / "reports/index.html").read_text()
-    clean.run("git", "checkout", "--quiet", ".")
-    clean.run("dvc", "repro")
-    assert "mine" not in clean.metrics()
-    assert "mine" not in (clean.folder / "dvc.lock").read_text()
-    assert clean.run("git", "status", "--porcelain", "--untracked-files=no").stdout == ""
+def test_an_experiment_changes_one_line_of_the_settings(other_rate: Experiment, added_run: Experiment) -> None:
+    assert other_rate.changed_params.split() == ["1", "1", "params.yaml"]  # added, removed
+    # Below the runs: its name and its two settings.
+    assert added_run.changed_params.split() == ["3", "0", "params.yaml"]
+
+
+def test_the_way_back_from_an_experiment_runs_nothing(other_rate: Experiment) -> None:
+    assert other_rate.ran_back == ["download"]
+    assert other_rate.changed_back == ""
+    assert other_rate.left == []
+
+
+def test_an_added_run_is_a_row_and_leaves_no_ghost(added_run: Experiment) -> None:
+    assert "mine" in added_run.models
+    assert "mine" in added_run.page
+    for name in ("train", "score"):
+        assert f"reports/{name}/mine/metrics.json " in added_run.metrics
+        assert f"reports/{name}/mine/metrics.json " in added_run.metrics_diff
+    assert {"train@mine", "score@mine"} <= set(added_run.ran)
+    # What the other models made of the text stays: one new row costs one training and one scoring.
+    assert not {"train@plain", "score@plain", "score-ngrams@char", "gradients"} & set(added_run.ran)
+    assert "mine" not in added_run.models_back
+    assert "mine" not in added_run.lock_back
+    assert added_run.changed_back == ""
+    assert added_run.left == []
+
+
+def test_metrics_fit_a_terminal(other_rate: Experiment, added_run: Experiment) -> None:
+    for shown in (other_rate.metrics, other_rate.metrics_diff, added_run.metrics, added_run.metrics_diff):
+        assert max(map(len, shown.splitlines())) <= MAX_WIDTH, shown
+
+
+def would_run(workspace: Workspace) -> set[str]:
+    """Return the stages that DVC says are changed, but for the one that looks for the corpus each time."""
+    changed = json.loads(workspace.run("dvc", "status", "--json").stdout)
+    return set(changed) - {"download"}
+
+
+@pytest.mark.parametrize(
+    ("module", "stages"),
+    [
+        ("evaluate/mixtures.py", {"evaluate", "report"}),
+        ("report/figures/style.py", {"report"}),
+        ("report/page.py", {"report"}),
+    ],
+)
+def test_a_changed_module_concerns_its_stage_and_what_follows(module: str, stages: set[str], clean: Workspace) -> None:
+    assert would_run(clean) == set()
+    path = clean.folder / "src/seqlm" / module
+    path.write_text(path.read_text() + "# touched\n")
+    changed = would_run(clean)
+    assert module.partition("/")[0] in changed
+    assert changed <= stages
 
 
 def test_own_text_needs_one_setting(clean: Workspace) -> None:
@@ -124,49 +219,9 @@ def test_killed_pipelines_go_on_to_the_same_hashes(clean: Workspace) -> None:
     assert [path.suffix for path in (clean.folder / "checkpoints").glob("plain*")] == [".lock"]
 
 
-def inside(path: str, folders: set[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
-
-
-def declared_stages(workspace: Workspace) -> dict[str, dict[str, Any]]:
-    """Return each stage's command, deps, outs and params as DVC resolves them."""
-    return workspace.lock()
-
-
 def test_stages_open_what_they_declare_and_nothing_else(workspace: Workspace) -> None:
-    for name, stage in declared_stages(workspace).items():
-        opened = workspace.opened[name]
-        deps = {dep["path"] for dep in stage.get("deps", [])}
-        outs = {out["path"] for out in stage.get("outs", [])}
-        # A stage may look at params.yaml, at what it writes itself, its checkpoints and its place of work.
-        free = {"params.yaml", "checkpoints", "data/work", ".venv", "tests/tracing/sitecustomize.py"}
-        writes = {str(Path(out).parent) for out in outs} | outs
-        # Python lists the folders that it imports from; what is only listed needs no declaration.
-        read = {path for path in opened if not path.endswith("/")}
-        undeclared = {path for path in read if not inside(path, deps | free | writes)}
-        assert not undeclared, f"{name} opens {undeclared} without declaring it"
-        unopened = {dep for dep in deps if not any(inside(path.rstrip("/"), {dep}) for path in opened)}
-        assert not unopened, f"{name} declares {unopened} and never opens it"
+    require_declared_files(workspace)
 
 
 def test_stages_read_the_settings_that_they_declare_and_no_others(clean: Workspace) -> None:
-    whole = YAML(typ="safe").load(clean.folder / "params.yaml")
-    for name, stage in declared_stages(clean).items():
-        declared = {key.partition(".")[0] for key in stage.get("params", {}).get("params.yaml", {})}
-        if name == "configure":
-            assert declared == set(whole)
-            continue
-        needed = clean.folder / "needed.yaml"
-        command = stage["cmd"].replace("--params params.yaml", "--params needed.yaml").split()
-        write_yaml(needed, {key: whole[key] for key in declared})
-        result = clean.run(*command, check=False)
-        assert result.returncode == 0, f"{name} needs more than {declared}: {result.stderr}"
-        for key in declared:
-            write_yaml(needed, {other: whole[other] for other in declared - {key}})
-            result = clean.run(*command, check=False)
-            assert (result.returncode, f"{key}: missing" in result.stderr) == (2, True), f"{name} never reads {key}"
-
-
-def write_yaml(path: Path, value: dict[str, Any]) -> None:
-    with path.open("w") as file:
-        YAML().dump(value, file)
+    require_declared_settings(clean)

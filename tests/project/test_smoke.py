@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workspace import ROOT
 from seqlm.configure.settings import check_whole
-from smoke import SMALL, change_params
+from smoke import ROOT, SMALL, change_params
 
 
 def project_files() -> dict[str, bytes]:

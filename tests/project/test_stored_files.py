@@ -1,17 +1,16 @@
 """Stored files that were damaged, swapped or written by another version: every stage that reads them refuses them."""
 
 import json
+import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import workspace
-from workspace import ROOT
 from smoke import SMALL
+from stages_by_hand import Finished, in_this_process
 from workspace import Workspace
 
 CHAR, WORD, RUNS, NGRAMS = "data/corpus/char", "data/corpus/word", "data/models/runs", "data/models/ngrams"
@@ -19,42 +18,34 @@ VOCAB, TRAIN, VAL, TEST = (f"{CHAR}/{name}" for name in ("vocab.json", "train.np
 WEIGHTS, MODEL = f"{RUNS}/plain/weights.safetensors", f"{RUNS}/plain/model.json"
 COUNTS, MODELS = f"{NGRAMS}/char/counts*", f"{NGRAMS}/char/models.json"
 CONFIG = "data/configs/plain.json"
+SCORE, NATS = "data/scores/runs/plain/score.json", "data/scores/runs/plain/test.npy"
+COUNTING_SCORE, COUNTING_NATS = (f"data/scores/ngrams/char/char-uniform/{name}" for name in ("score.json", "val.npy"))
+DYNAMIC_SCORE = "data/scores/runs/small-lstm/dynamic/score.json"
 
-COMMANDS = {
-    "ngrams": [
-        "--kind",
-        "char",
-        "--corpus",
-        CHAR,
-        "--models",
-        "new/models",
-        "--reports",
-        "new/reports",
-        "--work",
-        "new",
-    ],
-    "train": ["--config", CONFIG, "--models", "new/models", "--reports", "new/reports", "--checkpoints", "new"],
-    "evaluate": ["--details", "new/details", "--reports", "new/reports"],
-    "generate": ["--reports", "new/reports"],
-    "gradients": ["--reports", "new/reports"],
-}
-
+SCORING = ["score@plain", "score-ngrams@char"]
 READERS = {
-    VOCAB: ["ngrams", "train", "evaluate", "generate", "gradients"],
-    TRAIN: ["ngrams", "train", "evaluate", "generate", "gradients"],
-    VAL: ["ngrams", "train", "evaluate"],
-    TEST: ["evaluate"],
-    WEIGHTS: ["evaluate", "generate"],
-    MODEL: ["evaluate", "generate"],
-    COUNTS: ["evaluate", "generate"],
-    MODELS: ["evaluate", "generate"],
-    CONFIG: ["train", "evaluate", "generate"],
+    VOCAB: ["ngrams@char", "train@plain", *SCORING, "evaluate", "generate", "gradients"],
+    TRAIN: ["ngrams@char", "train@plain", *SCORING, "evaluate", "generate", "gradients"],
+    VAL: ["ngrams@char", "train@plain", *SCORING, "evaluate", "gradients"],
+    TEST: [*SCORING, "evaluate"],
+    WEIGHTS: ["score@plain", "generate"],
+    MODEL: ["score@plain", "generate"],
+    COUNTS: ["score-ngrams@char", "generate"],
+    MODELS: ["score-ngrams@char", "generate"],
+    CONFIG: ["train@plain", "score@plain", "evaluate", "generate"],
+    SCORE: ["evaluate"],
+    NATS: ["evaluate"],
+    COUNTING_SCORE: ["evaluate"],
+    COUNTING_NATS: ["evaluate"],
+    DYNAMIC_SCORE: ["evaluate"],
 }
 
 OTHERS = {
     VOCAB: f"{WORD}/vocab.json", TRAIN: TEST, VAL: TEST, TEST: VAL, WEIGHTS: f"{RUNS}/small-lstm/weights.safetensors",
     MODEL: f"{RUNS}/small-lstm/model.json", MODELS: f"{NGRAMS}/word/models.json",
-    CONFIG: "data/configs/small-lstm.json",
+    CONFIG: "data/configs/small-lstm.json", SCORE: "data/scores/runs/small-lstm/score.json",
+    NATS: "data/scores/runs/small-lstm/test.npy", COUNTING_SCORE: "data/scores/ngrams/char/char-laplace-1/score.json",
+    COUNTING_NATS: "data/scores/ngrams/char/char-laplace-1/val.npy", DYNAMIC_SCORE: SCORE,
 }  # fmt: skip
 
 
@@ -113,11 +104,24 @@ def copy(finished: Workspace, tmp_path: Path) -> Path:
     return folder
 
 
-def run(stage: str, finished: Workspace, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / f"stages/{stage}.py"), *COMMANDS[stage]],
-        cwd=folder, env=finished.environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+def run_without_outputs(stage: str, finished: Workspace, folder: Path) -> Finished:
+    """Run a stage of the finished workspace in ``folder``, after removing what it wrote there."""
+    locked = finished.lock()[stage]
+    for out in locked["outs"]:
+        path = folder / out["path"]
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    words = shlex.split(locked["cmd"])
+    place = next(place for place, word in enumerate(words) if word.startswith("stages/"))
+    return in_this_process(folder)(Path(words[place]).stem, *words[place + 1 :])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return what every file holds, but for the locks of trainings."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 CASES = [
@@ -136,16 +140,18 @@ def test_a_stored_file_that_is_not_as_written_is_named_and_refused(
     # The first of the files with counts, where they are more than one.
     path = str(min(copy.glob(path)).relative_to(copy))
     fault(copy / path, copy)
-    result = run(stage, finished, copy)
-    if (path, fault) == (CONFIG, missing) and stage != "train":
+    before = contents(copy)
+    result = run_without_outputs(stage, finished, copy)
+    if (path, fault) == (CONFIG, missing) and stage in ("evaluate", "generate"):
         # A run without a config is no run.
         assert result.returncode == 0, result.stderr
         return
     assert_refused(result, path, fault)
-    assert not [found for found in (copy / "new").rglob("*") if found.is_file() and found.suffix != ".lock"]
+    # Nothing was changed, and nothing written.
+    assert contents(copy).items() <= before.items()
 
 
-def assert_refused(result: subprocess.CompletedProcess[str], path: str, fault: Callable[[Path, Path], None]) -> None:
+def assert_refused(result: Finished, path: str, fault: Callable[[Path, Path], None]) -> None:
     assert result.returncode == 3, result.stdout + result.stderr
     assert result.stderr.startswith("error: "), result.stderr
     assert result.stderr.count("\n") == 1, result.stderr

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from workspace import ROOT
+from smoke import ROOT
 from verify import differences, hashes
 
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from workspace import ROOT
-from smoke import SMALL
-from workspace import Workspace
+from smoke import ROOT, SMALL
+from workspace import Workspace, install
 
 PATH = ROOT / ".github" / "workflows" / "ci.yml"
 WORKFLOW: dict[str, Any] = YAML(typ="safe", pure=True).load(PATH)
@@ -100,6 +99,12 @@ def test_one_job_may_write_and_it_runs_no_code_of_the_pull_request() -> None:
     assert "pull_request_target" not in PATH.read_text()
 
 
+def test_every_report_that_the_workflow_names_is_there() -> None:
+    names = re.findall(r"\breports/[\w./-]+\.\w+", PATH.read_text())
+    assert "reports/figures/evaluate-comparison.svg" in names
+    assert [name for name in names if not (ROOT / name).is_file()] == []
+
+
 def test_no_expression_stands_in_a_shell_script() -> None:
     # GitHub pastes an expression's value into the script: a branch named `$(...)` would run.
     for job in JOBS.values():
@@ -118,8 +123,6 @@ def test_the_oldest_and_the_newest_python_are_tested() -> None:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """A committed small workspace with an installed environment and a GitHub client of its own."""
-    from test_documented_commands import install
-
     workspace = Workspace(tmp_path / "project", tmp_path / "traces")
     workspace.environment.pop("SEQLM_TRACE")
     tools = tmp_path / "tools"
@@ -149,7 +152,7 @@ def test_the_steps_run_in_order_and_one_comment_tells_the_newest_state(workspace
     run_steps(workspace, "comment")
     (first,) = json.loads(comments.read_text())
     assert summary in first
-    assert "someone/seqlm/0123abc/reports/evaluate/comparison.svg" in first
+    assert "someone/seqlm/0123abc/reports/figures/evaluate-comparison.svg" in first
 
     # A learning rate so low that nothing is learnt: the gate stops it, and the same comment says so.
     workspace.update_params({"train.lr": 1e-6})
@@ -159,4 +162,4 @@ def test_the_steps_run_in_order_and_one_comment_tells_the_newest_state(workspace
     (second,) = json.loads(comments.read_text())
     assert "| worse |" in second
     assert "train.lr" in second
-    assert "plain.test.bits_per_character" in second
+    assert "| reports/score/plain/metrics.json | test_bits " in " ".join(second.split())

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from workspace import ROOT
-from seqlm.core.errors import ParamsError
 from seqlm.configure.settings import check_whole
-from smoke import SMALL, overlaid
+from seqlm.core.errors import ParamsError
+from smoke import ROOT, SMALL, overlaid
 from workspace import Workspace, finished
 
 pytestmark = pytest.mark.slow
@@ -68,7 +67,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def results(workspace: Workspace) -> dict[str, bytes]:
     """Return what every file holds that the pipeline made."""
-    folders = ("data/raw", "data/text", "data/corpus", "data/configs", "data/models", "data/evaluation", "reports")
+    folders = ("data", "reports")
     files = [path for name in folders for path in sorted((workspace.folder / name).rglob("*")) if path.is_file()]
     return {str(path.relative_to(workspace.folder)): path.read_bytes() for path in files}
 
@@ -97,6 +96,7 @@ def test_a_wrong_setting_ends_with_one_line_and_two_commands_restore(
     assert "git checkout params.yaml dvc.lock reports && dvc checkout" in result.stderr
     # The stage that failed removed its outputs and made none; no temporary file is left.
     assert not [path for path in results(workspace) if path.endswith(".part")]
+    workspace.show_changed_settings()
     workspace.run("git", "checkout", "params.yaml", "dvc.lock", "reports")
     workspace.run("dvc", "checkout")
     assert results(workspace) == before
@@ -108,6 +108,7 @@ def test_an_unknown_setting_ends_with_one_line(name: str, workspace: Workspace) 
     result = workspace.run("dvc", "exp", "run", "--set-param", f"+{name}=1", check=False)
     assert result.returncode != 0
     assert f"error: params.yaml: {name}: unknown setting" in result.stderr
+    workspace.show_changed_settings()
     workspace.run("git", "checkout", "params.yaml", "dvc.lock", "reports")
     workspace.run("dvc", "checkout")
     assert workspace.run("git", "status", "--porcelain").stdout == ""

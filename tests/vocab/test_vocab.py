@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.preprocess import cleaning as text
+from seqlm.core import text
 from seqlm.core.errors import DataError
 from seqlm.preprocess.cleaning import clean_line
 from seqlm.vocab.streams import SPLITS, build_corpus, load_split, token_blocks

@@ -1,0 +1,40 @@
+"""The commands that README and docs say to type."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+from smoke import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands() -> list[str]:
+    """Return every command in a block of shell or in backticks, comments taken off."""
+    found = []
+    for page in PAGES:
+        text = page.read_text().replace("\\\n", " ")
+        for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
+            found += block.splitlines()
+        found += re.findall(r"`((?:dvc|make|python) [^`]+)`", text)
+    return sorted({shlex.join(shlex.split(line, comments=True)) for line in found if line.strip()})
+
+
+class Block(NamedTuple):
+    page: str
+    heading: str
+    lines: list[str]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the page's blocks of shell commands, each under the heading before it."""
+    found, heading = [], ""
+    for part in re.finditer(
+        r"^#+ ([^\n]*)$|^```(?:sh|bash|shell|console)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL
+    ):
+        if part[2] is None:
+            heading = part[1]
+        else:
+            found.append(Block(page.name, heading, part[2].replace("\\\n", " ").splitlines()))
+    return found

@@ -1,0 +1,17 @@
+"""A passage as the page shows it."""
+
+import math
+
+import numpy as np
+
+from seqlm.evaluate.passages import passage
+from seqlm.report.surprisal import passage_html
+
+
+def test_a_passage_shows_markup_as_text() -> None:
+    found = passage(["<b>", "&", "x"], " ", np.array([math.log(2), np.inf]), 100)
+    assert found["bits"] == [None, 1.0, None]
+    html = passage_html(found)
+    assert "<b>" not in html
+    assert "&lt;b&gt;" in html
+    assert 'title="1.0 bits"' in html

@@ -1,0 +1,55 @@
+"""Dynamic evaluation, and its rules of learning."""
+
+import numpy as np
+import pytest
+import torch
+
+from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scratch import ScratchRNN
+from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
+
+
+def scratch() -> ScratchRNN:
+    model = ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        model.flat.mul_(50)
+    return model
+
+
+@pytest.mark.parametrize("name", ["sgd", "rms"])
+def test_dynamic_evaluation_learns_from_what_it_has_seen_and_only_from_that(name: str) -> None:
+    ids, model = np.tile([1, 2, 3], 100), scratch()
+    before = model.flat.detach().clone()
+    rule: SgdRule | RmsRule = SgdRule(1.0, 1.0)
+    if name == "rms":
+        roots = gradient_roots(model, ids, every=6, num_segments=10)
+        rule = RmsRule(0.05, 0.001, roots, trained_weights(model))
+    adapted = dynamic_nats(model, ids, every=6, apply=rule.apply)
+    plain = stream_nats(model, ids)
+    assert adapted[:6] == pytest.approx(plain[:6], rel=1e-5)  # nothing is learnt before the first step
+    assert adapted[-30:].mean() < plain[-30:].mean() / 2
+    assert torch.equal(model.flat, before)
+    changed = ids.copy()
+    changed[-1] = 5
+    assert dynamic_nats(model, changed, every=6, apply=rule.apply)[:-1] == pytest.approx(adapted[:-1])
+
+
+def test_root_mean_squares_by_hand_and_the_step_that_they_scale() -> None:
+    model, ids = scratch(), np.array([1, 2, 3, 1, 2])
+    state, squares = model.initial_state(1), []
+    for start in (0, 2):
+        part = torch.from_numpy(ids[start : start + 3])[None]
+        _, state = model.compute_gradients(part[:, :-1], part[:, 1:], state)
+        squares.append(model.flat.grad.square())
+    (root,) = gradient_roots(model, ids, every=2, num_segments=2)
+    torch.testing.assert_close(root, ((squares[0] + squares[1]) / 2).sqrt())
+    assert gradient_roots(model, ids[:1], every=2, num_segments=2)[0].sum() == 0
+
+    weight = torch.nn.Parameter(torch.tensor([1.0, 1.0, 1.0]))
+    weight.grad = torch.tensor([0.2, -0.4, 0.0])
+    rule = RmsRule(0.1, 0.5, [torch.tensor([0.1, 0.2, 0.3])], [torch.tensor([0.0, 0.0, 3.0])])
+    with torch.no_grad():
+        rule.apply([weight])
+    # Steps of -0.1 * 2, +0.1 * 2 and 0 give 0.8, 1.2 and 1; roots of 0.5, 1 and 1.5 times their
+    # average, times the decay of 0.5, are the shares of the way back: 0.25, 0.5 and 0.75.
+    torch.testing.assert_close(weight.detach(), torch.tensor([0.6, 0.6, 2.5]), rtol=1e-3, atol=1e-3)
