@@ -20,7 +20,13 @@ settings.load_profile("default")
 
 BOOK_FILE = "timemachine.txt"
 # Modules that take longest, which workers begin with, so that none is left alone with one at the end.
-LONGEST = ("project/test_pipeline.py", "train/test_train.py", "configure/test_configure.py", "rnn/test_kernels.py")
+LONGEST = (
+    "project/test_pipeline.py",
+    "project/test_experiments.py",
+    "train/test_train.py",
+    "configure/test_configure.py",
+    "rnn/test_kernels.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

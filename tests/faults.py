@@ -35,7 +35,13 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("Files in general", {"core/test_files.py": ("failure", "refus", "broken", "nan")}),
     ("Any input at all", {"project/test_fuzzing.py": ()}),
     ("Code hidden in files", {"project/test_layering.py": ("stored_code", "unpickled")}),
-    ("The same again", {"project/test_pipeline.py": ("second_run", "same_bytes", "way_back", "ghost", "killed")}),
+    (
+        "The same again",
+        {
+            "project/test_pipeline.py": ("second_run", "same_bytes", "killed"),
+            "project/test_experiments.py": ("way_back", "ghost"),
+        },
+    ),
     ("The same from scratch", {"project/test_verify.py": ("scratch",)}),
 ]
 HEAD = """# Faults tried and survived

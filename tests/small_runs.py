@@ -1,15 +1,47 @@
-"""Settings of runs so small that a test can train them."""
+"""Runs so small that a test can train them, and a folder that holds one."""
+
+from pathlib import Path
 
 from seqlm.configure.runs import resolve_runs
+from seqlm.core.files import write_sealed
+from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.train.settings import RunConfig
+from seqlm.ngrams.counting import count_ngrams
+from seqlm.ngrams.model_files import save_models
+from seqlm.rnn.building import build_network, save_network
+from seqlm.train.settings import CONFIG_FORMAT, RunConfig
+from seqlm.vocab.streams import SPLITS, build_corpus, load_split
 from smoke import ROOT
 
 SMALL = {"num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None, "eval_every": 1}
 PARAMS = read_params(ROOT / "params.yaml") | {"num_threads": 1}
+LINES = "the sea came in\nand the sea went out\n"
 
 
 def config(run: str = "x", seed: int = 0, **changes: object) -> RunConfig:
     """Return the resolved settings of a small run."""
     values = PARAMS | {"seed": seed, "runs": {run: SMALL | changes}}
     return resolve_runs(values, source="params.yaml")[run]
+
+
+def write_texts(layout: Layout, text: str) -> None:
+    """Write the same text as every split."""
+    layout.splits.mkdir(parents=True)
+    for split in SPLITS:
+        layout.split(split).write_text(text, encoding="utf-8")
+
+
+def write_models(folder: Path) -> Layout:
+    """Fill a folder with a run ``small``, as its weights are drawn, and n-gram models up to order 3 of both kinds."""
+    layout = Layout(folder)
+    write_texts(layout, LINES * 20)
+    texts = {split: layout.split(split) for split in SPLITS}
+    for kind in ("word", "char"):
+        vocab = build_corpus(texts, layout.corpus(kind), kind, " ", 0, [])
+        counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
+        save_models(layout.ngrams(kind), counts, (1.0, 1.0, 1.0), "unigram")
+    settings = config("small")
+    network = build_network(settings, len(vocab), settings.seed)
+    save_network(layout.run("small"), "small", settings, len(vocab), network.weights())
+    write_sealed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
+    return layout

@@ -57,7 +57,7 @@ def in_this_process(folder: Path) -> RunStage:
     """Return a function that runs a stage's script in ``folder``, in this process.
 
     The script, its exit code and what it says are those of a process of its own, but for
-    the seconds in which that would import PyTorch.
+    the seconds in which that would import PyTorch. One at a time: a process has one folder and one environment.
     """
 
     def run(stage: str, *arguments: str, **environment: str) -> Finished:

@@ -261,13 +261,13 @@ def test_no_network_at_all_ends_with_code_4_or_falls_back(address: str, download
     assert download.record["name"] == "sample"
 
 
-def test_two_downloads_at_once_leave_one_whole_file(download: Download) -> None:
+def test_two_downloads_at_once_leave_one_whole_file(download: Download, run_script: RunStage) -> None:
     assert download("none").returncode == 0
     results: list[Any] = []
 
     def again(cache: str) -> None:
         environment = {"XDG_CACHE_HOME": str(download.folder / cache), "SEQLM_DATA_DIR": "", "NO_PROXY": "*"}
-        results.append(download.run_stage("download", **environment))
+        results.append(run_script("download", **environment))
 
     threads = [threading.Thread(target=again, args=[cache]) for cache in ("cache1", "cache2")]
     for thread in threads:

@@ -8,34 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from seqlm.core.files import write_sealed
 from seqlm.core.layout import Layout
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.model_files import save_models
-from seqlm.rnn.building import build_network, load_network, save_network
+from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nats
-from seqlm.train.settings import CONFIG_FORMAT
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
-from small_runs import config
+from small_runs import write_models
 from stages_by_hand import RunStage
 
 
 @pytest.fixture
 def trained(tmp_path: Path) -> Layout:
-    """Make a folder with a trained run `small` and n-gram models of both kinds."""
-    layout = Layout(tmp_path)
-    texts = {split: tmp_path / f"{split}.txt" for split in SPLITS}
-    for path in texts.values():
-        path.write_text("the sea came in\nand the sea went out\n" * 20)
-    for kind in ("word", "char"):
-        vocab = build_corpus(texts, layout.corpus(kind), kind, " ", 0, [])
-        counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
-        save_models(layout.ngrams(kind), counts, (1.0, 1.0, 1.0), "unigram")
-    settings = config("small", num_hiddens=8, batch_size=2)
-    network = build_network(settings, len(vocab), settings.seed)
-    save_network(layout.run("small"), "small", settings, len(vocab), network.weights())
-    write_sealed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
-    return layout
+    return write_models(tmp_path)
 
 
 def test_the_text_is_scored_and_shown(run_stage: RunStage, trained: Layout) -> None:

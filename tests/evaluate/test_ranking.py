@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from seqlm.evaluate.ranking import collect_measures, rank_models, table_text
+from seqlm.evaluate.ranking import collect_measures, rank_models
+from seqlm.evaluate.table_text import table_text
 from seqlm.evaluate.uncertainty import draw_bits
 from seqlm.score.measures import Score
 from seqlm.score.splits import Stream

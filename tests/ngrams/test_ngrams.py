@@ -12,17 +12,15 @@ from seqlm.core.layout import Layout
 from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.model_files import load_models, save_models
 from seqlm.vocab.streams import SPLITS, build_corpus
+from small_runs import write_texts
 from stages_by_hand import RunStage
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
 
 
 def prepare(layout: Layout) -> None:
-    layout.splits.mkdir(parents=True)
-    texts = {split: layout.split(split) for split in SPLITS}
-    for path in texts.values():
-        path.write_text(LINES * 5)
-    build_corpus(texts, layout.corpus("word"), "word", "", 0, [])
+    write_texts(layout, LINES * 5)
+    build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus("word"), "word", "", 0, [])
 
 
 def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from seqlm.gradients.short_runs import Kept
 from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
@@ -50,7 +51,7 @@ def threads(num_threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def compute(model: ScratchRNN, num_threads: int, *minibatch: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def compute(model: ScratchRNN, num_threads: int, *minibatch: Tensor | Kept | None) -> tuple[Tensor, Tensor, Tensor]:
     with threads(num_threads), model.team():
         loss, state = model.compute_gradients(*minibatch)
     return loss, state, model.flat.grad.clone()
@@ -75,9 +76,10 @@ def test_gradients_of_any_shape_are_those_of_double_precision(
     keep = None
     if is_random:
         keep = torch.empty(num_steps, lanes).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
-    loss, after, gradient = compute(model, num_threads, inputs, targets, state, keep)
+    draws = None if keep is None else Kept(lambda: keep)
+    loss, after, gradient = compute(model, num_threads, inputs, targets, state, draws)
     double = exact(model)
-    wanted = double.compute_gradients(inputs, targets, state.double(), None if keep is None else keep.double())
+    wanted = double.compute_gradients(inputs, targets, state.double(), None if keep is None else Kept(keep.double))
     assert float(loss) == pytest.approx(float(wanted[0]), rel=1e-5)
     assert distance(after, wanted[1]) < 1e-5 or float(wanted[1].norm()) < 1e-3
     # A unit of relu at the border of zero may fall on either side of it.
@@ -220,7 +222,7 @@ model = ScratchRNN(28, 150, "tanh", torch.Generator().manual_seed(0))
 ids = torch.randint(0, 28, (20, 35), generator=torch.Generator().manual_seed(1))
 model.compute_gradients(ids, ids.roll(1, 1), model.initial_state(20))
 logits, _ = model(ids, model.initial_state(20))
-from seqlm.rnn.tiles import WIDTH
+from seqlm.rnn.compiled.tiles import WIDTH
 print(WIDTH, hashlib.sha256(model.flat.grad.numpy().tobytes() + logits.contiguous().numpy().tobytes()).hexdigest())
 """
 

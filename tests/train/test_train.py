@@ -20,17 +20,14 @@ from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.streams import SPLITS, build_corpus
-from small_runs import config
+from small_runs import config, write_texts
 from smoke import ROOT
 from stages_by_hand import RunStage
 
 
 def write_corpus(layout: Layout, text: str, separator: str) -> None:
-    layout.splits.mkdir(parents=True)
-    texts = {split: layout.split(split) for split in SPLITS}
-    for path in texts.values():
-        path.write_text(text, encoding="utf-8")
-    build_corpus(texts, layout.corpus("char"), "char", separator, 0, [])
+    write_texts(layout, text)
+    build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus("char"), "char", separator, 0, [])
 
 
 def write_config(layout: Layout, run: RunConfig) -> None:

@@ -1,0 +1,67 @@
+"""Which models are the best of their family, and what is made of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqlm.core.layout import Layout
+from seqlm.evaluate.combining import Scores, read_scores
+from seqlm.score.measures import STRONGEST, Score, save_score
+from seqlm.score.splits import Stream
+
+
+def stream(size: int) -> Stream:
+    return Stream(np.ones(size, np.int64), size, np.zeros(size), np.arange(1, size + 1))
+
+
+STREAMS = {"char": {split: stream(101) for split in ("train", "val", "test")}}
+
+
+def score(name: str, nats: float, **about: object) -> Score:
+    return Score(name, "char", dict.fromkeys(("train", "val", "test"), np.full(100, nats)), about)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A folder with two runs, of which ``good`` was evaluated dynamically too, and two models that count."""
+    layout = Layout(tmp_path)
+    for made in (score("good", 1.0), score("weak", 2.0)):
+        save_score(layout.scores_of_run(made.name), made)
+    adapted = score("good+dynamic", 0.9, choices={"dynamic_lr": 0.1})
+    save_score(layout.dynamic_scores_of_run("good"), adapted)
+    for made in (score("char-first", 1.5, strongest=True), score("char-second", np.inf, strongest=False)):
+        save_score(layout.scores_of_ngrams("char") / made.name, made)
+    return layout
+
+
+def read(layout: Layout, mixtures: bool) -> Scores:
+    return read_scores(layout, ["good", "weak"], STREAMS, mixtures)
+
+
+def test_the_best_run_is_adapted_and_mixed_with_the_best_that_counts(layout: Layout) -> None:
+    found = read(layout, mixtures=True)
+    assert [made.name for made in found.counting] == ["char-first", "char-second"]
+    assert [made.name for made in found.networks] == ["good", "weak"]
+    mixed = ["good+char-first", "good+dynamic+char-first"]
+    assert {made.name for made in found.combined} == {"good+dynamic", *mixed}
+    # Each mixture's better half is better at every token: it gets all of the weight.
+    assert found.choices == {"dynamic_lr": 0.1, "weight of good": 1.0, "weight of good+dynamic": 1.0}
+    assert [made.name for made in read(layout, mixtures=False).combined] == ["good+dynamic"]
+
+
+def test_each_family_has_the_figures_of_its_best_on_val(layout: Layout) -> None:
+    found = read(layout, mixtures=False)
+    measures = {made.name: made.measures(STREAMS["char"], None) for made in found.all}
+    headlines = found.headlines(measures)
+    # exp of the mean surprisal; a bit is ln 2 nats, and 100 tokens are scored over 101 characters.
+    assert headlines["network"]["val_perplexity"] == pytest.approx(np.e)
+    assert headlines["network"]["val_bits"] == pytest.approx(1 / np.log(2) * 100 / 101)
+    assert headlines["counting"]["test_perplexity"] == pytest.approx(np.exp(1.5))
+    assert headlines["combined"]["test_perplexity"] == pytest.approx(np.exp(0.9))
+    assert Scores([], found.networks, [], {}).headlines(measures)["combined"] == {}
+
+
+def test_runs_and_the_best_that_counts_are_diagnosed_best_first(layout: Layout) -> None:
+    assert STRONGEST == "strongest"
+    assert [made.name for made in read(layout, mixtures=True).of_characters()] == ["good", "char-first", "weak"]

@@ -1,0 +1,79 @@
+"""The score stage by hand, and what it stores."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from seqlm.core.errors import DataError
+from seqlm.core.layout import Layout
+from seqlm.rnn.building import load_network
+from seqlm.rnn.scoring import stream_nats
+from seqlm.score.measures import STRONGEST, Score, load_score, save_score
+from seqlm.vocab.streams import SPLITS, load_split
+from small_runs import write_models
+from smoke import change_params
+from stages_by_hand import RunStage
+
+SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic.segments": 5}
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return write_models(tmp_path)
+
+
+def test_a_run_is_scored_on_every_split_and_as_it_learns_on(run_stage: RunStage, layout: Layout) -> None:
+    change_params(layout.params, SMALL_DYNAMIC)
+    result = run_stage("score", "--run", "small")
+    assert result.returncode == 0, result.stderr
+    score = load_score(layout.scores_of_run("small"), "small")
+    network = load_network(layout.run("small"), "small", torch.device("cpu"))
+    for split in SPLITS:
+        assert score.nats[split] == pytest.approx(stream_nats(network, load_split(layout.corpus("char"), split)))
+    assert set(score.about) == {"positions", "calibration"}
+    adapted = load_score(layout.dynamic_scores_of_run("small"), "small+dynamic")
+    assert set(adapted.nats) == {"val", "test"}
+    assert adapted.about["choices"] == {"dynamic_lr": 0.001, "dynamic_decay": 0.01}
+    headline = json.loads(layout.reports("score", "small", "metrics.json").read_text())
+    assert set(headline) == {"val_bits", "val_perplexity", "test_bits", "test_perplexity"}
+    assert headline["test_perplexity"] == pytest.approx(np.exp(score.nats["test"].mean()))
+
+
+def test_dynamic_evaluation_can_be_left_out(run_stage: RunStage, layout: Layout) -> None:
+    change_params(layout.params, {"score.dynamic": None})
+    assert run_stage("score", "--run", "small").returncode == 0
+    assert not layout.dynamic_scores_of_run("small").exists()
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_one_of_the_models_that_count_is_the_strongest(kind: str, run_stage: RunStage, layout: Layout) -> None:
+    result = run_stage("score", "--kind", kind)
+    assert result.returncode == 0, result.stderr
+    folders = list(layout.scores_of_ngrams(kind).iterdir())
+    scores = [load_score(folder, folder.name) for folder in folders]
+    # Uniform, and orders 1 to 3 of both smoothings.
+    assert len(scores) == 7
+    (strongest,) = (score for score in scores if score.about[STRONGEST])
+    assert strongest.nats["val"].sum() == min(score.nats["val"].sum() for score in scores)
+    # Diagnosed are models of characters.
+    assert ("positions" in strongest.about) == (kind == "char")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--run", "small", "--kind", "char")])
+def test_it_must_be_said_what_is_scored(arguments: tuple[str, ...], run_stage: RunStage) -> None:
+    result = run_stage("score", *arguments)
+    assert result.returncode == 2
+    assert result.stderr == "error: give --run or --kind, one of them\n"
+
+
+def test_a_stored_score_comes_back_and_one_of_another_model_does_not(tmp_path: Path) -> None:
+    score = Score("a", "char", {"val": np.array([1.0, np.inf]), "test": np.array([0.5])}, {"known": [1, None]})
+    save_score(tmp_path, score)
+    loaded = load_score(tmp_path, "a")
+    assert (loaded.name, loaded.kind, loaded.about) == ("a", "char", {"known": [1, None]})
+    assert {split: nats.tolist() for split, nats in loaded.nats.items()} == {"val": [1.0, np.inf], "test": [0.5]}
+    with pytest.raises(DataError, match="holds the score of 'a', not of 'b'"):
+        load_score(tmp_path, "b")
