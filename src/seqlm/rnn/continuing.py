@@ -69,7 +69,7 @@ def continue_prefixes(
         by_length.setdefault(len(prefix), []).append(index)
     continuations: list[list[int]] = [[] for _ in prefixes]
     for members in by_length.values():
-        ids = torch.tensor([prefixes[index] for index in members], device=device)  # (B, prefix)
+        ids = torch.tensor([prefixes[index] for index in members]).to(device)  # (B, prefix)
         for index, tokens in zip(members, _continue(model, ids, num_preds, choice, generator).tolist(), strict=True):
             continuations[index] = tokens
     return continuations
