@@ -48,11 +48,17 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     """Have matplotlib's own fonts and two more here, whatever this machine has."""
     own = str(Path(mpl.get_data_path()))
     monkeypatch.setattr(fontManager, "ttflist", [entry for entry in fontManager.ttflist if entry.fname.startswith(own)])
+    monkeypatch.setattr(fonts, "findSystemFonts", list)
     for name, characters in (("Few Of Them", "海"), ("Most Of Them", "海水来"), ("Last Resort", "海水来了")):
         write_font(tmp_path / f"{name}.ttf", name, characters)
         fontManager.addfont(tmp_path / f"{name}.ttf")
-    fonts._chosen.cache_clear()
+    forget()
     yield
+    forget()
+
+
+def forget() -> None:
+    fonts._installed.cache_clear()
     fonts._chosen.cache_clear()
 
 
@@ -82,3 +88,13 @@ def test_a_font_that_has_gone_is_passed_over(tmp_path: Path) -> None:
     shutil.move(tmp_path / "Most Of Them.ttf", tmp_path / "gone.ttf")
     assert families_for("海水") == [USUAL, "Few Of Them"]
     assert without_font("海水") == "水"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_font_that_was_installed_since_is_found_and_a_broken_one_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_font(tmp_path / "new.ttf", "New", "了")
+    (tmp_path / "broken.ttf").write_bytes(b"no font")
+    monkeypatch.setattr(fonts, "findSystemFonts", lambda: [str(tmp_path / name) for name in ("broken.ttf", "new.ttf")])
+    assert families_for("海了") == [USUAL, "Few Of Them", "New"]

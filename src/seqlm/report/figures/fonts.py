@@ -5,10 +5,11 @@ and what no font has is a box in either.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from matplotlib.font_manager import FontEntry, FontProperties, findfont, fontManager, get_font
+from matplotlib.font_manager import FontEntry, FontProperties, findfont, findSystemFonts, fontManager, get_font
 
 USUAL = "sans-serif"
 """The family of all figures: it comes first, and alone wherever it suffices."""
@@ -48,8 +49,13 @@ def _chosen(characters: frozenset[str]) -> tuple[list[str], frozenset[str]]:
     return families, missing
 
 
+@cache
 def _installed() -> dict[str, str]:
     """Return the plainest file of each family: upright and of usual weight where there is such a one."""
+    # Matplotlib keeps a list from its first use: what was installed since is added to it.
+    for path in sorted(set(findSystemFonts()) - {entry.fname for entry in fontManager.ttflist}):
+        with suppress(Exception):  # a broken font can fail in any way, and is passed over there too
+            fontManager.addfont(path)
     plainest: dict[str, FontEntry] = {}
     for entry in sorted(fontManager.ttflist, key=_plainness):
         if not any(part in entry.name.lower().replace(" ", "") for part in _BOXES):
