@@ -31,7 +31,7 @@ def comparison_figure(table: pd.DataFrame) -> Figure:
             axes.plot(row["test_bits"], place, _ADAPTS if row["adapts"] else "o", color=colour, markersize=5)
         axes.plot([], [], "o", color=GREY, label="test, with 95 % interval")
         if rows["adapts"].any():
-            axes.plot([], [], _ADAPTS, color=GREY, label="the same, learning on from test (dynamic)")
+            axes.plot([], [], _ADAPTS, color=GREY, label="test, dynamic")
         axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="text the model was fitted to")
         axes.set_yticks(range(len(rows)), rows["model"], fontsize=8)
         axes.set(xlabel="bits per character (less is better)")
