@@ -27,9 +27,10 @@ def main(layout: Layout, text: Path | None, names: tuple[str, ...], page: Path) 
 
 def _evaluate(layout: Layout) -> None:
     from seqlm.core.files import write_json, write_table
+    from seqlm.core.progress import timed
     from seqlm.evaluate import tables
     from seqlm.evaluate.combining import read_scores
-    from seqlm.evaluate.ranking import collect_measures, rank_models
+    from seqlm.evaluate.ranking import collect_measures, leaders, rank_models
     from seqlm.evaluate.settings import EvaluateParams
     from seqlm.evaluate.table_text import table_text
     from seqlm.score.splits import read_streams
@@ -41,18 +42,19 @@ def _evaluate(layout: Layout) -> None:
     names, reports = run_names(layout.configs), layout.reports("evaluate")
     fitted = {run: read_config(layout.config(run)).max_tokens for run in names}
     clear_ghosts(layout, names)
-    streams = {kind: read_streams(layout, kind) for kind in KINDS}
-    scores = read_scores(layout, names, streams, params.mixtures)
-    measures = collect_measures(scores.all, streams, fitted)
-    table = rank_models(scores.all, streams, measures, seed)
-    found = {"measures": measures, "choices": scores.choices, "table": table, "orders": tables.order_table(table)}
-    found["history"] = tables.history_table(layout, names)
-    for name, content in [*found.items(), *tables.diagnostic_tables(layout, scores.of_characters())]:
+    with timed("scores read, best models mixed, all ranked", click.echo):
+        streams = {kind: read_streams(layout, kind) for kind in KINDS}
+        scores = read_scores(layout, names, streams, params.mixtures)
+        measures = collect_measures(scores.all, streams, fitted)
+        table = rank_models(scores.all, streams, measures, seed)
+        found = {"measures": measures, "table": table, "leaders": leaders(table, scores.all, streams, seed)}
+    history = tables.history_table(layout, names)
+    found |= {"choices": scores.choices, "orders": tables.order_table(table), "history": history}
+    found |= {f"best/{family}": headline for family, headline in scores.headlines(measures).items()}
+    diagnoses = tables.diagnostic_tables(layout, scores.of_characters(), streams["char"]["test"])
+    for name, content in [*found.items(), *diagnoses]:
         write_table(reports, name, content)
-    for family, headline in scores.headlines(measures).items():
-        write_json(reports / "best" / f"{family}.json", headline)
-    by_name = {score.name: score for score in scores.all}
-    write_json(layout.passages, tables.passages(layout, by_name, list(table["model"]), params.passage_chars))
+    write_json(layout.passages, tables.passages(layout, scores.all, streams, table["model"], params.passage_chars))
     click.echo(table_text(table))
 
 

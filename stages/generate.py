@@ -38,6 +38,7 @@ def main(
 
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_text
+    from seqlm.core.progress import clocked
     from seqlm.generate.samples import samples_markdown, write_samples
     from seqlm.generate.writers import all_writers, choose_writers
     from seqlm.rnn.continuing import Choice
@@ -46,7 +47,8 @@ def main(
     torch.set_num_threads(num_threads)
     clear_ghosts(layout, run_names(layout.configs))
     by_hand = bool(prefix or only or temperature)
-    samples = write_samples(
+    samples = []
+    written = write_samples(
         layout,
         choose_writers(all_writers(layout, resolve_device(device)), only),
         list(prefix) or params.prefixes,
@@ -56,13 +58,15 @@ def main(
         # By default a prefix that a vocabulary lacks is continued from <unk>: any corpus must get its samples.
         on_unknown or ("error" if by_hand else "unk"),
     )
-    if by_hand:
-        for sample in samples:
+    for of_model, seconds in clocked(written):
+        samples += of_model
+        for sample in of_model if by_hand else ():
             click.echo(f"{sample.model}, temperature {sample.temperature:g}: {sample.prefix}{sample.text}")
-        return
-    write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
-    write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
-    click.echo(f"{len(samples)} samples")
+        if not by_hand:
+            click.echo(f"{of_model[0].model}: {len(of_model)} samples, {seconds:.1f} s")
+    if not by_hand:
+        write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
+        write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def main(layout: Layout) -> None:
     from seqlm.train.runs import run_names
 
     clear_ghosts(layout, run_names(layout.configs))
-    draw_all(layout)
+    draw_all(layout, click.echo)
     parity = parity_table(layout) if applies(read_json(layout.corpus_record)) else None
     met = {} if parity is None else {"met": int(parity["ok"].sum())}
     # Both are always written, so that DVC finds its outputs; off the book's corpus they are empty.

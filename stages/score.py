@@ -26,8 +26,9 @@ def _score_run(layout: Layout, run: str) -> None:
 
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json
+    from seqlm.core.progress import timed
     from seqlm.rnn.building import load_network
-    from seqlm.score.measures import headline, save_score
+    from seqlm.score.measures import headline, save_score, shown_bits
     from seqlm.score.settings import ScoreParams
     from seqlm.score.splits import read_streams
     from seqlm.score.surprisals import score_dynamically, score_network
@@ -37,29 +38,30 @@ def _score_run(layout: Layout, run: str) -> None:
     torch.set_num_threads(config.num_threads)
     network = load_network(layout.run(run), run, resolve_device(config.device))
     streams = read_streams(layout, config.token)
-    score = score_network(run, config.token, network, streams)
+    with timed(f"{run} scored", click.echo):
+        score = score_network(run, config.token, network, streams)
     save_score(layout.scores_of_run(run), score)
     measures = score.measures(streams, config.max_tokens)
     write_json(layout.reports("score", run, "metrics.json"), headline(measures))
-    click.echo(f"{run}: {measures['val']['bits_per_character']} bits per character on val")
+    click.echo(f"{run}: {shown_bits(measures['val'])} on val")
     if params.dynamic is not None and config.max_tokens is None:
-        adapted = score_dynamically(run, config.token, network, streams, params.dynamic)
+        adapted = score_dynamically(run, config.token, network, streams, params.dynamic, click.echo)
         save_score(layout.dynamic_scores_of_run(run), adapted)
-        click.echo(f"{adapted.name}: {adapted.measures(streams, None)['val']['bits_per_character']} on val")
 
 
 def _score_ngrams(layout: Layout, kind: str) -> None:
+    from seqlm.core.progress import clocked
     from seqlm.ngrams.model_files import load_models
-    from seqlm.score.measures import save_score
+    from seqlm.score.measures import measure, save_score, shown_bits
     from seqlm.score.splits import read_streams
     from seqlm.score.surprisals import score_ngrams
     from seqlm.vocab.vocabulary import Vocab
 
     vocab = Vocab.load(layout.vocab(kind), kind)
     models, streams = load_models(layout.ngrams(kind), len(vocab)), read_streams(layout, vocab.kind)
-    for score in score_ngrams(models, vocab.kind, streams, click.echo):
+    for score, seconds in clocked(score_ngrams(models, vocab.kind, streams, click.echo)):
         save_score(layout.scores_of_ngrams(kind) / score.name, score)
-    click.echo(f"{kind}: {len(models)} models")
+        click.echo(f"{score.name}: {shown_bits(measure(score.nats['val'], streams['val']))} on val, {seconds:.1f} s")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -68,3 +69,22 @@ def test_wrong_texts_and_names_end_with_one_line(
     assert complaint in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (trained.root / "surprisal.html").exists()
+
+
+@pytest.mark.parametrize("text", ["se", "the sea came in"])
+def test_a_short_text_pays_as_much_for_a_character_as_a_long_one(
+    text: str, run_stage: RunStage, trained: Layout
+) -> None:
+    (trained.root / "my.txt").write_text(text)
+    result = run_stage("evaluate", "--text", "my.txt", "--run", "char-uniform")
+    size = len(json.loads(trained.vocab("char").read_text())["tokens"])
+    # The first character is not scored, and not counted: log2 of the vocabulary's size for each of the others.
+    assert f"{math.log2(size):.3f} bits per character, {len(text) - 1} tokens" in result.stdout
+
+
+def test_an_unknown_word_is_shown_with_its_spelling(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "my.txt").write_text("the zebra went")
+    assert run_stage("evaluate", "--text", "my.txt", "--run", "word-uniform").returncode == 0
+    page = (trained.root / "surprisal.html").read_text()
+    shown = {word: float(bits) for bits, word in re.findall(r'title="([\d.]+) bits">(\w+)', page)}
+    assert shown["zebra"] > 20 > shown["went"]

@@ -31,10 +31,10 @@ def test_models_are_compared_on_the_same_draws() -> None:
     rng = np.random.default_rng(0)
     base = rng.exponential(1.0, 2000)
     draws = [draw_bits(nats, stream(2001), 0) for nats in (base, base + 0.01, rng.permutation(base))]
-    # A hundredth of a nat more everywhere is sure; the same numbers in another order are no difference.
+    # A hundredth of a nat more everywhere is sure; the same numbers in another order cannot be told apart.
     assert draws[0].compare(draws[1]) == "better"
     assert draws[1].compare(draws[0]) == "worse"
-    assert draws[0].compare(draws[2]) == "no difference"
+    assert draws[0].compare(draws[2]) == "not told apart"
 
 
 def test_the_table_is_sorted_and_infinite_models_come_last() -> None:

@@ -99,8 +99,8 @@ def test_a_model_has_one_colour_and_what_is_made_of_it_too() -> None:
 
 def test_figures_take_models_without_some_values() -> None:
     table = pd.DataFrame(
-        {"model": ["a", "b"], "fitted_bits": [1.0, None], "test_bits": [2.0, None], "low": [1.9, None],
-         "high": [2.1, None]}
+        {"model": ["a", "b"], "adapts": [False, True], "fitted_bits": [1.0, None], "test_bits": [2.0, None],
+         "low": [1.9, None], "high": [2.1, None]}
     )  # fmt: skip
     assert "<svg" in svg_text(comparison_figure(table))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})

@@ -28,7 +28,7 @@ def test_windows_and_distributions_agree_with_the_scores_of_the_stream(kind: str
     predictor = network_predictor(network) if kind == "network" else counting_predictor(counted)
     scores = stream_nats(network, TEXT[:60]) if kind == "network" else nats(counted, TEXT[:60])
     assert predictor.window_nats(TEXT[None, :60])[0] == pytest.approx(scores, abs=1e-5)
-    probs = predictor.distributions(TEXT[:60])
+    probs = np.concatenate(list(predictor.distributions(TEXT[:60])))
     assert probs.sum(1) == pytest.approx(np.ones(59))
     assert -np.log(probs[np.arange(59), TEXT[1:60]]) == pytest.approx(scores, abs=1e-5)
 

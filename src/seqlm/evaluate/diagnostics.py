@@ -38,8 +38,8 @@ def calibration_error(table: pd.DataFrame) -> dict[str, float]:
 def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
     """Return each model's surprisal by the class of the character: columns model, token_class, share, bits.
 
-    ``text`` has one character a token, ``nats`` belong to characters 2..N; ``share`` is
-    the class's part of the text and ``bits`` its mean surprisal.
+    ``text`` has one character a token, ``nats`` belong to characters 2..N, with what unknown
+    ones cost; ``share`` is the class's part of the text and ``bits`` its mean surprisal.
     """
     classes = character_classes(text)[1:]
     rows = []

@@ -18,7 +18,7 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.score.measures import measure
-from seqlm.score.splits import Stream, as_stream, spelling_model
+from seqlm.score.splits import Stream, as_stream, chars_of_first, spelling_model
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import KINDS, Kind, Vocab
@@ -73,12 +73,13 @@ def _score(layout: Layout, text: str, name: str, kinds: dict[str, Kind], device:
     if len(tokens) < 2:
         raise DataError(f"the text has {len(tokens)} tokens of kind {kind}: at least two are needed")
     joined = text.replace("\n", vocab.line_separator)
-    stream = as_stream(vocab, vocab.encode(tokens), tokens, len(joined), spelling_model(vocab))
+    scored_chars = len(joined) - chars_of_first(kind, tokens, [joined])
+    stream = as_stream(vocab, vocab.encode(tokens), tokens, scored_chars, spelling_model(vocab))
     if name in kinds:
         nats = stream_nats(load_network(layout.run(name), name, device), stream.ids)
     else:
         nats = _ngram_nats(layout, name, kinds, stream, vocab)
-    shown = passage(tokens, " " if kind == "word" else "", nats, _MAX_SHOWN_CHARS)
+    shown = passage(tokens, " " if kind == "word" else "", stream.charged(nats), _MAX_SHOWN_CHARS)
     return {"kind": kind, "passage": shown} | measure(nats, stream)
 
 

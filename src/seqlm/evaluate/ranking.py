@@ -1,5 +1,6 @@
 """The table that sets every model against every other."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from seqlm.score.splits import Streams
 from seqlm.vocab.vocabulary import Kind
 
 COLUMNS = [
-    "model", "kind", "fitted_bits", "train_bits", "val_bits", "test_bits", "low", "high", "against_next",
+    "model", "kind", "adapts", "fitted_bits", "train_bits", "val_bits", "test_bits", "low", "high", "against_next",
     "test_perplexity", "unknown_share",
 ]  # fmt: skip
 
@@ -32,8 +33,9 @@ def rank_models(
 ) -> pd.DataFrame:
     """Return one row a model, the best on test first, infinite ones last.
 
-    ``low`` and ``high`` bound the test figure at 95 %; ``against_next`` compares the model
-    with the next one in the table on the same draws of test text.
+    ``adapts`` says of a model that it learns on from test; ``low`` and ``high`` bound the
+    test figure at 95 %; ``against_next`` compares the model with the next one in the table
+    on the same draws of test text.
     """
     draws: dict[str, Draws] = {}
     rows = []
@@ -43,6 +45,7 @@ def rank_models(
         row = {
             "model": model.name,
             "kind": model.kind,
+            "adapts": model.adapts,
             "fitted_bits": measured.get("fitted", train).get("bits_per_character"),
             "train_bits": train.get("bits_per_character"),
             "val_bits": measured["val"]["bits_per_character"],
@@ -55,11 +58,44 @@ def rank_models(
             row["low"], row["high"] = draws[model.name].interval
         rows.append(row)
     table = pd.DataFrame(rows, columns=COLUMNS)
-    numbers = [column for column in COLUMNS if column not in ("model", "kind", "against_next")]
+    numbers = [column for column in COLUMNS if column not in ("model", "kind", "adapts", "against_next")]
     table[numbers] = table[numbers].astype(np.float64)
     table = table.sort_values(["test_bits", "model"], na_position="last", ignore_index=True)
     table["against_next"] = _compare_neighbours(list(table["model"]), draws)
     return table
+
+
+def leaders(
+    table: pd.DataFrame, scored: list[Score], streams: Mapping[Kind, Streams], seed: int
+) -> dict[str, dict[str, Any] | None]:
+    """Return the best model on test of each of three sorts; None where there is none of a sort.
+
+    ``trained``: those that stay as they were trained, against the next of them; ``adapting``:
+    those that learn on from test, against the best that stays; ``counting``: n-gram models.
+    """
+    models = {model.name: model for model in scored}
+
+    def draws(name: str) -> Draws:
+        return draw_bits(models[name].nats["test"], streams[models[name].kind]["test"], seed)
+
+    def lead(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> dict[str, Any] | None:
+        if not rows:
+            return None
+        name, other = rows[0]["model"], others[0]["model"] if others else None
+        verdict = None if other is None else draws(name).compare(draws(other))
+        perplexity = None if math.isnan(rows[0]["test_perplexity"]) else rows[0]["test_perplexity"]
+        found = {"model": name, "bits": rows[0]["test_bits"], "perplexity": perplexity}
+        return found | {"against": other, "verdict": verdict}
+
+    rows = table.dropna(subset=["test_bits"]).to_dict("records")
+    trained = [row for row in rows if not row["adapts"]]
+    adapting = [row for row in rows if row["adapts"]]
+    counting = [row for row in rows if row["model"].startswith(f"{row['kind']}-")]
+    return {
+        "trained": lead(trained, trained[1:]),
+        "adapting": lead(adapting, trained),
+        "counting": lead(counting, []),
+    }
 
 
 def _compare_neighbours(models: list[str], draws: Mapping[str, Draws]) -> list[str | None]:

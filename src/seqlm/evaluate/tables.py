@@ -1,6 +1,6 @@
 """The tables that the evaluation leaves behind, and the passages that the page shows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.diagnostics import calibration_error, calibration_table, class_table, position_table
 from seqlm.evaluate.passages import passage
 from seqlm.score.measures import Score
+from seqlm.score.splits import Stream, Streams
 from seqlm.vocab.streams import token_blocks
 from seqlm.vocab.vocabulary import Kind, Vocab
 
@@ -30,38 +31,48 @@ def order_table(table: pd.DataFrame) -> pd.DataFrame:
     return rows.astype({"order": int}).sort_values(["smoothing", "order"], ignore_index=True)
 
 
-def diagnostic_tables(layout: Layout, scores: Sequence[Score]) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
+def diagnostic_tables(
+    layout: Layout, scores: Sequence[Score], test: Stream
+) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
     """Yield how surprisal depends on context, on the class of character and on confidence.
 
-    ``scores`` are the models of characters that are shown, in their order.
+    ``scores`` are the models of characters that are shown, in their order; ``test`` is the
+    split as characters.
     """
     vocab = Vocab.load(layout.vocab("char"), "char")
     characters = "".join(_tokens(layout, vocab))
     yield "positions", position_table(scores)
-    yield "classes", class_table({score.name: score.nats["test"] for score in scores}, characters)
+    yield "classes", class_table({score.name: test.charged(score.nats["test"]) for score in scores}, characters)
     calibration = calibration_table(scores)
     yield "calibration", calibration
     yield "calibration", calibration_error(calibration)
 
 
 def passages(
-    layout: Layout, scores: Mapping[str, Score], ranked: Sequence[str], num_chars: int
+    layout: Layout,
+    scores: Sequence[Score],
+    streams: Mapping[Kind, Streams],
+    ranked: Iterable[str],
+    num_chars: int,
 ) -> dict[str, dict[str, Any]]:
     """Return the beginning of test with each token's surprisal, under all runs and the best model that counts.
 
-    ``ranked`` names the models, the best on test first.
+    ``ranked`` names the models, the best on test first. Unknown tokens are charged as in the
+    bits per character of the table.
     """
+    by_name, ranked = {score.name: score for score in scores}, list(ranked)
     names = [name for name in ranked if not name.startswith(("char-", "word-"))]
     for kind in ("char", "word"):
         names += [name for name in ranked if name.startswith(f"{kind}-kneser-ney")][:1]
     tokens: dict[Kind, list[str]] = {}
     found = {}
     for name in names[:_MAX_PASSAGES]:
-        score = scores[name]
+        score = by_name[name]
         if score.kind not in tokens:
             tokens[score.kind] = _tokens(layout, Vocab.load(layout.vocab(score.kind), score.kind))
         joiner = " " if score.kind == "word" else ""
-        found[name] = passage(tokens[score.kind], joiner, score.nats["test"], num_chars)
+        nats = streams[score.kind]["test"].charged(score.nats["test"])
+        found[name] = passage(tokens[score.kind], joiner, nats, num_chars)
     return found
 
 

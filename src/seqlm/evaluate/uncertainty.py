@@ -4,6 +4,9 @@ The test split is cut into blocks of neighbouring text, which are drawn again an
 with replacement (block bootstrap): blocks, because neighbouring tokens are no independent
 draws. All models are cut at the same places of the text, whatever their tokens, so that
 two models can be compared on the same draws.
+
+This covers the choice of the text, and not that of the seed: the same run trained from
+another seed is another model.
 """
 
 import math
@@ -33,15 +36,15 @@ class Draws:
         return float(low), float(high)
 
     def compare(self, other: "Draws") -> str:
-        """Return "better", "worse" or "no difference" of this model against another, on the same draws."""
+        """Return "better", "worse" or "not told apart" of this model against another, on the same draws."""
         low, high = np.percentile(self.values - other.values, _PERCENTILES)
-        return "better" if high < 0 else "worse" if low > 0 else "no difference"
+        return "better" if high < 0 else "worse" if low > 0 else "not told apart"
 
 
 def draw_bits(nats: Nats, stream: Stream, seed: int) -> Draws:
     """Return bits per character of a model on draws of the test split's blocks; equal seeds, equal draws."""
     places = (stream.ends[1:] - 1) / stream.ends[-1]
     blocks = np.minimum((places * NUM_BLOCKS).astype(np.int64), NUM_BLOCKS - 1)
-    sums = np.bincount(blocks, weights=nats + stream.unknown_costs[1:], minlength=NUM_BLOCKS)
+    sums = np.bincount(blocks, weights=stream.charged(nats), minlength=NUM_BLOCKS)
     chosen = np.random.default_rng(seed).integers(NUM_BLOCKS, size=(_NUM_DRAWS, NUM_BLOCKS))
-    return Draws(sums[chosen].sum(axis=1) / math.log(2) / stream.num_chars)
+    return Draws(sums[chosen].sum(axis=1) / math.log(2) / stream.scored_chars)

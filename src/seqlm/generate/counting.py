@@ -22,8 +22,8 @@ def continue_by_counting(
         if temperature == 0:
             tokens.append(int(np.argmax(probs)))
             continue
-        with np.errstate(divide="ignore"):
-            logs = np.log(probs) / temperature
-        weights = np.exp(logs - logs.max())
+        with np.errstate(divide="ignore", over="ignore"):
+            logs = np.log(probs)
+            weights = np.exp((logs - logs.max()) / temperature)
         tokens.append(int(rng.choice(len(weights), p=weights / weights.sum())))
     return tokens[len(prefix) :]

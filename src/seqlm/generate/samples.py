@@ -1,6 +1,6 @@
 """Samples of every model, and how much of each is copied or repeated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from seqlm.core.layout import Layout
@@ -34,16 +34,16 @@ def write_samples(
     num_preds: int,
     seed: int,
     on_unknown: str,
-) -> list[Sample]:
-    """Return what each writer makes of each prefix, for each way to choose tokens."""
-    samples = []
+) -> Iterator[list[Sample]]:
+    """Yield what each writer makes of each prefix, for each way to choose tokens."""
     for writer in writers:
+        samples = []
         source = writer.vocab.join(writer.vocab.decode(load_split(layout.corpus(writer.vocab.kind), "train")))
         for choice in choices:
             texts = writer.write(prefixes, num_preds, choice, seed, on_unknown)
             pairs = zip(prefixes, texts, strict=True)
             samples += [describe(writer.name, prefix, choice.temperature, text, source) for prefix, text in pairs]
-    return samples
+        yield samples
 
 
 def longest_copy(text: str, source: str) -> int:

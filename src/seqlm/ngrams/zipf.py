@@ -34,7 +34,7 @@ class ZipfFit:
     """Maximum likelihood, each token an independent draw from p(i) proportional to i^-alpha."""
     alpha_low: float
     alpha_high: float
-    """95 % interval of ``alpha_likelihood`` from its Fisher information."""
+    """95 % interval of ``alpha_likelihood`` from its Fisher information: too narrow, as far as neighbours depend."""
     share_once: float
     """Share of the distinct n-grams that occur once."""
 

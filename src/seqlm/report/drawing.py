@@ -6,7 +6,9 @@ from matplotlib.figure import Figure
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
+from seqlm.core.progress import Say
 from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
+from seqlm.report.figures.fonts import STAND_IN, without_font
 from seqlm.report.figures.style import save_svg
 
 Drawn = Iterator[tuple[str, Figure]]
@@ -16,11 +18,12 @@ _PARTITIONED, _UNROLLED = 29, 9
 """Characters that the drawings of the text show."""
 
 
-def draw_all(layout: Layout) -> None:
+def draw_all(layout: Layout, say: Say) -> None:
     """Draw every figure into its own file; what lies there and is drawn no more is removed.
 
     A figure is named after the stage whose tables it shows: ``evaluate-comparison``,
-    ``ngrams-char-zipf``. Raises DataError where a table is missing or broken.
+    ``ngrams-char-zipf``. Characters of the text that no font here has are said, once.
+    Raises DataError where a table is missing or broken.
     """
     # All are made before the first is written: a broken table leaves the files as they were.
     figures = {layout.figure(name): figure for name, figure in _figures(layout)}
@@ -29,6 +32,12 @@ def draw_all(layout: Layout) -> None:
     for folder in {path.parent for path in figures}:
         for path in set(folder.glob("*.svg")) - set(figures):
             path.unlink()
+    text, beginning, tokens = _beginnings(layout)
+    if missing := without_font("".join([text, beginning, *tokens])):
+        say(
+            f"no font here has {' '.join(missing)}: figures show {STAND_IN} in their place; install one that has them, "
+            "such as Noto, then run `dvc repro --force --single-item report`"
+        )
 
 
 def _figures(layout: Layout) -> Drawn:
@@ -43,12 +52,18 @@ def _figures(layout: Layout) -> Drawn:
 
 def _of_text(layout: Layout) -> Drawn:
     """Draw the book's figures 8.3.1, 8.4.2, 8.7.1 and 8.7.2 from the first words and tokens of the text."""
-    text = " ".join(line for line in read_json(layout.reports("preprocess", "lines.json")) if line.strip())
-    yield "book-partition", book.partition_figure(text[:_PARTITIONED])
+    text, beginning, tokens = _beginnings(layout)
+    yield "book-partition", book.partition_figure(text)
     yield "book-unrolled", book.unrolled_figure(text[:_UNROLLED])
+    yield "gradients-strategies", gradients.strategies_figure(beginning)
+    yield "gradients-graph", gradients.graph_figure(tokens)
+
+
+def _beginnings(layout: Layout) -> tuple[str, str, list[str]]:
+    """Return what is drawn of the text: its first characters, those of its tokens, and the first tokens."""
+    text = " ".join(line for line in read_json(layout.reports("preprocess", "lines.json")) if line.strip())
     first = read_json(layout.reports("gradients", "summary.json"))["text"]
-    yield "gradients-strategies", gradients.strategies_figure(first["beginning"])
-    yield "gradients-graph", gradients.graph_figure(first["tokens"])
+    return text[:_PARTITIONED], first["beginning"], first["tokens"]
 
 
 def _of_ngrams(layout: Layout, kind: str) -> Drawn:

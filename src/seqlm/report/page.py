@@ -86,7 +86,7 @@ def _of_models(layout: Layout) -> dict[str, Any]:
     table = read_csv(layout.reports("evaluate", "table.csv"))
     return {
         "table": _records(table),
-        "headline": _headline(table),
+        "leaders": read_json(layout.reports("evaluate", "leaders.json")),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
@@ -107,22 +107,6 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {str(key): None if pd.isna(value) else value for key, value in row.items()} for row in frame.to_dict("records")
     ]
-
-
-def _headline(table: pd.DataFrame) -> dict[str, Any]:
-    """Return the best model on test, the one behind it, and the best that only counts."""
-    ranked = table.dropna(subset=["test_bits"])
-    best = ranked.iloc[0]
-    counting = ranked[ranked["model"].str.match("^(char|word)-")]
-    return {
-        "model": best["model"],
-        "bits": best["test_bits"],
-        "perplexity": best["test_perplexity"],
-        "verdict": best["against_next"],
-        "next": ranked.iloc[1]["model"] if len(ranked) > 1 else None,
-        "counting": None if counting.empty else counting.iloc[0]["model"],
-        "counting_bits": None if counting.empty else counting.iloc[0]["test_bits"],
-    }
 
 
 def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -39,7 +39,9 @@ class Choice:
         logits.select(1, 0).fill_(-torch.inf)
         if self.is_greedy:
             return logits.argmax(1)
-        logits = logits / self.temperature
+        # Below the largest logit, so that no temperature, however low, makes it too large a number.
+        coldest = torch.finfo(logits.dtype).tiny
+        logits = (logits - logits.amax(1, keepdim=True)) / max(self.temperature, coldest)
         if self.top_k is not None and self.top_k < logits.shape[1]:
             smallest = logits.topk(self.top_k, dim=1).values[:, -1:]
             logits = logits.masked_fill(logits < smallest, -torch.inf)
@@ -69,7 +71,7 @@ def continue_prefixes(
         by_length.setdefault(len(prefix), []).append(index)
     continuations: list[list[int]] = [[] for _ in prefixes]
     for members in by_length.values():
-        ids = torch.tensor([prefixes[index] for index in members], device=device)  # (B, prefix)
+        ids = torch.tensor([prefixes[index] for index in members]).to(device)  # (B, prefix)
         for index, tokens in zip(members, _continue(model, ids, num_preds, choice, generator).tolist(), strict=True):
             continuations[index] = tokens
     return continuations

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from seqlm.rnn.compiled.kernels import Parameters
+from seqlm.rnn.compiled.processor import has_fma
 from seqlm.rnn.compiled.tensors import CompiledGradients, CompiledInference
 from seqlm.rnn.network import Draws, Weights, continue_by_steps
 
@@ -71,9 +72,9 @@ class ScratchRNN(nn.Module):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether compiled loops are used: on a CPU, in single precision, from ``compiles_from`` hidden units on."""
+        """Whether compiled loops are used: on a CPU with FMA, in single precision, from ``compiles_from`` units on."""
         is_fitting = self.flat.device.type == "cpu" and self.flat.dtype == torch.float32
-        return is_fitting and self.num_hiddens >= self.compiles_from
+        return is_fitting and self.num_hiddens >= self.compiles_from and has_fma()
 
     @contextmanager
     def team(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """What a score hides: how it depends on the context seen and on the model's confidence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats, perplexity
 from seqlm.ngrams.models import NGramModel
 from seqlm.rnn.network import Network
+from seqlm.rnn.scoring import parts_in_double, surprisals, tokens_at_once
 
 NUM_POSITIONS = 128
 """Tokens of context over which a model's warm-up is followed."""
@@ -26,25 +28,34 @@ class Predictor:
 
     window_nats: Callable[[NDArray[np.int64]], Nats]
     """From windows ``(B, T)`` to surprisals of their tokens 2..T, ``(B, T - 1)``, each window on its own."""
-    distributions: Callable[[NDArray[np.int64]], NDArray[np.float64]]
-    """From a stream of N tokens to p of every token at places 2..N, ``(N - 1, V)``."""
+    distributions: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float64]]]
+    """From a stream of N tokens to p of every token at places 2..N: parts ``(n, V)`` of bounded size, in order."""
 
 
 def network_predictor(network: Network) -> Predictor:
     """Return a network as a predictor."""
+    at_once = tokens_at_once(network.vocab_size)
+
+    def as_tokens(ids: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(ids).to(next(network.parameters()).device)
 
     @torch.no_grad()
-    def log_probs(ids: NDArray[np.int64]) -> torch.Tensor:
-        tokens = torch.from_numpy(ids).to(next(network.parameters()).device)
-        logits, _ = network(tokens[:, :-1], network.initial_state(len(tokens)))
-        return torch.log_softmax(logits.double(), -1).cpu()  # (B, T - 1, V)
-
     def window_nats(windows: NDArray[np.int64]) -> Nats:
-        targets = torch.from_numpy(windows[:, 1:, None])
-        found: Nats = -log_probs(windows).gather(2, targets)[:, :, 0].numpy()
-        return found
+        found = []
+        for part in torch.split(as_tokens(windows), max(at_once // windows.shape[1], 1)):
+            logits, _ = network(part[:, :-1], network.initial_state(len(part)))
+            found.append(surprisals(logits.flatten(0, 1), part[:, 1:].flatten()).reshape(len(part), -1))
+        return np.concatenate(found)
 
-    return Predictor(window_nats, lambda ids: log_probs(ids[None])[0].exp().numpy())
+    @torch.no_grad()
+    def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
+        state = network.initial_state(1)
+        for inputs in torch.split(as_tokens(ids[:-1]), at_once):
+            logits, state = network(inputs[None], state)
+            for part in parts_in_double(logits[0]):
+                yield torch.log_softmax(in_double(part), -1).exp().cpu().numpy()
+
+    return Predictor(window_nats, distributions)
 
 
 def counting_predictor(model: NGramModel) -> Predictor:
@@ -54,9 +65,10 @@ def counting_predictor(model: NGramModel) -> Predictor:
         with np.errstate(divide="ignore"):
             return -np.log(np.stack([model.probs(window) for window in windows]))
 
-    def distributions(ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
         span = max(model.order - 1, 1)
-        return np.stack([model.next_distribution(ids[max(end - span, 0) : end]) for end in range(1, len(ids))])
+        for end in range(1, len(ids)):
+            yield model.next_distribution(ids[max(end - span, 0) : end])[None]
 
     return Predictor(window_nats, distributions)
 
@@ -88,8 +100,9 @@ def calibration_rows(predictor: Predictor, ids: NDArray[np.integer]) -> list[tup
     as often as it says.
     """
     stream = np.asarray(ids[: _MAX_TOKENS + 1], np.int64)
-    probs = predictor.distributions(stream)
-    confidence, right = probs.max(1), probs.argmax(1) == stream[1:]
+    tops = [(probs.max(1), probs.argmax(1)) for probs in predictor.distributions(stream)]
+    confidence, likeliest = (np.concatenate(parts) for parts in zip(*tops, strict=True))
+    right = likeliest == stream[1:]
     bins = np.minimum((confidence * _NUM_BINS).astype(int), _NUM_BINS - 1)
     rows = []
     for index in np.unique(bins):

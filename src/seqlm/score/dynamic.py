@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import Parameter
-from torch.nn import functional as F
 
+from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
+from seqlm.rnn.scoring import surprisals
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
@@ -110,7 +111,7 @@ def trained_weights(network: Network) -> list[Tensor]:
 
 def dynamic_nats(
     network: Network, ids: NDArray[np.integer], *, every: int, apply: Callable[[list[Parameter]], None]
-) -> NDArray[np.float64]:
+) -> Nats:
     """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``, adapting after every ``every`` tokens.
 
     Each segment is scored first and then learned from by one step of ``apply``, which gets the
@@ -126,7 +127,7 @@ def dynamic_nats(
         inputs, targets = _segment(stream, start, every)
         with torch.no_grad():
             logits, _ = adapted(inputs, state)
-        pieces.append(F.cross_entropy(logits[0].double(), targets[0], reduction="none").cpu().numpy())
+        pieces.append(surprisals(logits[0], targets[0]))
         _, state = adapted.compute_gradients(inputs, targets, state)
         with torch.no_grad():
             apply(parameters)

@@ -1,5 +1,6 @@
 """A model's score: its surprisals on the splits, and the figures that sum them up."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,11 @@ class Score:
     about: Mapping[str, Any] = field(default_factory=dict)
     """What else is known of the model: see :mod:`seqlm.score.diagnostics`."""
 
+    @property
+    def adapts(self) -> bool:
+        """Whether the model, or one that is mixed into it, learns on from the text that it is scored on."""
+        return DYNAMIC in self.name
+
     def measures(self, streams: Mapping[str, Stream], fitted: int | None) -> dict[str, dict[str, Any]]:
         """Return the measures of each split; ``fitted`` is how many tokens of train the model saw, if not all."""
         found = {split: measure(self.nats[split], streams[split]) for split in SPLITS if split in self.nats}
@@ -45,21 +51,35 @@ class Score:
 def measure(nats: Nats, stream: Stream) -> dict[str, Any]:
     """Return nats per token, perplexity, bits per character, tokens and the share of unknown tokens.
 
-    Perplexity is the model's own, over its own tokens; bits per character charge unknown
-    tokens besides. Infinite values are None, with the reason.
+    Perplexity is the model's own, over its own tokens. Bits per character charge unknown
+    tokens besides, and divide by the characters that were scored, those after the first
+    token. Infinite values are None, with the reason.
     """
-    total = float(nats.sum())
-    sizes = {"tokens": len(nats), "unknown_share": stream.unknown_share}
-    if not np.isfinite(total):
-        missing = int(np.count_nonzero(~np.isfinite(nats)))
-        reason = f"infinite: {missing} tokens have probability 0"
-        return {"nats_per_token": None, "perplexity": None, "bits_per_character": None, "reason": reason} | sizes
-    charged = total + float(stream.unknown_costs[1:].sum())
-    return {
-        "nats_per_token": total / max(len(nats), 1),
+    total, charged = float(nats.sum()), float(stream.charged(nats).sum())
+    per_token = total / max(len(nats), 1)
+    values = {
+        "nats_per_token": per_token,
         "perplexity": perplexity(total, max(len(nats), 1)),
-        "bits_per_character": bits_per_character(charged, stream.num_chars),
-    } | sizes
+        "bits_per_character": bits_per_character(charged, max(stream.scored_chars, 1)),
+    }
+    found: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    if None in found.values():
+        found["reason"] = _why_infinite(nats, per_token)
+    return found | {"tokens": len(nats), "unknown_share": stream.unknown_share}
+
+
+def _why_infinite(nats: Nats, per_token: float) -> str:
+    if np.isnan(nats).any():
+        return f"not a number: {int(np.isnan(nats).sum())} tokens have no probability"
+    if missing := int(np.isinf(nats).sum()):
+        return f"infinite: {missing} tokens have probability 0"
+    return f"infinite: {per_token:.0f} nats a token give a perplexity beyond the largest number"
+
+
+def shown_bits(measured: Mapping[str, Any]) -> str:
+    """Return bits per character for a terminal."""
+    bits = measured["bits_per_character"]
+    return "infinite bits per character" if bits is None else f"{bits:.3f} bits per character"
 
 
 def headline(measures: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:

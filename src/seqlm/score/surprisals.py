@@ -1,22 +1,21 @@
 """Scores a trained run, or all n-gram models over one kind of token, on all splits."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from seqlm.core.metrics import Nats
+from seqlm.core.progress import Say, clocked
 from seqlm.ngrams.models import FALLBACK_DISCOUNTS, KneserNey, NGramModel
 from seqlm.ngrams.models import nats as ngram_nats
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.score.diagnostics import counting_predictor, diagnose, network_predictor
 from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
-from seqlm.score.measures import DYNAMIC, STRONGEST, Score
+from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, shown_bits
 from seqlm.score.settings import DynamicParams
 from seqlm.score.splits import Stream, Streams
 from seqlm.vocab.streams import SPLITS
 from seqlm.vocab.vocabulary import Kind
-
-Say = Callable[[str], None]
 
 
 def score_network(name: str, kind: Kind, network: Network, streams: Streams) -> Score:
@@ -26,15 +25,30 @@ def score_network(name: str, kind: Kind, network: Network, streams: Streams) -> 
     return Score(name, kind, nats, about)
 
 
-def score_dynamically(name: str, kind: Kind, network: Network, streams: Streams, dynamic: DynamicParams) -> Score:
-    """Return a run's dynamic score of val and test; the settings that were chosen on val are in what is known of it."""
-    every = dynamic.every
-    rules = list(_rules(network, streams["train"], dynamic))
-    on_val = [dynamic_nats(network, streams["val"].ids, every=every, apply=rule.apply) for rule in rules]
+def score_dynamically(
+    name: str, kind: Kind, network: Network, streams: Streams, dynamic: DynamicParams, say: Say
+) -> Score:
+    """Return a run's dynamic score of val and test; the settings that were chosen on val are in what is known of it.
+
+    What each of the settings comes to on val is said as soon as it is known.
+    """
+    every, name = dynamic.every, name + DYNAMIC
+    rules, on_val = [], []
+    for (rule, nats), seconds in clocked(_tried(network, streams, dynamic)):
+        rules.append(rule)
+        on_val.append(nats)
+        settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
+        say(f"{name}, {settings}: {shown_bits(measure(nats, streams['val']))} on val, {seconds:.1f} s")
     best = min(range(len(rules)), key=lambda index: float(on_val[index].sum()))
     on_test = dynamic_nats(network, streams["test"].ids, every=every, apply=rules[best].apply)
     chosen = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
-    return Score(name + DYNAMIC, kind, {"val": on_val[best], "test": on_test}, {"choices": chosen})
+    return Score(name, kind, {"val": on_val[best], "test": on_test}, {"choices": chosen})
+
+
+def _tried(network: Network, streams: Streams, dynamic: DynamicParams) -> Iterator[tuple[SgdRule | RmsRule, Nats]]:
+    """Yield the rules of learning to choose from, with the surprisals of val under each."""
+    for rule in _rules(network, streams["train"], dynamic):
+        yield rule, dynamic_nats(network, streams["val"].ids, every=dynamic.every, apply=rule.apply)
 
 
 def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[SgdRule | RmsRule]:

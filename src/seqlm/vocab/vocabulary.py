@@ -64,7 +64,7 @@ class Vocab:
 
     @property
     def num_chars(self) -> dict[str, int]:
-        """Characters of each split: what bits per character divide by, for both kinds of token."""
+        """Characters of each split, lines joined: the same for both kinds of token."""
         return {name: split.num_chars for name, split in self.splits.items()}
 
     @property

@@ -9,7 +9,7 @@ from seqlm.report.figures.style import GREY, PALETTE, look, new_figure
 
 def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Figure:
     """Draw how offsets 0, 1, ... cut a text into subsequences of ``num_steps`` characters (figure 8.3.1)."""
-    with look():
+    with look(text):
         figure, axes = new_figure(width=7.2, height=0.45 * num_offsets + 0.5)
         for offset in range(num_offsets):
             for place, character in enumerate(text):
@@ -28,7 +28,7 @@ def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Fig
 def unrolled_figure(text: str) -> Figure:
     """Draw a character RNN over the steps of a text: each target is the next character (figure 8.4.2)."""
     rows = (("input", 0.0, PALETTE[0], text[:-1]), ("target", 2.4, PALETTE[1], text[1:]))
-    with look():
+    with look(text):
         figure, axes = new_figure(width=7.2, height=2.6)
         for label, height, colour, characters in rows:
             axes.text(-1.0, height, label, ha="right", va="center", fontsize=9)

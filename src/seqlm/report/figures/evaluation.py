@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from seqlm.report.figures.style import GREY, colour_of, legend_above, look, new_figure
 
 _ROW_HEIGHT = 0.27
+_ADAPTS = "D"
 _SMOOTHED = 9
 _FEW = 20
 
@@ -13,9 +14,10 @@ _FEW = 20
 def comparison_figure(table: pd.DataFrame) -> Figure:
     """Draw each model's bits per character on the text it was fitted to and on test, best on top.
 
-    ``table`` has the columns model, fitted_bits, test_bits, low, high, sorted by test_bits;
-    a filled dot is test with its interval, a hollow one what the model was fitted to. The
-    distance between the two is what the model remembers and cannot use.
+    ``table`` has the columns model, adapts, fitted_bits, test_bits, low, high, sorted by test_bits;
+    a filled dot is test with its interval, a diamond in its place a model that learns on from
+    test, a hollow dot what the model was fitted to. The distance between the two is what the
+    model remembers and cannot use.
     """
     rows = table.dropna(subset=["test_bits"]).iloc[::-1].reset_index(drop=True)
     with look():
@@ -26,13 +28,15 @@ def comparison_figure(table: pd.DataFrame) -> Figure:
                 axes.plot([row["fitted_bits"], row["test_bits"]], [place, place], color=colour, linewidth=1, alpha=0.5)
                 axes.plot(row["fitted_bits"], place, "o", color=colour, markerfacecolor="none", markersize=5)
             axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=3.5, alpha=0.45)
-            axes.plot(row["test_bits"], place, "o", color=colour, markersize=5)
+            axes.plot(row["test_bits"], place, _ADAPTS if row["adapts"] else "o", color=colour, markersize=5)
         axes.plot([], [], "o", color=GREY, label="test, with 95 % interval")
+        if rows["adapts"].any():
+            axes.plot([], [], _ADAPTS, color=GREY, label="test, dynamic")
         axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="text the model was fitted to")
         axes.set_yticks(range(len(rows)), rows["model"], fontsize=8)
         axes.set(xlabel="bits per character (less is better)")
         axes.set_xlim(left=0)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=2, fontsize=8)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=3, fontsize=8)
     return figure
 
 

@@ -8,12 +8,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from seqlm.report.figures.fonts import USUAL, families_for
 from seqlm.report.figures.shapes import arrow, bare, box, visible
 from seqlm.report.figures.style import GREY, PALETTE, colour_of, legend_above, look, new_figure
 
 _RANDOM_CUTS = (4, 6, 13, 14, 21)
 _REGULAR_LENGTH = 6
 _GRAPH_STEPS = 3
+_SUBSCRIPTS = "\u2080\u2081\u2082\u2083"
 _LONGEST_TOKEN = 7
 _LEAST_SHARE = 1e-12
 _MODEL_COLOURS = {
@@ -31,7 +33,7 @@ def strategies_figure(text: str) -> Figure:
         "regular": tuple(range(_REGULAR_LENGTH, len(text), _REGULAR_LENGTH)),
         "full": (),
     }
-    with look():
+    with look(text):
         figure, axes = new_figure(height=2.0)
         for height, (name, cuts) in enumerate(rows.items()):
             axes.text(-1.2, -height, name, ha="right", va="center", fontsize=9)
@@ -53,7 +55,7 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
     """
     shown = [_shortened(token) for token in tokens]
     num_steps = min(_GRAPH_STEPS, len(tokens) - 1)
-    with look():
+    with look("".join(shown)):
         figure, axes = new_figure(height=4.6)
         for name, height in (("$W_{hx}$", 0.4), ("$W_{hh}$", 1.0), ("$W_{qh}$", 2.75)):
             _box(axes, 0.2, height, name, GREY)
@@ -69,11 +71,11 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
 
 def _graph_step(axes: Axes, x: float, t: int, token: str, target: str) -> None:
     """Draw one step of the graph above each other: x_t, h_t, o_t, L_t, and y_t beside the loss."""
-    _box(axes, x, 0, f"$x_{t}$ = {token}", PALETTE[0], half=_half_width(token))
+    _box(axes, x, 0, _named("x", t, token), PALETTE[0], half=_half_width(token))
     _box(axes, x, 2.1, f"$h_{t}$", PALETTE[2])
     _box(axes, x, 3.75, f"$o_{t}$", PALETTE[4])
     _box(axes, x, 5.3, f"$L_{t}$", PALETTE[3])
-    _box(axes, x + 0.95, 4.55, f"$y_{t}$ = {target}", PALETTE[1], half=_half_width(target))
+    _box(axes, x + 0.95, 4.55, _named("y", t, target), PALETTE[1], half=_half_width(target))
     for operation, result in ((1.4, 1.85), (3.1, 3.5), (4.55, 5.05)):
         axes.plot(x, operation, "o", color=GREY, markersize=5)
         arrow(axes, (x, operation), (x, result))
@@ -203,6 +205,12 @@ def _shortened(token: str) -> str:
     """Return a token as it fits a box; a dollar would begin a formula."""
     shown = visible(token if len(token) <= _LONGEST_TOKEN else token[: _LONGEST_TOKEN - 1] + "\u2026")
     return shown.replace("$", r"\$")
+
+
+def _named(name: str, step: int, token: str) -> str:
+    """Return ``x_1 = token``; as a formula only where the usual font has the token: formulas know no other."""
+    is_usual = families_for(token) == [USUAL]
+    return f"${name}_{step}$ = {token}" if is_usual else f"{name}{_SUBSCRIPTS[step]} = {token}"
 
 
 def _half_width(token: str) -> float:

@@ -5,16 +5,20 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
+from seqlm.report.figures.fonts import STAND_IN, without_font
 from seqlm.report.figures.style import GREY
 
 Pair = tuple[float, float]
 
-_MARKS = {" ": "\u2423", "\n": "\u21b5"}
+_SPACE, _MARKS = "\u2423", {"\n": "\u21b5", "\t": "\u21e5"}
 
 
 def visible(text: str) -> str:
-    """Return ``text``, a lone space or line end as a mark in its place."""
-    return _MARKS.get(text, text)
+    """Return ``text`` as it can be drawn: a lone space or line end as a mark, a dot for what no font here has."""
+    if text.isspace():
+        return _MARKS.get(text, _SPACE)
+    missing = without_font(text)
+    return "".join(STAND_IN if c in missing or not c.isprintable() else c for c in text)
 
 
 def box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str, **look_of_text: Any) -> None:

@@ -20,6 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from seqlm.core.files import write_text
+from seqlm.report.figures.fonts import families_for
 
 _TEXT = "#010203"
 """Stands for the colour of the surrounding text until the file is written."""
@@ -46,7 +47,6 @@ _LOOK = {
     "axes.spines.top": False,
     "axes.titlesize": 11,
     "figure.facecolor": "none",
-    "font.family": "sans-serif",
     "font.size": 10,
     "grid.alpha": 0.35,
     "grid.color": GREY,
@@ -77,9 +77,9 @@ def colour_of(model: str) -> str:
 
 
 @contextmanager
-def look() -> Iterator[None]:
-    """Apply the shared look to what is drawn inside."""
-    with mpl.rc_context(_LOOK):  # type: ignore[arg-type]
+def look(text: str = "") -> Iterator[None]:
+    """Apply the shared look to what is drawn inside, with fonts for a text that is drawn."""
+    with mpl.rc_context(_LOOK | {"font.family": families_for(text)}):  # type: ignore[arg-type]
         yield
 
 

@@ -5,6 +5,7 @@ threads of a team wait for the next minibatch awake, and go to sleep when none c
 hundredths of a second. What they wait on are numbers in an array, read and changed atomically.
 """
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Self
@@ -22,6 +23,8 @@ _LINE = 8
 """Numbers of a cache line: each number that is waited for has one of its own."""
 _ROUND, _ARRIVALS, _STOP, _ASLEEP = (index * _LINE for index in range(4))
 """Places in the control array. From _ASLEEP on, one for each member."""
+_YIELD_NAME = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+"""The system's function that lets another thread have the processor: no arguments, an integer back."""
 _LOOKS_BEFORE_YIELD = 2000
 _YIELDS_BEFORE_SLEEP = 2000
 
@@ -43,7 +46,7 @@ def _yield(_typing: Any) -> Any:
     """Let another thread have the processor, if one waits for it."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), "sched_yield")
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), _YIELD_NAME)
         return builder.call(function, [])
 
     return types.int32(), generate

@@ -14,19 +14,15 @@ registers; that is why these loops are written one level below it.
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import binding, ir
-from numba import config, types
+from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from seqlm.rnn.compiled.processor import features
 
-def _has_wide_registers() -> bool:
-    """Whether this processor has the 32 registers of 16 numbers that AVX-512 brings."""
-    features = config.CPU_FEATURES if config.CPU_FEATURES is not None else binding.get_host_cpu_features().flatten()
-    return "+avx512f" in features
-
-
-_IS_WIDE = _has_wide_registers()
+_IS_WIDE = "+avx512f" in features()
+"""Whether this processor has the 32 registers of 16 numbers that AVX-512 brings."""
 _LANES = 16 if _IS_WIDE else 8
 _VECTORS_OF_PANEL = 2
 WIDTH = _VECTORS_OF_PANEL * _LANES

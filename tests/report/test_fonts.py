@@ -1,0 +1,100 @@
+"""Figures of a text in another script."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib.font_manager import fontManager
+
+from seqlm.report.figures import fonts
+from seqlm.report.figures.book import partition_figure, unrolled_figure
+from seqlm.report.figures.fonts import STAND_IN, USUAL, families_for, without_font
+from seqlm.report.figures.gradients import graph_figure, strategies_figure
+from seqlm.report.figures.style import svg_text
+
+FIGURES = {
+    "partition": lambda text: partition_figure(text),
+    "unrolled": lambda text: unrolled_figure(text),
+    "strategies": lambda text: strategies_figure(text),
+    "graph": lambda text: graph_figure([text[:1], text[1:3], "a$b", text]),
+}
+
+
+def write_font(path: Path, name: str, characters: str) -> None:
+    """Write a font whose glyphs are all the same square."""
+    pen = TTGlyphPen(None)
+    for step, corner in enumerate([(0, 0), (0, 500), (500, 500), (500, 0)]):
+        (pen.lineTo if step else pen.moveTo)(corner)
+    pen.closePath()
+    names = [".notdef", *(f"u{ord(character):x}" for character in characters)]
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder(names)
+    builder.setupCharacterMap({ord(character): f"u{ord(character):x}" for character in characters})
+    builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys(names, (600, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": name, "styleName": "Regular"})
+    builder.setupOS2(usWeightClass=400)
+    builder.setupPost()
+    builder.save(path)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have matplotlib's own fonts and two more here, whatever this machine has."""
+    own = str(Path(mpl.get_data_path()))
+    monkeypatch.setattr(fontManager, "ttflist", [entry for entry in fontManager.ttflist if entry.fname.startswith(own)])
+    monkeypatch.setattr(fonts, "findSystemFonts", list)
+    for name, characters in (("Few Of Them", "海"), ("Most Of Them", "海水来"), ("Last Resort", "海水来了")):
+        write_font(tmp_path / f"{name}.ttf", name, characters)
+        fontManager.addfont(tmp_path / f"{name}.ttf")
+    forget()
+    yield
+    forget()
+
+
+def forget() -> None:
+    fonts._installed.cache_clear()
+    fonts._chosen.cache_clear()
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_font_with_most_of_the_characters_is_chosen_and_none_where_the_usual_one_has_them() -> None:
+    assert families_for("the sea, море \n\t\u3000") == [USUAL]
+    assert families_for("海 sea") == [USUAL, "Few Of Them"]
+    assert families_for("海水来了") == [USUAL, "Most Of Them"]
+    # A font that has a box for everything has nothing.
+    assert without_font("海水来了了 sea") == "了"
+    assert without_font("sea\n") == ""
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_show_what_a_font_has_and_a_dot_for_what_none_has(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    drawn = svg_text(FIGURES[name]("海水来了 sea\u3000"))
+    assert not recwarn.list
+    assert "Most Of Them" in drawn
+    assert "海" in drawn
+    assert "了" not in drawn
+    assert STAND_IN in drawn
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_font_that_has_gone_is_passed_over(tmp_path: Path) -> None:
+    shutil.move(tmp_path / "Most Of Them.ttf", tmp_path / "gone.ttf")
+    assert families_for("海水") == [USUAL, "Few Of Them"]
+    assert without_font("海水") == "水"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_font_that_was_installed_since_is_found_and_a_broken_one_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_font(tmp_path / "new.ttf", "New", "了")
+    (tmp_path / "broken.ttf").write_bytes(b"no font")
+    monkeypatch.setattr(fonts, "findSystemFonts", lambda: [str(tmp_path / name) for name in ("broken.ttf", "new.ttf")])
+    assert families_for("海了") == [USUAL, "Few Of Them", "New"]

@@ -1,0 +1,31 @@
+"""A text of one repeated word: nothing to fit, and still a figure."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from seqlm.ngrams.counting import Chunking
+from seqlm.ngrams.statistics import zipf_fits, zipf_table
+from seqlm.ngrams.whole_text import read_whole
+from seqlm.report.figures.ngrams import zipf_figure
+from seqlm.report.figures.style import svg_text
+
+
+def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("sea sea sea\n" * 5)
+    text = read_whole([tmp_path / "text.txt"], "word", "", Chunking(2**30, tmp_path))
+    fits = zipf_fits(text, 2)
+    assert fits == {}
+    ranks = zipf_table(text)
+    assert ranks["n"].tolist() == [1, 2, 3]
+    drawn = svg_text(zipf_figure(ranks, fits))
+    assert "trigram" in drawn
+    assert "alpha" not in drawn
+
+
+def test_an_order_without_a_fit_stands_beside_those_that_have_one() -> None:
+    ranks = pd.DataFrame({"n": [1, 2, 2], "rank": [1, 1, 2], "count": [9, 4, 2]})
+    fit = {"max_rank": 2, "alpha_least_squares": 1.0, "intercept": 1.4}
+    drawn = svg_text(zipf_figure(ranks, {2: fit}))
+    assert "bigram: alpha = 1.00" in drawn
+    assert "unigram: alpha" not in drawn

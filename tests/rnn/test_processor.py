@@ -1,0 +1,129 @@
+"""Processors that this machine is not: those without fused multiply-add, aarch64, and another system's threads."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from unittest import mock
+
+import numpy as np
+import pytest
+from llvmlite import binding
+from numba import njit
+from numba.core.codegen import JITCPUCodegen
+
+from seqlm.rnn.compiled import team
+from seqlm.rnn.compiled.processor import fuses
+from seqlm.rnn.compiled.products import add_product, empty_panels, outer_product
+from seqlm.rnn.compiled.team import barrier
+from seqlm.rnn.compiled.tiles import ROWS, WIDTH
+
+ARM, MAC, WINDOWS = "aarch64-unknown-linux-gnu", "arm64-apple-darwin", "x86_64-pc-windows-msvc"
+
+SCORE = """
+import numpy as np, torch
+from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scratch import ScratchRNN
+network = ScratchRNN(28, 128, "tanh", torch.Generator().manual_seed(0))
+nats = stream_nats(network, np.arange(100) % 28)
+print(network.is_compiled, nats.sum())
+"""
+
+
+def machine(triple: str, cpu: str = "", features: str = "") -> binding.TargetMachine:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
+
+
+def llvm_of(function: Callable[..., object], *arguments: object) -> str:
+    """Return what Numba makes of a function before the compiler's last steps, which know the processor."""
+    texts = []
+
+    def add_module(codegen: JITCPUCodegen, module: binding.ModuleRef) -> object:
+        texts.append(str(module))
+        return before(codegen, module)
+
+    before = JITCPUCodegen._add_module
+    with mock.patch.object(JITCPUCodegen, "_add_module", add_module):
+        # Without Numba's counters of references, which were compiled for this processor already.
+        njit(nogil=True, _nrt=False)(function)(*arguments)
+    return texts[-1]
+
+
+def assembly(text: str, triple: str, cpu: str = "") -> str:
+    """Return a compiled function's code for another machine; the names of what it calls stand in it."""
+    target = machine(triple, cpu)
+    text = re.sub(r"^target (triple|datalayout) = .*$", "", text, flags=re.MULTILINE)
+    module = binding.parse_assembly(f'target triple = "{triple}"\ntarget datalayout = "{target.target_data}"\n{text}')
+    return target.emit_assembly(module)
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "features", "expected"),
+    [
+        ("x86_64-unknown-linux-gnu", "haswell", "", True),
+        ("x86_64-unknown-linux-gnu", "haswell", "-fma", False),  # a virtual machine that hides it
+        ("x86_64-unknown-linux-gnu", "sandybridge", "", False),
+        (WINDOWS, "haswell", "", True),
+        (WINDOWS, "sandybridge", "", False),
+        (ARM, "", "", True),
+        (MAC, "", "", True),
+    ],
+)
+def test_who_multiplies_and_adds_at_once(triple: str, cpu: str, features: str, expected: bool) -> None:
+    assert fuses(machine(triple, cpu, features)) is expected
+
+
+def test_a_processor_without_fma_scores_with_pytorch() -> None:
+    def score(**environment: str) -> list[str]:
+        command = [sys.executable, "-c", SCORE]
+        return subprocess.run(
+            command, env=os.environ | environment, capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    is_compiled, total = score(NUMBA_CPU_NAME="sandybridge", NUMBA_CPU_FEATURES="+avx,-avx2,-fma,-avx512f")
+    assert is_compiled == "False"
+    # Small weights: hardly more or less than log 28 for each of 99 tokens.
+    assert float(total) == pytest.approx(99 * np.log(28), rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def products() -> list[str]:
+    """The two products, which have all kinds of tiles between them."""
+    a, b, c = empty_panels(16, WIDTH), empty_panels(WIDTH, 5 * WIDTH), empty_panels(16, 5 * WIDTH)
+    room = np.zeros((1, ROWS, WIDTH), np.float32)
+    return [
+        llvm_of(add_product.py_func, c, 0, a, 0, 9, b, False),
+        llvm_of(outer_product.py_func, room[0], 0, ROWS, a, 0, b, 4, room),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "instruction"),
+    [(ARM, "", r"fmla\s+v"), (MAC, "", r"fmla\.4s\s+v"), (WINDOWS, "haswell", r"vfmadd\d+ps\s+.*ymm")],
+)
+def test_the_tiles_become_fused_vector_instructions(
+    products: list[str], triple: str, cpu: str, instruction: str
+) -> None:
+    for text in products:
+        found = assembly(text, triple, cpu)
+        assert len(re.findall(instruction, found)) >= 2 * ROWS  # two vectors or more for each row of a tile
+        assert "fmaf" not in found
+
+
+@pytest.mark.parametrize(("triple", "name"), [(ARM, "sched_yield"), (MAC, "sched_yield"), (WINDOWS, "SwitchToThread")])
+def test_threads_wait_with_what_their_system_has(monkeypatch: pytest.MonkeyPatch, triple: str, name: str) -> None:
+    # The other system's function must be found here, where nothing calls it, for the code to be linked.
+    binding.add_symbol("SwitchToThread", binding.address_of_symbol("sched_yield"))
+    monkeypatch.setattr(team, "_YIELD_NAME", name)
+    # Written in, not called: what was compiled before is this processor's already.
+    monkeypatch.setattr(team, "_look", njit(inline="always")(team._look.py_func))
+    found = assembly(llvm_of(barrier.py_func, np.zeros(64, np.int64), 1), triple)
+    assert set(re.findall("sched_yield|SwitchToThread", found)) == {name}
+
+
+def test_this_system_has_the_function_that_it_waits_with() -> None:
+    assert (team._YIELD_NAME == "SwitchToThread") == (sys.platform == "win32")
+    assert binding.address_of_symbol(team._YIELD_NAME)

@@ -1,0 +1,57 @@
+"""Stages that take minutes say how each model did, and how long it took."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from seqlm.core.files import write_sealed
+from seqlm.core.layout import Layout
+from seqlm.ngrams.counting import count_ngrams
+from seqlm.ngrams.model_files import save_models
+from seqlm.rnn.building import build_network, save_network
+from seqlm.train.settings import CONFIG_FORMAT
+from seqlm.vocab.streams import SPLITS, build_corpus, load_split
+from small_runs import config
+from stages_by_hand import RunStage
+
+SECONDS = r"\d+\.\d s"
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Layout:
+    """Make a folder with splits, n-gram models of both kinds and a run `small` that saw all of train."""
+    layout = Layout(tmp_path)
+    layout.splits.mkdir(parents=True)
+    texts = {split: layout.split(split) for split in SPLITS}
+    for path in texts.values():
+        path.write_text("the sea came in\nand the sea went out\n" * 10)
+    for kind in ("word", "char"):
+        vocab = build_corpus(texts, layout.corpus(kind), kind, " ", 0, [])
+        counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 2)
+        save_models(layout.ngrams(kind), counts, (1.0, 1.0), "unigram")
+    settings = config("small")
+    save_network(layout.run("small"), "small", settings, len(vocab), build_network(settings, len(vocab), 0).weights())
+    write_sealed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
+    return layout
+
+
+@pytest.mark.usefixtures("trained")
+def test_scoring_says_each_model_and_each_setting_tried(run_stage: RunStage) -> None:
+    said = run_stage("score", "--run", "small").stdout
+    assert re.search(rf"^small scored: {SECONDS}$", said, flags=re.MULTILINE)
+    tried = rf"^small\+dynamic, lr [\d.]+, decay [\d.]+: \d\.\d+ bits per character on val, {SECONDS}$"
+    assert len(re.findall(tried, said, flags=re.MULTILINE)) == 3 * 2  # as many settings as params.yaml has
+    said = run_stage("score", "--kind", "word").stdout
+    one = rf"^word-kneser-ney-2: \d\.\d+ bits per character on val, {SECONDS}$"
+    assert re.search(one, said, flags=re.MULTILINE)
+
+
+@pytest.mark.usefixtures("trained")
+def test_writing_says_each_model_and_only_the_text_by_hand(run_stage: RunStage) -> None:
+    said = run_stage("generate").stdout.splitlines()
+    assert len(said) == 1 + 2 * 2  # the run, and of each kind Laplace and Kneser-Ney
+    assert all(re.fullmatch(rf"[a-z0-9-]+: 6 samples, {SECONDS}", line) for line in said)
+    by_hand = run_stage("generate", "--model", "small", "--temperature", "0", "--prefix", "the sea").stdout
+    assert by_hand.startswith("small, temperature 0: the sea")
+    assert by_hand.count("\n") == 1
