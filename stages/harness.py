@@ -78,7 +78,7 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
 def clear_ghosts(layout: Layout, runs: list[str]) -> None:
     """Under DVC, remove what runs left behind that are not among ``runs`` any more, and say so.
 
-    Call it when all that the stage reads of the runs' settings is known to be whole.
+    Call it when the stage has read and written everything else: what it reads was whole then.
     """
     from seqlm.train.runs import remove_ghosts
 
