@@ -95,7 +95,8 @@ def run_together(machines: list[Layout]) -> Iterator[str]:
             yield output
     finally:
         for process in processes:
-            process.kill()
+            process.terminate()  # torchrun then ends the training that it started
+            process.wait(timeout=60)
 
 
 def test_torchrun_leaves_the_stages_command_alone() -> None:
