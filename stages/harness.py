@@ -100,11 +100,7 @@ def _fail(message: str, code: int) -> None:
     one_line = " ".join(message.split())
     click.echo(f"error: {one_line}", err=True)
     if _under_dvc():
-        click.echo(
-            "after a failed `dvc exp run -S`, "
-            "`git checkout params.yaml dvc.lock reports && dvc checkout` restores the workspace",
-            err=True,
-        )
+        click.echo("after a failed `dvc exp run`, `make restore` goes back to the last commit", err=True)
     sys.exit(code)
 
 

@@ -46,7 +46,8 @@ code of its kind, old files stay as they were, nothing half-written and no tempo
 with the results of one that was never disturbed. `make test` runs the quick ones, `make test-all` all of them.
 
 One fault is DVC's own: killed in the moment in which it writes its table of locks, it refuses to run again and names
-`.dvc/tmp/rwlock`. `make repro` removes a broken one; by hand it is `rm .dvc/tmp/rwlock`.
+`.dvc/tmp/rwlock`. `make repro` removes a broken one; by hand it is `rm .dvc/tmp/rwlock`. Killed at any other moment,
+it prints a dozen warnings at the next start, of processes that "had been killed": they are harmless.
 
 `python tests/faults.py` writes this page from the names of the tests.
 """

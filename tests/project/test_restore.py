@@ -108,7 +108,7 @@ def test_after_a_killed_experiment_all_is_as_it_was(stop: signal.Signals, reposi
     check = repository.restore("--check")
     if stop == signal.SIGKILL:
         assert check.returncode == 5
-        assert check.stderr == "error: a killed `dvc exp run` left HEAD detached from main: `make restore` goes back to it\n"
+        assert "error: a killed `dvc exp run` left HEAD detached from main: `make restore`" in check.stderr
         assert repository.git("branch", "--show-current") == ""
     else:
         assert check.returncode == 0  # DVC had the time to go back to the branch itself
