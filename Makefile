@@ -36,6 +36,7 @@ repro: install unlock ## run the pipeline; prints the comparison table and where
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
 	dvc repro
+	@python tools/check_lock.py --prune
 	@cat reports/table.txt
 	@echo "The page: reports/index.html"
 
