@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smoke import change_params
-from workspace import RunStage
+from stages_by_hand import RunStage
 
 MEASURES, CORPUS = "reports/evaluate/measures.json", "reports/download/summary.json"
 BOOK = {"name": "time_machine", "requested": "time_machine", "fallback": False, "sha256": "8" * 64}

@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 from seqlm.configure.runs import resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.train.settings import RunConfig
-from workspace import ROOT
+from smoke import ROOT
 
 
 def resolved(own: dict[str, Any], **top: Any) -> RunConfig:

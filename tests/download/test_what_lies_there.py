@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from smoke import SMALL, change_params
-from workspace import ROOT, RunStage, Workspace
+from smoke import ROOT, SMALL, change_params
+from stages_by_hand import RunStage
+from workspace import Workspace
 
 TEXT = b"The tide went out, and the tide came in.\n" * 50
 OTHER = b"Nobody counts the waves.\n" * 80

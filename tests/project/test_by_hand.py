@@ -1,15 +1,10 @@
 """A stage by hand: every option that only a person gives writes nothing tracked, and nothing is removed unasked."""
 
-import importlib
-import os
-import subprocess
-import sys
+import re
 from pathlib import Path
 
-import click
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from ruamel.yaml import YAML
 
 from seqlm.configure.runs import resolve_runs
@@ -21,18 +16,8 @@ from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT
 from seqlm.vocab.streams import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import KINDS
-from workspace import ROOT, RunStage
-
-
-@pytest.fixture(scope="module")
-def generate() -> click.Command:
-    """The stage's command."""
-    sys.path.insert(0, str(ROOT / "stages"))
-    try:
-        found: click.Command = importlib.import_module("generate").main
-    finally:
-        sys.path.pop(0)
-    return found
+from smoke import ROOT
+from stages_by_hand import RunStage, in_a_process, in_this_process
 
 
 def put_runs(layout: Layout, *names: str, of_ghosts: bool = False) -> None:
@@ -62,80 +47,62 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
-@pytest.fixture
-def run_in(layout: Layout) -> RunStage:
-    """Run a stage's script by hand in the folder of ``layout``."""
-
-    def run(stage: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(ROOT / "stages" / f"{stage}.py")]
-        return subprocess.run(
-            command, cwd=layout.root, env=os.environ | environment, capture_output=True, text=True, timeout=120
-        )
-
-    return run
-
-
-def invoked(generate: click.Command, layout: Layout, *arguments: str) -> Result:
-    return CliRunner().invoke(generate, ["--root", str(layout.root), *arguments])
-
-
 OPTIONS = {
-    "prefix": ["--prefix", "the fox"], "only": ["--model", "x"], "temperature": ["--temperature", "1"],
-    "num_preds": ["--num-preds", "5"], "own_seed": ["--seed", "0"], "on_unknown": ["--on-unknown", "unk"],
+    "--prefix": "the fox", "--model": "x", "--temperature": "1", "--num-preds": "5", "--seed": "0",
+    "--on-unknown": "unk",
 }  # fmt: skip
 
 
-def test_every_option_of_generate_is_tried(generate: click.Command) -> None:
-    assert set(OPTIONS) == {option.name for option in generate.params} - {"root"}
+def test_every_option_of_generate_is_tried(run_stage: RunStage) -> None:
+    offered = re.findall(r"^  (--[a-z-]+)", run_stage("generate", "--help").stdout, re.MULTILINE)
+    assert set(OPTIONS) == set(offered) - {"--root", "--help"}
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_any_option_of_generate_prints_and_leaves_the_samples(
-    option: str, generate: click.Command, layout: Layout
-) -> None:
-    result = invoked(generate, layout, *OPTIONS[option])
-    assert result.exit_code == 0, result.output
-    assert "x, temperature" in result.output
+def test_any_option_of_generate_prints_and_leaves_the_samples(option: str, layout: Layout) -> None:
+    result = in_this_process(layout.root)("generate", option, OPTIONS[option])
+    assert result.returncode == 0, result.stderr
+    assert "x, temperature" in result.stdout
     assert not layout.reports("generate").exists()
 
 
-def test_without_options_generate_writes_its_samples(generate: click.Command, layout: Layout) -> None:
-    result = invoked(generate, layout)
-    assert result.exit_code == 0, result.output
+def test_without_options_generate_writes_its_samples(layout: Layout) -> None:
+    result = in_this_process(layout.root)("generate")
+    assert result.returncode == 0, result.stderr
     assert sorted(path.name for path in layout.reports("generate").iterdir()) == ["samples.json", "samples.md"]
 
 
-# These tests' own Python stands where DVC would: above the stage.
+# These tests' own Python stands where DVC would: above the stage, in a process of its own.
 UNDER_DVC = {"DVC_STAGE": "a-stage"}
 
 
 @pytest.mark.parametrize("under_dvc", [False, True])
-def test_ghosts_go_under_dvc_alone(under_dvc: bool, layout: Layout, run_in: RunStage) -> None:
+def test_ghosts_go_under_dvc_alone(under_dvc: bool, layout: Layout) -> None:
     put_runs(layout, "ghost", of_ghosts=True)
-    result = run_in("generate", **(UNDER_DVC if under_dvc else {}))
+    result = in_a_process(layout.root)("generate", **(UNDER_DVC if under_dvc else {}))
     assert result.returncode == 0, result.stderr
     assert layout.run("x").exists()
     assert layout.run("ghost").exists() != under_dvc
 
 
 @pytest.mark.parametrize("broken", ["data/corpus/word/vocab.json", "data/models/ngrams/char", "data/models/runs/x"])
-def test_nothing_goes_before_every_input_is_known_to_be_whole(broken: str, layout: Layout, run_in: RunStage) -> None:
+def test_nothing_goes_before_every_input_is_known_to_be_whole(broken: str, layout: Layout) -> None:
     put_runs(layout, "ghost", of_ghosts=True)
     (layout.root / broken).rename(layout.root / "elsewhere")
-    result = run_in("generate", **UNDER_DVC)
+    result = in_a_process(layout.root)("generate", **UNDER_DVC)
     assert result.returncode == 3, result.stderr
     assert layout.run("ghost").exists()
 
 
 @pytest.mark.parametrize(("stage", "configs"), [("evaluate", "missing"), ("generate", "empty"), ("report", "empty")])
-def test_without_runs_nothing_is_a_ghost(stage: str, configs: str, run_stage: RunStage, tmp_path: Path) -> None:
+def test_without_runs_nothing_is_a_ghost(stage: str, configs: str, run_script: RunStage, tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     kept = [layout.run("x"), layout.scores_of_run("x"), layout.reports("train", "x"), layout.reports("score", "x")]
     for folder in kept:
         folder.mkdir(parents=True)
     if configs == "empty":
         layout.configs.mkdir()
-    result = run_stage(stage, **UNDER_DVC)
+    result = run_script(stage, **UNDER_DVC)
     assert result.returncode == 3, result.stderr
     assert result.stderr.startswith("error: ")
     assert all(folder.exists() for folder in kept)

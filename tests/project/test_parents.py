@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from workspace import ROOT
+from smoke import ROOT
 
 SCRIPT = """
 import os, sys, time

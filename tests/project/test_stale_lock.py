@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workspace import ROOT
+from smoke import ROOT
 
 PIPELINE = """
 stages:

@@ -20,7 +20,7 @@ from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.streams import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
-from workspace import ROOT
+from smoke import ROOT
 
 SETTINGS = {
     "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None, "eval_every": 1,
