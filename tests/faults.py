@@ -12,6 +12,7 @@ PAGE = TESTS.parent / "docs" / "reliability.md"
 # Fault, and where it is provoked: modules, each with words of which a test's name has one (none: all of its tests).
 AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("Downloads, from a real server that misbehaves", {"download/test_download.py": ()}),
+    ("A corpus that is here already", {"download/test_what_lies_there.py": ()}),
     (
         "Own text",
         {"preprocess/test_preprocess.py": ("mark", "cannot", "utf8", "dropped", "missing", "megabytes")},
@@ -21,13 +22,15 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
         "Settings, against the typed model",
         {"configure/test_configure.py": ("refuse", "must", "bad", "leaves_nothing")},
     ),
-    ("Kills, under a real `dvc repro`", {"project/test_kills.py": ()}),
+    ("Kills, under a real `dvc repro`", {"project/test_kills.py": (), "project/test_parents.py": ()}),
+    ("Kills, under a real `dvc exp run`", {"project/test_restore.py": ()}),
     (
         "Kills in the middle of a training",
         {
             "train/test_trainer.py": ("goes_on",),
             "train/test_checkpoints.py": ("checkpoint", "at_once"),
             "train/test_train.py": ("killed", "checkpoint"),
+            "train/test_machines.py": ("checkpoint",),
         },
     ),
     ("Full disk, read-only folder, permissions", {"project/test_disk.py": ()}),
@@ -36,6 +39,8 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("Any input at all", {"project/test_fuzzing.py": ()}),
     ("Code hidden in files", {"project/test_layering.py": ("stored_code", "unpickled")}),
     ("The same again", {"project/test_pipeline.py": ("second_run", "same_bytes", "way_back", "ghost", "killed")}),
+    ("Scripts by hand", {"project/test_by_hand.py": ("ghost", "goes", "leaves", "nothing")}),
+    ("A lock file that is stale, or data that came in part", {"project/test_stale_lock.py": ("pulled", "renamed")}),
     ("The same from scratch", {"project/test_verify.py": ("scratch",)}),
 ]
 HEAD = """# Faults tried and survived
