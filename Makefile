@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed repro smoke diff test test-all verify lint bench clean
+.PHONY: help install install-hashed unlock repro restore smoke diff test test-all verify lint bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -26,15 +26,22 @@ install-hashed: ## make .venv and install the pinned packages, each checked agai
 	$(VENV)/bin/python -m pip install --quiet --no-deps --editable .
 	@touch $(STAMP)
 
-repro: install ## run the pipeline; prints the comparison table and where the page lies
+# DVC killed while it writes its table of locks leaves half a file, and then refuses to run.
+unlock:
+	@test ! -e .dvc/tmp/rwlock || $(VENV)/bin/python -m json.tool .dvc/tmp/rwlock >/dev/null 2>&1 || rm -f .dvc/tmp/rwlock
+
+repro: install unlock ## run the pipeline; prints the comparison table and where the page lies
 	@git rev-parse --git-dir >/dev/null 2>&1 || { \
 	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
-	@# DVC killed while it writes its table of locks leaves half a file, and then refuses to run.
-	@test ! -e .dvc/tmp/rwlock || $(VENV)/bin/python -m json.tool .dvc/tmp/rwlock >/dev/null 2>&1 || rm -f .dvc/tmp/rwlock
+	@python tools/restore.py --check
 	dvc repro
+	@python tools/check_lock.py --prune
 	@cat reports/table.txt
 	@echo "The page: reports/index.html"
+
+restore: install unlock ## go back to the last commit after a failed or killed experiment; sets your changes aside
+	@python tools/restore.py
 
 smoke: install ## try the whole pipeline in a copy, on the sample, with small settings (half a minute)
 	python tools/smoke.py

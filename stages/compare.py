@@ -11,21 +11,29 @@ from seqlm.core.settings import load
 
 
 @stage()
-@click.argument("before")
+@click.argument("before", default="HEAD")
 @click.argument("after", default="workspace")
 def main(layout: Layout, before: str, after: str) -> None:
-    """Compare the results of revision BEFORE with those of AFTER (default: the workspace).
+    """Compare the results of revision BEFORE (default: HEAD) with those of AFTER (default: the workspace).
 
-    Ends with code 1 where a model got worse by more than the tolerance, is missing, or
-    has a value that is not finite.
+    A revision is what `dvc metrics diff` takes: a commit, a branch, a tag, the name of an
+    experiment, or workspace. Ends with code 1 where a model got worse by more than the
+    tolerance, is missing, or has a value that is not finite, and where the results are of
+    different corpora.
     """
-    from seqlm.compare.comparison import changes_markdown, compare_metrics, failures, measures_of_revision
+    from seqlm.compare.comparison import changes_markdown, compare_metrics, failures
+    from seqlm.compare.corpora import are_other_corpora, corpora_sentence
+    from seqlm.compare.revisions import Revision
 
     params = load(layout.params, "compare", CompareParams)
-    changes = compare_metrics(
-        measures_of_revision(before, layout), measures_of_revision(after, layout), params.splits, params.tolerance
-    )
-    click.echo(changes_markdown(changes))
+    revisions = Revision(before, layout), Revision(after, layout)
+    corpora = revisions[0].corpus(), revisions[1].corpus()
+    click.echo(corpora_sentence(*corpora))
+    if are_other_corpora(*corpora) and not params.allow_other_corpus:
+        click.echo("models of different corpora are compared only with compare.allow_other_corpus: true", err=True)
+        sys.exit(1)
+    changes = compare_metrics(revisions[0].measures(), revisions[1].measures(), params.splits, params.tolerance)
+    click.echo(f"\n{changes_markdown(changes)}")
     failed = failures(changes, params.allow_missing)
     for change in failed:
         click.echo(f"{change.model} on {change.split}: {change.verdict}", err=True)

@@ -10,8 +10,8 @@ from seqlm.core.layout import Layout
 def main(layout: Layout) -> None:
     """Check every setting, and resolve each run's settings into a file of its own.
 
-    A run is the section train overlaid by its entry in runs, with device, seed and
-    num_threads. Its file is what the run's training depends on.
+    A run is the section train, with device, seed and num_threads, overlaid by its entry in
+    runs. Its file is what the run's training depends on.
     """
     from seqlm.configure.settings import check_whole
     from seqlm.core.files import write_sealed

@@ -15,11 +15,12 @@ from seqlm.download.settings import DownloadParams
 def main(layout: Layout) -> None:
     """Bring one corpus here, verified against its SHA-256.
 
-    A registered corpus is looked for in the folder that SEQLM_DATA_DIR names, then in the
-    cache, then at its URLs; a user's own file is copied.
+    A registered corpus that is here already stays. Otherwise it is looked for in the folder
+    that SEQLM_DATA_DIR names, then in the cache, then at its URLs. A user's own file is copied.
     """
     import pooch
 
+    from seqlm.core.files import write_table
     from seqlm.download.corpora import Sources, bring_own, bring_registered, is_registered, read_registry
     from seqlm.download.fetching import Limits
 
@@ -29,9 +30,10 @@ def main(layout: Layout) -> None:
         data_folder = Path(os.environ["SEQLM_DATA_DIR"]) if os.environ.get("SEQLM_DATA_DIR") else None
         limits = Limits(params.timeout_s, params.deadline_s, params.max_bytes)
         sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), layout.sample, limits)
-        record = bring_registered(params.corpus, registry, sources, params.fallback, layout.raw, _warn)
+        record = bring_registered(params.corpus, registry, sources, params.fallback, layout.raw_text, _warn)
     else:
-        record = bring_own(layout.root / params.corpus, params.max_bytes, layout.raw)
+        record = bring_own(layout.root / params.corpus, params.max_bytes, layout.raw_text)
+    write_table(layout.reports("download"), "summary", record)
     click.echo(f"corpus {record['name']}: {record['bytes']:,} bytes")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from harness import clear_ghosts, existing_file, file, stage
+from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, Seed, load
 
@@ -12,17 +13,19 @@ from seqlm.core.settings import Device, NumThreads, Seed, load
 @stage()
 @click.option("--text", type=existing_file(), help="By hand: score this text, and nothing else.")
 @click.option("--run", "names", multiple=True, help="With --text: a run or an n-gram model; default: all runs.")
-@click.option("--page", type=file(), default="surprisal.html", help="With --text: where its page goes.")
-def main(layout: Layout, text: Path | None, names: tuple[str, ...], page: Path) -> None:
+@click.option("--page", type=file(), help="With --text: where its page goes; default: surprisal.html.")
+def main(layout: Layout, text: Path | None, names: tuple[str, ...], page: Path | None) -> None:
     """Set every model against every other on train, val and test.
 
     With --text, print how well trained models predict a text of your own, and write a page
     that shows how surprised they are by each of its characters.
     """
-    if text is None:
-        _evaluate(layout)
+    if text is not None:
+        _score_text(layout, text, names, page or Path("surprisal.html"))
+    elif names or page:
+        raise ParamsError("--run and --page belong to --text: name the text")
     else:
-        _score_text(layout, text, names, page)
+        _evaluate(layout)
 
 
 def _evaluate(layout: Layout) -> None:
@@ -41,7 +44,6 @@ def _evaluate(layout: Layout) -> None:
     params, seed = load(layout.params, "evaluate", EvaluateParams), load(layout.params, "seed", Seed)
     names, reports = run_names(layout.configs), layout.reports("evaluate")
     fitted = {run: read_config(layout.config(run)).max_tokens for run in names}
-    clear_ghosts(layout, names)
     with timed("scores read, best models mixed, all ranked", click.echo):
         streams = {kind: read_streams(layout, kind) for kind in KINDS}
         scores = read_scores(layout, names, streams, params.mixtures)
@@ -55,6 +57,7 @@ def _evaluate(layout: Layout) -> None:
     for name, content in [*found.items(), *diagnoses]:
         write_table(reports, name, content)
     write_json(layout.passages, tables.passages(layout, scores.all, streams, table["model"], params.passage_chars))
+    clear_ghosts(layout, names)
     click.echo(table_text(table))
 
 
@@ -70,8 +73,7 @@ def _score_text(layout: Layout, text: Path, names: tuple[str, ...], page: Path) 
     torch.set_num_threads(load(layout.params, "num_threads", NumThreads))
     device = resolve_device(load(layout.params, "device", Device))
     scores = score_own_text(layout, text, names, load(layout.params, "preprocess", PreprocessParams), device)
-    for name, score in scores.items():
-        click.echo(describe_score(name, score))
+    click.echo("\n".join(describe_score(name, score) for name, score in scores.items()))
     write_text(page, build_surprisal_page(text.name, scores))
     click.echo(f"the page: {page}")
 

@@ -14,7 +14,7 @@ from seqlm.generate.settings import GenerateParams
 @click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: in place of the settings.")
 @click.option("--num-preds", type=click.IntRange(1, 100_000), help="By hand: in place of the settings.")
 @click.option("--seed", "own_seed", type=click.IntRange(0, 2**32 - 1), help="By hand: in place of the settings.")
-@click.option("--on-unknown", type=click.Choice(["error", "unk"]), help="A token that the vocabulary lacks.")
+@click.option("--on-unknown", type=click.Choice(["error", "unk"]), help="By hand: a token that the vocabulary lacks.")
 def main(
     layout: Layout,
     prefix: tuple[str, ...],
@@ -26,7 +26,7 @@ def main(
 ) -> None:
     """Continue prefixes with every model.
 
-    With --prefix, --model or --temperature the continuations are printed and nothing is written.
+    With any of the options, --root aside, the continuations are printed and nothing is written.
     """
     params = load(layout.params, "generate", GenerateParams)
     seed, device = load(layout.params, "seed", Seed), load(layout.params, "device", Device)
@@ -45,8 +45,7 @@ def main(
     from seqlm.train.runs import run_names
 
     torch.set_num_threads(num_threads)
-    clear_ghosts(layout, run_names(layout.configs))
-    by_hand = bool(prefix or only or temperature)
+    by_hand = any(option not in (None, ()) for option in (prefix, only, temperature, num_preds, own_seed, on_unknown))
     samples = []
     written = write_samples(
         layout,
@@ -67,6 +66,7 @@ def main(
     if not by_hand:
         write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
         write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
+        clear_ghosts(layout, run_names(layout.configs))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ A script writes ``@stage()`` above its function in place of ``@click.command()``
 function gets the :class:`~seqlm.core.layout.Layout` of the folder that it works in.
 """
 
+import contextlib
 import errno
 import functools
 import os
@@ -16,6 +17,7 @@ from typing import Any
 
 try:
     import click
+    import psutil
 
     from seqlm.core.errors import MachineError, SeqlmError
     from seqlm.core.layout import Layout
@@ -26,10 +28,11 @@ except ModuleNotFoundError as missing:
     )
 
 _PARENT_POLL_S = 0.5
-_WATCHED_PARENTS = 3
-"""Processes above one of several that torchrun started, up to DVC's own."""
-_SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "busybox"}
+_MARK = "DVC_STAGE"
+"""What DVC puts into the environment of a stage's command."""
 _RUN_DVC = ("python", "pypy", "dvc")
+_TAKE_IN_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-init"}
+"""Beside the system's first process: of a user's session, of a container."""
 
 
 # ``readable=False``: a file that may not be read is refused by who opens it, with code 5, not as a wrong option.
@@ -56,7 +59,7 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
-            _end_with_parent()
+            _end_with_dvc()
             try:
                 function(Layout(root), **options)
             except SeqlmError as error:
@@ -75,7 +78,7 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
 def clear_ghosts(layout: Layout, runs: list[str]) -> None:
     """Under DVC, remove what runs left behind that are not among ``runs`` any more, and say so.
 
-    Call it when all that the stage reads of the runs' settings is known to be whole.
+    Call it when the stage has read and written everything else: what it reads was whole then.
     """
     from seqlm.train.runs import remove_ghosts
 
@@ -86,7 +89,7 @@ def clear_ghosts(layout: Layout, runs: list[str]) -> None:
 
 
 def _under_dvc() -> bool:
-    return "DVC_STAGE" in os.environ
+    return _MARK in os.environ
 
 
 def _folder() -> click.Path:
@@ -97,11 +100,7 @@ def _fail(message: str, code: int) -> None:
     one_line = " ".join(message.split())
     click.echo(f"error: {one_line}", err=True)
     if _under_dvc():
-        click.echo(
-            "after a failed `dvc exp run -S`, "
-            "`git checkout params.yaml dvc.lock reports && dvc checkout` restores the workspace",
-            err=True,
-        )
+        click.echo("after a failed `dvc exp run`, `make restore` goes back to the last commit", err=True)
     sys.exit(code)
 
 
@@ -111,60 +110,55 @@ def _describe(error: OSError) -> str:
     return f"{where}{error.strerror or error}{advice.get(error.errno or 0, '')}"
 
 
-def _end_with_parent() -> None:
+def _end_with_dvc() -> None:
     """Under DVC, end this process when ``dvc repro`` is gone.
 
     A killed ``dvc repro`` leaves its child running, which would then write beside the
-    next one's. DVC starts a stage through a shell, and torchrun stands between the two:
-    the parents up to the third are watched. Started by hand, a stage may outlive its
-    terminal.
+    next one's. Started by hand, a stage may outlive its terminal.
     """
     if not _under_dvc():
         return
-    parents = _ancestors()
-    if _is_orphan():
+    line = _line_to_dvc()
+    if line is None:
         _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
 
     def watch() -> None:
-        while _ancestors() == parents:
+        while psutil.Process().parents()[: len(line)] == line:
             time.sleep(_PARENT_POLL_S)
         os._exit(MachineError.exit_code)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
-def _is_orphan() -> bool:
-    """Whether DVC went before this process could look: then its nearest ancestor that is no shell is another program.
+def _line_to_dvc() -> list[psutil.Process] | None:
+    """Return the processes above this one up to DVC's; None where DVC went before this process could look.
 
-    DVC runs in a Python, or in a program of its own name. False where the system does not show it.
+    What DVC starts, and what that starts (a shell, torchrun, timeout), has DVC_STAGE in its
+    environment. The next one up is DVC, a Python or a program of its own name; or who takes in
+    orphans, and then DVC is gone; or another program, behind which DVC cannot be seen from
+    here (srun's, on another machine), and then what can be seen is all that can be watched.
     """
-    process = os.getppid()
-    try:
-        while (program := _program(process)) in _SHELLS:
-            process = _parent_of(process)
-    except OSError:
-        return process == 0  # above the first process there is none
-    return not any(name in program for name in _RUN_DVC)
+    above = psutil.Process().parents()
+    for number, process in enumerate(above):
+        names, environment = _look_at(process)
+        if environment.get(_MARK) == os.environ[_MARK]:
+            continue
+        if any(word in name for name in names for word in _RUN_DVC):
+            return above[: number + 1]
+        if process.pid == 1 or _TAKE_IN_ORPHANS & set(names):
+            return None
+        if environment:  # else the system hides it, and DVC may be further up
+            return above[: number + 1]
+    return None if os.name == "nt" else above  # Windows gives orphans no other parent
 
 
-def _program(process: int) -> str:
-    try:
-        return Path(f"/proc/{process}/exe").readlink().name
-    except PermissionError:  # of another user, or the system's first process
-        return Path(f"/proc/{process}/comm").read_text().strip()
-
-
-def _parent_of(process: int) -> int:
-    # Field 4 of /proc/PID/stat, counted after the command name, which may hold spaces.
-    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def _ancestors() -> list[int]:
-    """Return the ids of the parent and, where the system shows them, of the ones above it."""
-    found = [os.getppid()]
-    while len(found) < (_WATCHED_PARENTS if "TORCHELASTIC_RUN_ID" in os.environ else 2):
-        try:
-            found.append(_parent_of(found[-1]))
-        except OSError:
-            break
-    return found
+def _look_at(process: psutil.Process) -> tuple[list[str], dict[str, str]]:
+    """Return the names of a process and its environment, as far as the system shows them."""
+    names: list[str] = []
+    environment: dict[str, str] = {}
+    with contextlib.suppress(psutil.Error, OSError):
+        names.append(process.name().lower())
+        names.append(Path(process.exe()).name.lower())
+    with contextlib.suppress(psutil.Error, OSError):
+        environment = process.environ()
+    return names, environment

@@ -22,7 +22,6 @@ def main(layout: Layout) -> None:
     from seqlm.report.parity import COLUMNS, applies, parity_table
     from seqlm.train.runs import run_names
 
-    clear_ghosts(layout, run_names(layout.configs))
     draw_all(layout, click.echo)
     parity = parity_table(layout) if applies(read_json(layout.corpus_record)) else None
     met = {} if parity is None else {"met": int(parity["ok"].sum())}
@@ -31,6 +30,7 @@ def main(layout: Layout) -> None:
     write_json(layout.reports("book", "metrics.json"), met)
     write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv"))))
     write_text(layout.page, build_page(layout, params.title, parity))
+    clear_ghosts(layout, run_names(layout.configs))
     if parity is not None:
         click.echo(f"{met['met']} of {len(parity)} values of the book are met")
         for row in parity[~parity["ok"]].itertuples():

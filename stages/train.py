@@ -9,7 +9,8 @@ from seqlm.core.layout import Layout
 
 
 @stage()
-@click.option("--run", "run", required=True, help="A run's name; configure has written its settings.")
+# torchrun takes --run, even behind the script's name, for an abbreviation of its own --run-path.
+@click.option("--run", "--name", "run", required=True, help="A run's name; configure has written its settings.")
 def main(layout: Layout, run: str) -> None:
     """Train one run.
 
@@ -23,7 +24,7 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.core.files import write_table
     from seqlm.rnn.building import save_network
     from seqlm.train import history
-    from seqlm.train.checkpoints import Checkpoint, code_hashes, key_of, only_one
+    from seqlm.train.checkpoints import Checkpoint, code_hashes, key_of, only_one, unpacked
     from seqlm.train.ranks import joined, local_device, local_threads
     from seqlm.train.session import train_to_end
     from seqlm.train.settings import read_config
@@ -45,9 +46,9 @@ def main(layout: Layout, run: str) -> None:
         key = key_of(config.model_dump_json(), str(ranks.size), *data, *code_hashes())
         checkpoint = Checkpoint(layout.checkpoints, run, key)
         with only_one(layout.checkpoints, run) if ranks.is_first else nullcontext():
-            ranks.wait()
-            if saved := checkpoint.load():
-                trainer.restore(*saved)
+            # On several machines each has checkpoints of its own: only those of the first count.
+            if saved := ranks.of_first(checkpoint.read() if ranks.is_first else None):
+                trainer.restore(*unpacked(saved))
             if not ranks.is_first:
                 trainer.run(lambda _: None)
                 return

@@ -12,6 +12,7 @@ PAGE = TESTS.parent / "docs" / "reliability.md"
 # Fault, and where it is provoked: modules, each with words of which a test's name has one (none: all of its tests).
 AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("Downloads, from a real server that misbehaves", {"download/test_download.py": ()}),
+    ("A corpus that is here already", {"download/test_what_lies_there.py": ()}),
     (
         "Own text",
         {"preprocess/test_preprocess.py": ("mark", "cannot", "utf8", "dropped", "missing", "megabytes")},
@@ -21,13 +22,15 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
         "Settings, against the typed model",
         {"configure/test_configure.py": ("refuse", "must", "bad", "leaves_nothing")},
     ),
-    ("Kills, under a real `dvc repro`", {"project/test_kills.py": ()}),
+    ("Kills, under a real `dvc repro`", {"project/test_kills.py": (), "project/test_parents.py": ()}),
+    ("Kills, under a real `dvc exp run`", {"project/test_restore.py": ()}),
     (
         "Kills in the middle of a training",
         {
             "train/test_trainer.py": ("goes_on",),
             "train/test_checkpoints.py": ("checkpoint", "at_once"),
             "train/test_train.py": ("killed", "checkpoint"),
+            "train/test_machines.py": ("checkpoint",),
         },
     ),
     ("Full disk, read-only folder, permissions", {"project/test_disk.py": ()}),
@@ -42,6 +45,8 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
             "project/test_experiments.py": ("way_back", "ghost"),
         },
     ),
+    ("Scripts by hand", {"project/test_by_hand.py": ("ghost", "goes", "leaves", "nothing")}),
+    ("A lock file that is stale, or data that came in part", {"project/test_stale_lock.py": ("pulled", "renamed")}),
     ("The same from scratch", {"project/test_verify.py": ("scratch",)}),
 ]
 HEAD = """# Faults tried and survived
@@ -52,7 +57,8 @@ code of its kind, old files stay as they were, nothing half-written and no tempo
 with the results of one that was never disturbed. `make test` runs the quick ones, `make test-all` all of them.
 
 One fault is DVC's own: killed in the moment in which it writes its table of locks, it refuses to run again and names
-`.dvc/tmp/rwlock`. `make repro` removes a broken one; by hand it is `rm .dvc/tmp/rwlock`.
+`.dvc/tmp/rwlock`. `make repro` removes a broken one; by hand it is `rm .dvc/tmp/rwlock`. Killed at any other moment,
+it prints a dozen warnings at the next start, of processes that "had been killed": they are harmless.
 
 `python tests/faults.py` writes this page from the names of the tests.
 """

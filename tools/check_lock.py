@@ -1,38 +1,117 @@
 """Check that dvc.lock is fresh: `dvc repro` would run nothing but `download`, which always runs.
 
-Needs no data: outputs that are not here count as those that the lock file names.
+Needs no data, and does not mind data that came in part: DVC is asked in a copy without any,
+where outputs count as those that the lock file names. What is in no dvc.yaml any more (a run
+that was renamed) must not stand in dvc.lock: `--prune` takes it out.
 """
 
+import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
 
 ALWAYS_RUN = {"download"}
+LOCK = Path("dvc.lock")
 
 
-def main() -> int:
-    """Print what `dvc repro` would run; return 0 if dvc.lock is fresh and 1 if not."""
+def dvc(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run DVC in a folder."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    result = subprocess.run(
-        ["dvc", "repro", "--dry", "--allow-missing"],
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
+    return subprocess.run(
+        ["dvc", *arguments], cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
     )
-    # DVC fails where a stage that has to run lacks its data.
-    would_run = set(re.findall(r"^Running stage '([^']+)'", result.stdout, flags=re.MULTILINE)) - ALWAYS_RUN
-    if result.returncode == 0 and not would_run:
-        return 0
-    for name in sorted(would_run):
+
+
+@contextmanager
+def copy_without_data() -> Iterator[Path]:
+    """Give a copy of the project's own files, changes that are not committed too, and of nothing that Git ignores."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0")
+    Path(".dvc/tmp").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=".dvc/tmp", prefix="check-lock-") as base:
+        copy = Path(base)
+        for name in sorted({name for name in names if Path(name).is_file()}):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(name, copy / name)  # DVC only reads here
+            except OSError:
+                shutil.copyfile(name, copy / name)
+        (copy / ".dvc" / "config.local").write_text("[core]\n    no_scm = true\n")
+        yield copy
+
+
+def locked_stages() -> dict[str, Any]:
+    """Return what dvc.lock says of each stage."""
+    if not LOCK.exists():
+        return {}
+    found: dict[str, Any] = YAML(typ="safe").load(LOCK).get("stages", {})
+    return found
+
+
+def changed_stages(copy: Path) -> tuple[set[str], str]:
+    """Return the stages that have changed since they ran, and what DVC says where it cannot tell."""
+    result = dvc(copy, "repro", "--dry", "--allow-missing", "--keep-going")
+    # Without data, DVC fails where a stage would have to run.
+    found = re.findall(r"^Running stage '([^']+)'", result.stdout, flags=re.MULTILINE)
+    found += re.findall(r"failed to reproduce '([^']+)'", result.stderr)
+    changed = set(found) - ALWAYS_RUN
+    return changed, result.stderr.strip() if result.returncode and not changed else ""
+
+
+def stale_stages(folder: Path) -> set[str]:
+    """Return the stages of dvc.lock that are in no dvc.yaml any more."""
+    listed = dvc(folder, "stage", "list", "--all", "--name-only", "--fail")
+    return set(locked_stages()) - set(listed.stdout.split()) if listed.returncode == 0 else set()
+
+
+def missing_outputs() -> list[str]:
+    """Return the outputs that are not here."""
+    outputs = [output["path"] for stage in locked_stages().values() for output in stage.get("outs", [])]
+    return [path for path in outputs if not Path(path).exists()]
+
+
+def prune() -> int:
+    """Take the stages out of dvc.lock that are in no dvc.yaml any more; return the exit code."""
+    from dvc.utils.serialize import modify_yaml
+
+    if stale := stale_stages(Path()):
+        with modify_yaml(LOCK) as lock:
+            for name in sorted(stale):
+                del lock["stages"][name]
+                print(f"dvc.lock: took out stage '{name}', which is in no dvc.yaml any more")
+    return 0
+
+
+def check() -> int:
+    """Print what is not as it should be; return 0 if dvc.lock is fresh and 1 if not."""
+    with copy_without_data() as copy:
+        changed, failure = changed_stages(copy)
+        stale = set() if failure else stale_stages(copy)
+    for name in sorted(changed):
         print(f"dvc.lock: stage '{name}' has changed since it ran")
-    if result.returncode:
-        print(f"dvc.lock: {result.stderr.strip()}")
-    print("dvc.lock is not fresh: run `dvc repro`, then commit dvc.lock and reports/")
-    return 1
+    for name in sorted(stale):
+        print(f"dvc.lock: stage '{name}' is in no dvc.yaml any more")
+    if failure:
+        print(f"dvc.lock: {failure}")
+    if changed or failure:
+        print("dvc.lock is not fresh: run `dvc repro`, then commit dvc.lock and reports/")
+    elif stale:
+        print("dvc.lock is not fresh: run `python tools/check_lock.py --prune`, then commit it")
+    elif missing := missing_outputs():
+        print(f"not pulled: {', '.join(missing)}: `dvc pull` brings them, or `dvc repro` makes them", file=sys.stderr)
+    return 1 if changed or stale or failure else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prune", action="store_true", help="take stages out of dvc.lock that are in no dvc.yaml")
+    sys.exit(prune() if parser.parse_args().prune else check())

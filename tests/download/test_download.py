@@ -136,13 +136,13 @@ class Download:
 
     @property
     def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "data/raw/corpus.json").read_text())
+        found: dict[str, Any] = json.loads((self.folder / "reports/download/summary.json").read_text())
         return found
 
     def leftovers(self) -> list[str]:
         """Return files that are neither a result nor a cached corpus."""
         found = [path for root in ("data/raw", "cache") for path in (self.folder / root).rglob("*") if path.is_file()]
-        return sorted(path.name for path in found if path.name not in ("corpus.txt", "corpus.json", "tide.txt"))
+        return sorted(path.name for path in found if path.name not in ("corpus.txt", "tide.txt"))
 
 
 @pytest.fixture
@@ -156,6 +156,7 @@ def test_the_first_url_that_answers_is_taken_and_kept(download: Download, server
     assert server.asked == ["missing", "none"]  # a 404 is not tried again
     assert download.record["sha256"] == DIGEST
     record = download.record
+    (download.folder / "data/raw/corpus.txt").unlink()
     assert download("missing", "none").returncode == 0
     assert server.asked == ["missing", "none"]  # the cache answered
     assert download.record == record  # and the source leaves no trace
@@ -169,6 +170,7 @@ def test_the_data_folder_comes_before_the_network(
     assert download("none", SEQLM_DATA_DIR=str(tmp_path / "own")).returncode == 0
     assert server.asked == []
     (tmp_path / "own/tide.txt").write_bytes(PAGE)
+    (tmp_path / "data/raw/corpus.txt").unlink()
     result = download("none", fallback="sample", SEQLM_DATA_DIR=str(tmp_path / "own"))
     assert result.returncode == 3
     assert "a web page (HTML) stands in place of the text" in result.stderr
@@ -199,6 +201,7 @@ def test_what_cannot_be_reached_ends_with_code_4_or_falls_back(fault: str, downl
     assert result.stderr.splitlines()[-1].startswith("error: tide: no source can be reached")
     assert download.text == b"old"
     assert download.leftovers() == []
+    (download.folder / "data/raw/corpus.txt").unlink()
     result = download(fault, fallback="sample")
     assert result.returncode == 0
     assert "NO SOURCE OF tide CAN BE REACHED" in result.stderr
@@ -246,6 +249,7 @@ def test_a_redirect_from_https_to_http_is_refused(
     assert (secure.asked, server.asked) == (["insecure"], [])
     assert not (tmp_path / "data/raw").exists()
     assert download("none", **trusting).returncode == 0  # the certificate was not what it refused
+    (tmp_path / "data/raw/corpus.txt").unlink()
     assert "its certificate cannot be verified" in download("none", **{"XDG_CACHE_HOME": str(tmp_path / "x")}).stderr
     secure.shutdown()
 

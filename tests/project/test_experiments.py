@@ -122,4 +122,4 @@ def test_a_bad_setting_stops_before_anything_runs(change: str, clean: Workspace)
     assert result.returncode != 0
     said = result.stdout + result.stderr
     assert f"params.yaml: {change.lstrip('+').partition('=')[0]}" in said
-    assert "git checkout params.yaml dvc.lock reports && dvc checkout" in said
+    assert "`make restore` goes back to the last commit" in said

@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from ruamel.yaml import YAML
 
+from book_settings import differences
 from smoke import ROOT
 
 
@@ -44,6 +46,9 @@ def test_no_report_is_left_from_another_run() -> None:
 
 
 def test_every_value_of_the_book_is_met() -> None:
+    # A branch on which an experiment was committed has other settings, and other values by right.
+    if changed := differences(YAML(typ="safe", pure=True).load(ROOT / "params.yaml")):
+        pytest.skip(f"not the settings of the chapter: {', '.join(changed)}")
     parity = pd.read_csv(ROOT / "reports/book/parity.csv")
     assert len(parity) >= 19
     assert parity["ok"].all(), parity[~parity["ok"]]

@@ -152,7 +152,7 @@ def test_the_steps_run_in_order_and_one_comment_tells_the_newest_state(workspace
     run_steps(workspace, "comment")
     (first,) = json.loads(comments.read_text())
     assert summary in first
-    assert "someone/seqlm/0123abc/reports/figures/evaluate-comparison.svg" in first
+    assert "someone/seqlm/blob/0123abc/reports/figures/evaluate-comparison.svg?raw=true" in first
 
     # A learning rate so low that nothing is learnt: the gate stops it, and the same comment says so.
     workspace.update_params({"train.lr": 1e-6})

@@ -93,7 +93,7 @@ def test_a_wrong_setting_ends_with_one_line_and_two_commands_restore(
     assert said[0].startswith("error: params.yaml: "), said
     assert name.rpartition(".")[2] in said[0], said
     assert "Traceback" not in result.stderr
-    assert "git checkout params.yaml dvc.lock reports && dvc checkout" in result.stderr
+    assert "`make restore` goes back to the last commit" in result.stderr
     # The stage that failed removed its outputs and made none; no temporary file is left.
     assert not [path for path in results(workspace) if path.endswith(".part")]
     workspace.show_changed_settings()

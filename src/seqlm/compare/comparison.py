@@ -1,15 +1,9 @@
 """Two revisions' metrics, compared within tolerances."""
 
-import json
 import math
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.layout import Layout
 
 Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -93,40 +87,3 @@ def changes_markdown(changes: Sequence[Change]) -> str:
 
 def _shown(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
-
-
-def measures_of_revision(revision: str, layout: Layout) -> Metrics:
-    """Return the measures of all models at a Git revision, or in the workspace for "workspace".
-
-    Raises ParamsError for an unknown revision, DataError where it has no such measures.
-    """
-    path = layout.reports("evaluate", "measures.json")
-    if revision == "workspace":
-        try:
-            return _parsed(path.read_text(encoding="utf-8"), f"{path} in the workspace")
-        except OSError as error:
-            raise DataError(f"{path}: not in the workspace: run dvc repro") from error
-    known = _git(layout.root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if known.returncode:
-        raise ParamsError(f"{revision!r}: not a Git revision of this repository: see git log, or fetch it")
-    inside = path.relative_to(layout.root).as_posix()
-    found = _git(layout.root, "show", f"{known.stdout.strip()}:./{inside}")
-    if found.returncode:
-        raise DataError(f"{inside}: not in revision {revision}: commit the results of dvc repro there")
-    return _parsed(found.stdout, f"{inside} at {revision}")
-
-
-def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", *arguments], cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False
-    )
-
-
-def _parsed(text: str, where: str) -> Metrics:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where}: not JSON") from error
-    if not isinstance(value, dict) or not all(isinstance(splits, dict) for splits in value.values()):
-        raise DataError(f"{where}: not metrics of this pipeline")
-    return value

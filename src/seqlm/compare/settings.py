@@ -16,3 +16,5 @@ class CompareParams(Section):
     """Splits that are compared."""
     allow_missing: bool
     """Let a model disappear."""
+    allow_other_corpus: bool
+    """Compare models of different corpora."""

@@ -11,10 +11,12 @@ from seqlm.train.settings import RunConfig, TrainParams
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _RESERVED_PREFIXES = ("char-", "word-")
 """What the names of n-gram models begin with in every table."""
+_OF_THE_MACHINE = ("device", "seed", "num_threads")
+"""Settings of the whole file that a run may have of its own."""
 
 
 def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConfig]:
-    """Return each run's settings: ``train`` overlaid by ``runs.NAME``, with the machine's settings.
+    """Return each run's settings: ``train`` and device, seed and num_threads, overlaid by ``runs.NAME``.
 
     Raises ParamsError for a bad name or setting; ``source`` names the file.
     """
@@ -23,11 +25,11 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     if not isinstance(runs, Mapping) or not runs:
         raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
     assert isinstance(train, Mapping)
-    machine = {key: params.get(key) for key in ("device", "seed", "num_threads")}
-    return {str(name): _resolve(str(name), own, train, machine, source) for name, own in runs.items()}
+    shared = {**train, **{key: params.get(key) for key in _OF_THE_MACHINE}}
+    return {str(name): _resolve(str(name), own, shared, source) for name, own in runs.items()}
 
 
-def _resolve(name: str, own: object, train: Mapping[str, Any], machine: Mapping[str, Any], source: str) -> RunConfig:
+def _resolve(name: str, own: object, shared: Mapping[str, Any], source: str) -> RunConfig:
     if not _RUN_NAME.fullmatch(name) or name.startswith(_RESERVED_PREFIXES):
         raise ParamsError(
             f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', "
@@ -36,4 +38,6 @@ def _resolve(name: str, own: object, train: Mapping[str, Any], machine: Mapping[
     own = {} if own is None else own
     if not isinstance(own, Mapping):
         raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")
-    return check({**train, **own, "run": name, **machine}, f"runs.{name}", RunConfig, source=source)
+    if "run" in own:
+        raise ParamsError(f"{source}: runs.{name}.run: a run's name stands before its settings, not among them")
+    return check({**shared, **own, "run": name}, f"runs.{name}", RunConfig, source=source)

@@ -29,19 +29,14 @@ class Layout:
         return self.root / "data" / "sample.txt"
 
     @property
-    def raw(self) -> Path:
-        """The folder of the corpus as it came."""
-        return self.root / "data" / "raw"
-
-    @property
     def raw_text(self) -> Path:
         """The corpus as it came."""
-        return self.raw / "corpus.txt"
+        return self.root / "data" / "raw" / "corpus.txt"
 
     @property
     def corpus_record(self) -> Path:
-        """What corpus it is, and where it came from."""
-        return self.raw / "corpus.json"
+        """What corpus it is, and whether it stands in for another."""
+        return self.reports("download", "summary.json")
 
     @property
     def splits(self) -> Path:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, BinaryIO, cast
 from pydantic import Field
 
 from seqlm.core.errors import DataError, MachineError, NetworkError, ParamsError
-from seqlm.core.files import replacing, sha256_of_file, write_json
+from seqlm.core.files import replacing, sha256_of_file
 from seqlm.core.settings import Section, check, read_params
 from seqlm.download.fetching import Limits, fetch, wrong_hash
 
@@ -96,38 +96,56 @@ def _verified(path: Path, corpus: Corpus) -> Path:
 
 
 def bring_registered(
-    name: str, registry: dict[str, Corpus], sources: Sources, fallback: str | None, folder: Path, say: Say
+    name: str, registry: dict[str, Corpus], sources: Sources, fallback: str | None, text: Path, say: Say
 ) -> dict[str, Any]:
-    """Copy a registered corpus to ``folder`` and return its record.
+    """Make ``text`` the registered corpus and return its record; what has its SHA-256 already is kept, unasked.
 
     Where no source can be reached and ``fallback`` names another corpus, that one comes
-    instead, and the record and ``say`` tell so. Raises NetworkError or DataError.
+    instead, and the record and ``say`` tell so; but never in the place of another text,
+    which would be lost. Raises NetworkError or DataError.
     """
-    record: dict[str, Any] = {"name": name, "requested": name, "fallback": False, "reason": None}
+    if _is(text, registry[name]):
+        return _record(name, registry[name])
     try:
         path = sources.find(name, registry[name], say)
     except NetworkError as error:
         if fallback is None or fallback == name:
             raise
+        if text.exists() and not _is(text, registry[fallback]):
+            raise NetworkError(
+                f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus back "
+                "to that one, or remove the file"
+            ) from error
         say(f"NO SOURCE OF {name} CAN BE REACHED: going on with the corpus {fallback!r} instead ({error})")
+        record = _record(fallback, registry[fallback])
+        record |= {"requested": name, "fallback": True, "reason": f"no source of {name} could be reached"}
         path = sources.find(fallback, registry[fallback], say)
-        record |= {"name": fallback, "fallback": True, "reason": f"no source of {name} could be reached"}
-    corpus = registry[record["name"]]
-    with replacing(folder / "corpus.txt") as temporary:
+    else:
+        record = _record(name, registry[name])
+    with replacing(text) as temporary:
         shutil.copyfile(path, temporary)
+    return record
+
+
+def _is(text: Path, corpus: Corpus) -> bool:
+    return text.is_file() and sha256_of_file(text) == corpus.sha256
+
+
+def _record(name: str, corpus: Corpus) -> dict[str, Any]:
+    record: dict[str, Any] = {"name": name, "requested": name, "fallback": False, "reason": None}
     record |= {"file": corpus.file, "sha256": corpus.sha256, "bytes": corpus.bytes}
-    return _recorded(record | {"licence": corpus.licence, "description": corpus.description}, folder)
+    return record | {"licence": corpus.licence, "description": corpus.description}
 
 
-def bring_own(path: Path, max_bytes: int, folder: Path) -> dict[str, Any]:
-    """Copy a user's own text file, unpacked if it is ``.gz``, to ``folder`` and return its record.
+def bring_own(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
+    """Copy a user's own text file, unpacked if it is ``.gz``, to ``text`` and return its record.
 
     Raises DataError for what is no file, is empty, broken or larger than ``max_bytes``,
     MachineError for what may not be read.
     """
     _require_regular_file(path)
     digest, size = hashlib.sha256(), 0
-    with replacing(folder / "corpus.txt") as temporary:
+    with replacing(text) as temporary:
         try:
             with _opened(path) as source, temporary.open("wb") as target:
                 while block := source.read(_BLOCK):
@@ -143,17 +161,11 @@ def bring_own(path: Path, max_bytes: int, folder: Path) -> dict[str, Any]:
         if size == 0:
             raise DataError(f"{path}: empty: bring a text")
     record = {"name": path.name, "requested": path.name, "fallback": False, "reason": None, "file": path.name}
-    record |= {"sha256": digest.hexdigest(), "bytes": size, "licence": "not stated", "description": "own text"}
-    return _recorded(record, folder)
+    return record | {"sha256": digest.hexdigest(), "bytes": size, "licence": "not stated", "description": "own text"}
 
 
 def _opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
-
-
-def _recorded(record: dict[str, Any], folder: Path) -> dict[str, Any]:
-    write_json(folder / "corpus.json", record)
-    return record
 
 
 def _require_regular_file(path: Path) -> None:

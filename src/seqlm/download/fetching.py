@@ -7,6 +7,8 @@ on one that never ends.
 
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pooch
 import requests
 import urllib3
 
-from seqlm.core.errors import DataError, NetworkError
+from seqlm.core.errors import DataError, MachineError, NetworkError
 
 _RETRIED_STATUS = frozenset({429, 500, 502, 503, 504})
 _MAX_TRIES = 3
@@ -44,8 +46,9 @@ class Limits:
 def fetch(url: str, folder: Path, file_name: str, sha256: str, limits: Limits) -> Path:
     """Return the path in ``folder`` of the file with this hash, fetching it from ``url`` if it is not there.
 
-    Raises NetworkError where the source cannot be reached or breaks off, and DataError
-    where it answers with other bytes than the hash asks for.
+    Raises NetworkError where the source cannot be reached or breaks off, DataError where it
+    answers with other bytes than the hash asks for, and MachineError where the folder cannot
+    be written.
     """
     pooch.get_logger().setLevel("ERROR")
     return Path(pooch.retrieve(url, f"sha256:{sha256}", file_name, folder, downloader=Downloader(sha256, limits)))
@@ -59,7 +62,7 @@ class Downloader:
         self._limits = limits
 
     def __call__(self, url: str, output_file: Any, _pooch: object) -> None:
-        """Write the body of ``url`` to ``output_file``, a path or an open binary file."""
+        """Write the body of ``url`` to ``output_file``, a path or an open binary file; raises as :func:`fetch`."""
         deadline = time.monotonic() + self._limits.deadline_s
         for attempt in range(1, _MAX_TRIES + 1):
             wait = self._try(url, Path(getattr(output_file, "name", output_file)), deadline)
@@ -72,37 +75,55 @@ class Downloader:
 
     def _try(self, url: str, target: Path, deadline: float) -> float | None:
         """Transfer once. Return None when done, or the seconds to wait before another try."""
-        try:
-            with _SafeSession() as session:
+        with _SafeSession() as session:
+            with _network_errors(url):
                 response = session.get(url, stream=True, timeout=self._limits.timeout_s)
-                if response.status_code in _RETRIED_STATUS:
-                    self._last_status = response.status_code
-                    return _retry_after(response)
-                if not response.ok:
-                    raise NetworkError(f"{url}: HTTP {response.status_code} {response.reason}")
-                self._receive(url, response, target, deadline)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise NetworkError(f"{url}: {_reason(error)}") from error
+            if response.status_code in _RETRIED_STATUS:
+                self._last_status = response.status_code
+                return _retry_after(response)
+            if not response.ok:
+                raise NetworkError(f"{url}: HTTP {response.status_code} {response.reason}")
+            self._receive(url, response, target, deadline)
         return None
 
     def _receive(self, url: str, response: requests.Response, target: Path, deadline: float) -> None:
         digest, head, received = hashlib.sha256(), b"", 0
-        with target.open("wb") as file:
-            # read1 returns what has come; read would wait for a whole block, however slowly it drips.
-            while block := response.raw.read1(_READ_BYTES, decode_content=True):
-                received += len(block)
-                if received > self._limits.max_bytes:
-                    raise DataError(f"{url}: sends more than the {self._limits.max_bytes} bytes allowed")
-                if time.monotonic() > deadline:
-                    raise NetworkError(f"{url}: not finished after {self._limits.deadline_s:g} seconds")
-                head = head or block
-                digest.update(block)
-                file.write(block)
+        try:
+            with target.open("wb") as file:
+                for block in self._blocks(url, response, deadline):
+                    head = head or block
+                    digest.update(block)
+                    received += file.write(block)
+        except OSError as error:  # of the disk alone: those of the network come as NetworkError
+            raise MachineError(f"{target.parent}: cannot be written: {error.strerror}") from error
         promised = response.headers.get("Content-Length", "")
         if promised.isdigit() and "Content-Encoding" not in response.headers and received < int(promised):
             raise NetworkError(f"{url}: broke off after {received} of {promised} bytes")
         if digest.hexdigest() != self._sha256:
             raise DataError(wrong_hash(url, self._sha256, digest.hexdigest(), head))
+
+    def _blocks(self, url: str, response: requests.Response, deadline: float) -> Iterator[bytes]:
+        received = 0
+        while True:
+            with _network_errors(url):
+                # read1 returns what has come; read would wait for a whole block, however slowly it drips.
+                block = response.raw.read1(_READ_BYTES, decode_content=True)
+            if not block:
+                return
+            received += len(block)
+            if received > self._limits.max_bytes:
+                raise DataError(f"{url}: sends more than the {self._limits.max_bytes} bytes allowed")
+            if time.monotonic() > deadline:
+                raise NetworkError(f"{url}: not finished after {self._limits.deadline_s:g} seconds")
+            yield block
+
+
+@contextmanager
+def _network_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        raise NetworkError(f"{url}: {_reason(error)}") from error
 
 
 def wrong_hash(where: str, expected: str, found: str, head: bytes) -> str:

@@ -54,19 +54,27 @@ class Checkpoint:
 
     def load(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
         """Return what was saved, or None where nothing whole is there."""
+        content = self.read()
+        return None if content is None else unpacked(content)
+
+    def read(self) -> bytes | None:
+        """Return the bytes that :func:`unpacked` takes apart, or None where nothing whole is there."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return None
         digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        if hashlib.sha256(body).digest() != digest:
-            return None
-        end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
-        return load_tensors(body[end:]), json.loads(body[_LENGTH_BYTES:end])
+        return body if hashlib.sha256(body).digest() == digest else None
 
     def remove(self) -> None:
         """Remove the checkpoint: its training is done."""
         self.path.unlink(missing_ok=True)
+
+
+def unpacked(body: bytes) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Return the tensors and values of a checkpoint that was read."""
+    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
+    return load_tensors(body[end:]), json.loads(body[_LENGTH_BYTES:end])
 
 
 @contextmanager

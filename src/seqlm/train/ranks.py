@@ -15,6 +15,8 @@ from torch import Tensor
 
 from seqlm.core.errors import MachineError, ParamsError
 
+_CPU = torch.device("cpu")
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -22,6 +24,8 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+    device: torch.device = _CPU
+    """Where tensors lie that the processes send each other."""
 
     @property
     def is_first(self) -> bool:
@@ -43,10 +47,22 @@ class Ranks:
                     dist.all_reduce(tensor)
                     tensor.div_(self.size)
 
-    def wait(self) -> None:
-        """Wait until every process is here."""
-        if self.size > 1:
-            dist.barrier()
+    def of_first(self, content: bytes | None) -> bytes | None:
+        """Return, in every process, the bytes that the first one has; what the others have does not count.
+
+        All wait until the first has come here.
+        """
+        if self.size == 1:
+            return content
+        length = torch.tensor([len(content or b"")], device=self.device)
+        dist.broadcast(length, src=0)
+        if not int(length):
+            return None
+        buffer = torch.empty(int(length), dtype=torch.uint8, device=self.device)
+        if self.is_first and content is not None:
+            buffer.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+        dist.broadcast(buffer, src=0)
+        return buffer.cpu().numpy().tobytes()
 
     def total(self, tensor: Tensor) -> Tensor:
         """Return the sum of a tensor over all processes."""
@@ -85,6 +101,6 @@ def joined(device: torch.device) -> Iterator[Ranks]:
     except (RuntimeError, ValueError) as error:
         raise MachineError(f"the {size} processes of the training do not find each other: {error}") from error
     try:
-        yield Ranks(dist.get_rank(), size)
+        yield Ranks(dist.get_rank(), size, device if device.type == "cuda" else _CPU)
     finally:
         dist.destroy_process_group()

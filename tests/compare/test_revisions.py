@@ -1,0 +1,161 @@
+"""The gate takes the names that DVC takes, and compares models of one corpus alone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smoke import change_params
+from stages_by_hand import RunStage
+
+MEASURES, CORPUS = "reports/evaluate/measures.json", "reports/download/summary.json"
+BOOK = {"name": "time_machine", "requested": "time_machine", "fallback": False, "sha256": "8" * 64}
+SAMPLE = {"name": "sample", "requested": "time_machine", "fallback": True, "sha256": "2" * 64}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    return subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def put(folder: Path, bits: float, corpus: object = BOOK) -> None:
+    """Write results of one model; a corpus that is None is not kept, as before there was a record."""
+    measures = {"lstm": {split: {"bits_per_character": bits} for split in ("val", "test")}}
+    for name, value in ((MEASURES, measures), (CORPUS, corpus)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(value if isinstance(value, str) else json.dumps(value))
+    if corpus is None:
+        (folder / CORPUS).unlink()
+
+
+def commit(folder: Path, bits: float, corpus: object = BOOK) -> str:
+    put(folder, bits, corpus)
+    git(folder, "add", "--all", "reports")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", str(bits))
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def folder(run_stage: RunStage, tmp_path: Path) -> Path:  # noqa: ARG001 - it writes params.yaml
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    return tmp_path
+
+
+def keep_experiment(folder: Path, name: str, base: str, found: str) -> None:
+    """Keep a commit as DVC keeps an experiment, under the commit that it started from."""
+    git(folder, "update-ref", f"refs/exps/{base[:2]}/{base[2:]}/{name}", found)
+
+
+def test_an_experiments_name_is_a_revision(run_stage: RunStage, folder: Path) -> None:
+    base, worse = commit(folder, 2.0), commit(folder, 2.5)
+    git(folder, "reset", "--hard", "--quiet", base)
+    keep_experiment(folder, "half-lr", base, worse)
+    result = run_stage("compare", "main", "half-lr")
+    assert result.returncode == 1
+    assert "| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |" in result.stdout
+    assert run_stage("compare", "half-lr", "main").returncode == 0
+    # Of the same name, a branch comes first, as with DVC.
+    git(folder, "branch", "half-lr", base)
+    assert run_stage("compare", "main", "half-lr").returncode == 0
+
+
+def test_of_experiments_of_one_name_that_which_started_from_here_is_meant(run_stage: RunStage, folder: Path) -> None:
+    first, worse, second, other = (commit(folder, bits) for bits in (2.0, 2.5, 2.1, 2.2))
+    git(folder, "reset", "--hard", "--quiet", second)
+    keep_experiment(folder, "tried", first, worse)
+    keep_experiment(folder, "tried", second, other)
+    assert "| 2.1000 | 2.2000 |" in run_stage("compare", "HEAD", "tried").stdout
+    git(folder, "reset", "--hard", "--quiet", other)
+    result = run_stage("compare", "HEAD", "tried")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "experiments of several commits have this name" in result.stderr
+    assert f"{worse[:7]} (from {first[:7]})" in result.stderr
+
+
+def test_without_names_the_workspace_is_compared_with_its_commit(run_stage: RunStage, folder: Path) -> None:
+    commit(folder, 2.0)
+    put(folder, 2.5)
+    result = run_stage("compare")
+    assert result.returncode == 1
+    assert "| lstm | val | 2.0000 | 2.5000 |" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "said"),
+    [
+        (BOOK, BOOK, 0, "One corpus: time_machine (SHA-256 88888888)."),
+        (BOOK, SAMPLE, 1, "after sample (SHA-256 22222222), in place of time_machine."),
+        # One text is one corpus: what stands in, and what was asked for under its own name.
+        (SAMPLE, SAMPLE | {"requested": "sample", "fallback": False}, 0, "One corpus: sample (SHA-256 22222222)."),
+        (None, BOOK, 0, "is not known: before not kept, after time_machine (SHA-256 88888888)."),
+        ("[]", BOOK, 3, "reports/download/summary.json at HEAD: not the record of a corpus"),
+        ("{", BOOK, 3, "reports/download/summary.json at HEAD: not JSON"),
+    ],
+)
+def test_corpora_are_compared_first(
+    before: object, after: object, code: int, said: str, run_stage: RunStage, folder: Path
+) -> None:
+    commit(folder, 2.0, before)
+    put(folder, 2.0, after)
+    result = run_stage("compare", "HEAD")
+    assert result.returncode == code, result.stderr
+    assert said in result.stdout + result.stderr
+    assert ("values are the same" in result.stdout) == (code == 0)
+    assert result.stderr.count("\n") == (code != 0)
+
+
+def test_models_of_other_corpora_are_compared_on_demand(run_stage: RunStage, folder: Path) -> None:
+    commit(folder, 2.0)
+    put(folder, 2.0, SAMPLE)
+    change_params(folder / "params.yaml", {"compare.allow_other_corpus": True})
+    result = run_stage("compare", "HEAD")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("Other corpora: before time_machine")
+    assert "2 of 2 values are the same" in result.stdout
+
+
+PIPELINE = f"""
+stages:
+  evaluate:
+    cmd: python write.py
+    params: [bits]
+    metrics: [{{{MEASURES}: {{cache: false}}}}]
+"""
+WRITE = f"""
+import json, pathlib, re
+bits = float(re.search("^bits: (.*)", pathlib.Path("params.yaml").read_text(), re.MULTILINE)[1])
+path = pathlib.Path("{MEASURES}")
+path.parent.mkdir(parents=True, exist_ok=True)
+path.write_text(json.dumps({{"lstm": {{split: {{"bits_per_character": bits}} for split in ("val", "test")}}}}))
+"""
+
+
+@pytest.mark.slow
+def test_what_dvc_calls_an_experiment_is_found(run_stage: RunStage, folder: Path) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def dvc(*arguments: str) -> str:
+        done = subprocess.run(["dvc", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    dvc("init", "--quiet")
+    git(folder, "config", "user.name", "a")
+    git(folder, "config", "user.email", "a@example.org")
+    (folder / "dvc.yaml").write_text(PIPELINE)
+    (folder / "write.py").write_text(WRITE)
+    with (folder / "params.yaml").open("a") as file:
+        file.write("bits: 2.0\n")
+    dvc("repro")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "run")
+    dvc("exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
+    git(folder, "checkout", "--quiet", ".")
+    assert "2.5" in dvc("metrics", "diff", "main", "half-lr")
+    assert "| 2.0000 | 2.5000 |" in run_stage("compare", "main", "half-lr").stdout

@@ -1,0 +1,126 @@
+"""A training on two machines, each with a folder of its own: two torchruns that find each other."""
+
+import csv
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from ruamel.yaml import YAML
+from torch.distributed.run import parse_args
+
+from seqlm.configure.runs import resolve_runs
+from seqlm.core.layout import Layout
+from seqlm.train.checkpoints import Checkpoint, code_hashes, key_of
+from seqlm.train.settings import RunConfig
+from seqlm.train.trainer import Trainer
+from seqlm.vocab.streams import SPLITS, build_corpus, load_split
+from seqlm.vocab.vocabulary import Vocab
+from smoke import ROOT
+
+SETTINGS = {
+    "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None, "eval_every": 1,
+    "sample_every": 0, "checkpoint_s": 1000,
+}  # fmt: skip
+
+
+def config() -> RunConfig:
+    params = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
+    return resolve_runs(params | {"num_threads": 1, "runs": {"x": SETTINGS}}, source="")["x"]
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> list[Layout]:
+    """Two folders with the same text and the same settings."""
+    layouts = [Layout(tmp_path / name) for name in ("first", "second")]
+    for layout in layouts:
+        layout.splits.mkdir(parents=True)
+        for split in SPLITS:
+            layout.split(split).write_text("the sea came in and the sea went out again\n" * 20)
+        build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus("char"), "char", "", 0, [])
+        layout.configs.mkdir(parents=True)
+        layout.config("x").write_text(config().model_dump_json())
+    return layouts
+
+
+def trained(layout: Layout, num_epochs: int) -> Trainer:
+    """Return a training of one process that stopped after so many epochs."""
+    ids = {split: load_split(layout.corpus("char"), split) for split in ("train", "val")}
+    vocab = Vocab.load(layout.vocab("char"))
+
+    class Stop(Exception):
+        pass
+
+    def stop(trainer: Trainer) -> None:
+        if trainer.progress.num_epochs == num_epochs:
+            raise Stop
+
+    trainer = Trainer(config(), len(vocab), ids["train"], ids["val"], torch.device("cpu"))
+    with pytest.raises(Stop):
+        trainer.run(stop)
+    return trainer
+
+
+def checkpoint_of_two(layout: Layout) -> Checkpoint:
+    """Return the place of the checkpoint of two processes, in the folder of one of them."""
+    splits = Vocab.load(layout.vocab("char")).splits
+    key = key_of(config().model_dump_json(), "2", *(splits[split].sha256 for split in ("train", "val")), *code_hashes())
+    return Checkpoint(layout.checkpoints, "x", key)
+
+
+def run_together(machines: list[Layout]) -> Iterator[str]:
+    """Train on both at once; yield what each says."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
+    command += ["--master-addr", "127.0.0.1", "--master-port", port]
+    processes = [
+        subprocess.Popen(
+            [*command, "--node-rank", str(rank), str(ROOT / "stages/train.py"), "--name", "x", "--root", layout.root],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank, layout in enumerate(machines)
+    ]
+    try:
+        for process in processes:
+            output, _ = process.communicate(timeout=90)
+            assert process.returncode == 0, output
+            yield output
+    finally:
+        for process in processes:
+            process.terminate()  # torchrun then ends the training that it started
+            process.wait(timeout=60)
+
+
+def test_torchrun_leaves_the_stages_command_alone() -> None:
+    stage = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]["train"]["do"]
+    script = stage["cmd"].replace("${launcher} ", "").replace("${key}", "x").split()
+    arguments = parse_args(["--standalone", "--nproc-per-node", "2", *script])
+    assert [arguments.training_script, *arguments.training_script_args] == script
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_checkpoint", [[True, False], [False, True], [True, True]], ids=str)
+def test_all_go_on_from_the_first_machines_checkpoint(has_checkpoint: list[bool], machines: list[Layout]) -> None:
+    # The second's, where it has one, is of another epoch: it trained there alone once.
+    for layout, has, epochs in zip(machines, has_checkpoint, (2, 3), strict=True):
+        if has:
+            checkpoint_of_two(layout).save(*trained(layout, epochs).state())
+    first, second = run_together(machines)
+    assert ("going on after epoch 2" in first) == has_checkpoint[0]
+    assert "going on" not in second
+    with machines[0].reports("train", "x", "history.csv").open() as file:
+        history = list(csv.DictReader(file))
+    whole = trained(machines[0], 4).progress.history
+    assert [int(row["epoch"]) for row in history] == [row.epoch for row in whole] == [1, 2, 3, 4]
+    for ours, theirs in zip(history, whole, strict=True):
+        assert float(ours["val_perplexity"]) == pytest.approx(theirs.val_perplexity, rel=1e-4)
+    assert json.loads(machines[0].reports("train", "x", "summary.json").read_text())["epochs"] == 4
+    assert not machines[1].runs.exists()

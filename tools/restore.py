@@ -1,0 +1,126 @@
+"""Go back to the last commit after an experiment that failed or was killed; loses nothing.
+
+A killed `dvc exp run` leaves HEAD detached from its branch, with the experiment's settings
+staged: what is committed then is on no branch. This goes back to the branch, sets aside
+with `git stash` what differs from the commit, and lets DVC put the data back.
+
+`python tools/restore.py --check` only says whether HEAD was left like that.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+# DVC's own notes of what runs.
+_LOCKS = Path(".dvc/tmp/rwlock")
+_EXPERIMENT = Path(".dvc/tmp/exps/run/workspace/workspace.json")
+_UNFINISHED = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+# A stash is a commit, and Git may know no name.
+_IDENTITY = ("-c", "user.name=make restore", "-c", "user.email=restore@localhost")
+
+
+class Refused(Exception):
+    """Why nothing was done."""
+
+
+def git(*arguments: str, check: bool = True) -> str:
+    """Return what a Git command says. Raises Refused with Git's own words where it fails."""
+    result = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+    if check and result.returncode:
+        raise Refused(" ".join(result.stderr.split()))
+    return result.stdout.strip()
+
+
+def succeeds(*arguments: str) -> bool:
+    """Whether a Git command ends with code 0."""
+    return subprocess.run(["git", *arguments], capture_output=True, check=False).returncode == 0
+
+
+def branch_left() -> str | None:
+    """Return the branch that a killed experiment detached HEAD from; None where HEAD is on one, or was taken off it.
+
+    DVC detaches HEAD at the commit of its branch; since then, nothing but DVC and commits has moved it.
+    """
+    if succeeds("symbolic-ref", "--quiet", "HEAD"):
+        return None
+    for move in git("reflog", "show", "--format=%gs", "HEAD", check=False).splitlines():
+        found = re.match(r"checkout: moving from (\S+) to ", move)
+        if found and succeeds("show-ref", "--verify", "--quiet", f"refs/heads/{found[1]}"):
+            return found[1] if succeeds("merge-base", "--is-ancestor", found[1], "HEAD") else None
+        if not found and not move.startswith(("commit", "dvc:", "reset: moving to HEAD")):
+            return None
+    return None
+
+
+def refuse_to_lose() -> None:
+    """Raise Refused where going back would break what is under way, or leave commits behind."""
+    for name in _UNFINISHED:
+        if Path(git("rev-parse", "--git-path", name)).exists():
+            raise Refused(f"Git is in the middle of something ({name}): end it, or abort it, as `git status` says")
+    if running := running_dvc():
+        raise Refused(f"DVC is at work here (process {running}): let it end, or stop it with Ctrl-C")
+    lost = git("log", "--format=%h", "HEAD", "--not", "--branches", "--tags", "--remotes").split()
+    if lost and not succeeds("symbolic-ref", "--quiet", "HEAD"):
+        raise Refused(f"{len(lost)} commits up to {lost[0]} are on no branch: `git switch -c NAME` gives them one")
+
+
+def running_dvc() -> int | None:
+    """Return the process of a DVC that works in this folder."""
+    pids = set()
+    for note in (_LOCKS, _EXPERIMENT):
+        try:
+            pids |= {int(pid) for pid in re.findall(r'"pid": (\d+)', note.read_text(encoding="utf-8"))}
+        except OSError:
+            continue
+    return next((pid for pid in sorted(pids) if is_dvc(pid)), None)
+
+
+def is_dvc(pid: int) -> bool:
+    """Whether this process is there and was started as DVC; a number may belong to another one by now."""
+    try:
+        return any("dvc" in word for word in psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return False
+
+
+def set_aside() -> None:
+    """Put what differs from the last commit into a stash, and say what it is."""
+    changed = git("diff", "--name-only", "HEAD").splitlines()
+    if not changed:
+        return
+    git("stash", "store", "--message", "set aside by make restore", git(*_IDENTITY, "stash", "create"))
+    names = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+    print(f"set aside: {names}; `git stash show --patch` shows the changes, `git stash pop` brings them back")
+
+
+def main() -> int:
+    """Go back, or check; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only say whether HEAD was left detached")
+    only_check = parser.parse_args().check
+    try:
+        branch = branch_left()
+        if only_check:
+            if branch:
+                raise Refused(
+                    f"a killed `dvc exp run` left HEAD detached from {branch}: `make restore` goes back to it"
+                )
+            return 0
+        refuse_to_lose()
+        set_aside()
+        git("checkout", "--quiet", "--force", *([branch] if branch else []))
+    except Refused as reason:
+        print(f"error: {reason}", file=sys.stderr)
+        return 5
+    print(f"back at {git('log', '-1', '--format=%h %s')}, on {git('branch', '--show-current') or 'no branch'}")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(["dvc", "checkout"], env=os.environ | {"PATH": path}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
