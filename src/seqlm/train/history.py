@@ -6,33 +6,48 @@ from typing import Any
 
 import pandas as pd
 
+from seqlm.train.legs import Leg
 from seqlm.train.trainer import Trainer
 
 
-def history_table(trainer: Trainer) -> pd.DataFrame:
-    """Return one row an epoch: run and the fields of :class:`~seqlm.train.trainer.Epoch`."""
-    return pd.DataFrame([{"run": trainer.config.run} | asdict(row) for row in trainer.progress.history])
+def history_table(trainer: Trainer, *, with_leg_so_far: bool = False) -> pd.DataFrame:
+    """Return one row a leg: run and the fields of :class:`~seqlm.train.legs.Leg`.
+
+    ``with_leg_so_far``: a last row says what the leg that is going on has come to.
+    """
+    legs = _legs_so_far(trainer) if with_leg_so_far else trainer.progress.history
+    return pd.DataFrame([{"run": trainer.config.run} | asdict(leg) for leg in legs])
 
 
-def summarise(trainer: Trainer, kept_epoch: int) -> dict[str, Any]:
-    """Return how a training went; values that are not finite are None."""
-    history, progress = trainer.progress.history, trainer.progress
+def summarise(trainer: Trainer, kept_epoch: float) -> dict[str, Any]:
+    """Return how a training went, and the minibatches it had; values that are not finite are None."""
+    history, progress, plan = trainer.progress.history, trainer.progress, trainer.plan
     looks = [row for row in history if row.val_perplexity is not None]
     return {
-        "epochs": len(history),
+        "epochs": trainer.epochs_trained,
         "kept_epoch": kept_epoch,
         "last_epoch_train_perplexity": history[-1].train_perplexity,
         "last_val_perplexity": _finite(looks[-1].val_perplexity) if looks else None,
         "best_val_perplexity": _finite(progress.best_val_perplexity),
         "best_epoch": progress.best_epoch,
         "parameters": trainer.num_parameters,
+        "tokens": trainer.tokens_trained,
+        "bounded": plan.is_bounded,
+        "batch_size": plan.batch_size,
+        "num_steps": plan.num_steps,
+        "shrunk": plan.is_shrunk,
     }
 
 
-def headline(trainer: Trainer) -> dict[str, Any]:
+def headline(trainer: Trainer, *, with_leg_so_far: bool = False) -> dict[str, Any]:
     """Return the figures that a terminal shows of a training: epochs done and the last perplexity on train."""
-    history = trainer.progress.history
-    return {"epoch": len(history), "train_perplexity": history[-1].train_perplexity}
+    last = (_legs_so_far(trainer) if with_leg_so_far else trainer.progress.history)[-1]
+    return {"epoch": last.epoch, "train_perplexity": _finite(last.train_perplexity)}
+
+
+def _legs_so_far(trainer: Trainer) -> list[Leg]:
+    so_far = trainer.leg_so_far()
+    return [*trainer.progress.history, *([] if so_far is None else [so_far])]
 
 
 def _finite(value: float | None) -> float | None:
