@@ -38,7 +38,7 @@ class Progress:
     """How far a training is: everything a checkpoint holds beside tensors."""
 
     history: list[Leg] = field(default_factory=list)
-    epochs: int = 0
+    num_epochs: int = 0
     """Epochs done."""
     index: int = 0
     """Minibatches done of the present epoch."""
@@ -127,8 +127,8 @@ class Trainer:
         """Epochs that are done, with the share that is done of the present one."""
         progress = self.progress
         if progress.index == 0:
-            return progress.epochs
-        return progress.epochs + min(progress.index / self.plan.minibatches_of_epoch, 1.0)
+            return progress.num_epochs
+        return progress.num_epochs + min(progress.index / self.plan.minibatches_of_epoch, 1.0)
 
     def leg_so_far(self) -> Leg | None:
         """Return what the leg that is going on has come to, in this process; None at its beginning."""
@@ -171,7 +171,7 @@ class Trainer:
         progress.minibatches += 1
 
     def _end_epoch(self) -> None:
-        self.progress.epochs += 1
+        self.progress.num_epochs += 1
         self.progress.index = 0
         self._rng_of_epoch = self._rng.bit_generator.state
         self._carried = None
@@ -194,7 +194,7 @@ class Trainer:
 
     def _set_lr(self) -> float:
         progress = self.progress
-        lr = scheduled_lr(self.config, self.plan.share_done(progress.epochs, progress.index, progress.minibatches))
+        lr = scheduled_lr(self.config, self.plan.share_done(progress.num_epochs, progress.index, progress.minibatches))
         for group in self._optimizer.param_groups:
             group["lr"] = lr
         return lr
@@ -232,11 +232,12 @@ class Trainer:
         tensors |= {f"best.{name}": weight for name, weight in (self._best_weights or {}).items()}
         for index, slots in self._optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in slots.items()}
-        carried = tensors_of(self._carried) if self._carried is not None and self.config.carries_state else []
-        for rank, own in enumerate(self.ranks.gathered([self._sums.nats, *carried])):
-            tensors |= {f"process.{rank}.{number}": tensor for number, tensor in enumerate(own)}
         if self._sums.norms:
             tensors["norms"] = torch.stack(self._sums.norms)
+        carried = tensors_of(self._carried) if self._carried is not None and self.config.carries_state else []
+        if carried or self._sums.norms:
+            for rank, own in enumerate(self.ranks.gathered([self._sums.nats, *carried])):
+                tensors |= {f"process.{rank}.{number}": tensor for number, tensor in enumerate(own)}
         tensors["generator"] = self._generator.get_state()
         sums = {"tokens": self._sums.tokens, "lr": self._sums.lr}
         return tensors, {"progress": asdict(self.progress), "rng": self._rng_of_epoch, "sums": sums}
@@ -252,12 +253,13 @@ class Trainer:
         self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": slots})
         self._generator.set_state(tensors["generator"])
         self._rng_of_epoch = values["rng"]
-        own = _under(f"process.{self.ranks.rank}.", tensors)
-        nats, *carried = (own[str(number)] for number in range(len(own)))
-        norms = [norm.to(self.device) for norm in tensors["norms"]] if "norms" in tensors else []
-        self._sums = Sums(nats.to(self.device), norms=norms, **values["sums"])
-        zeros = self.network.initial_state(self._share.stop - self._share.start)
-        self._carried = state_like(zeros, iter(carried)) if carried else None
+        self._sums, self._carried = self._no_sums(), None
+        if own := _under(f"process.{self.ranks.rank}.", tensors):
+            nats, *carried = (own[str(number)] for number in range(len(own)))
+            norms = [norm.to(self.device) for norm in tensors.get("norms", ())]
+            self._sums = Sums(nats.to(self.device), norms=norms, **values["sums"])
+            zeros = self.network.initial_state(self._share.stop - self._share.start)
+            self._carried = state_like(zeros, iter(carried)) if carried else None
         progress = dict(values["progress"])
         self.progress = Progress(**progress | {"history": [Leg(**row) for row in progress["history"]]})
 
