@@ -1,26 +1,22 @@
 """Small trainings on a made text, for tests of the trainer and of the stage."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from ruamel.yaml import YAML
 
-from seqlm.configure.runs import resolve_runs
+import small_runs
+from seqlm.core.layout import Layout
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.streams import SPLITS, build_corpus
-from workspace import ROOT
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
-SMALL = {"num_hiddens": 8, "num_epochs": 3, "batch_size": 4, "num_steps": 5, "max_tokens": None, "eval_every": 1}
 
 
 def config(**changes: object) -> RunConfig:
-    """Return the settings of a small run, named x, with changes."""
-    values = YAML(typ="safe", pure=True).load(ROOT / "params.yaml") | {"num_threads": 1}
-    return resolve_runs(values | {"runs": {"x": SMALL | changes}}, source="params.yaml")["x"]
+    """Return the settings of a small run, named x: three epochs of minibatches of 4 x 5, but for changes."""
+    return small_runs.config(**({"num_epochs": 3} | changes))
 
 
 def trainer(run: RunConfig, text: np.ndarray = TEXT, val: np.ndarray = TEXT[:40]) -> Trainer:
@@ -40,14 +36,14 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-def prepare_stage(folder: Path, text: str, **changes: Any) -> list[str]:
-    """Write a corpus of three equal splits and a run's settings for the train stage; return the stage's options."""
-    splits = {}
+def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
+    """Write three equal splits as a corpus, and a run's settings, for the train stage."""
+    layout = Layout(folder)
+    layout.splits.mkdir(parents=True)
     for split in SPLITS:
-        splits[split] = folder / f"{split}.txt"
-        splits[split].write_text(text, encoding="utf-8")
+        layout.split(split).write_text(text, encoding="utf-8")
     for kind in ("char", "word"):
-        build_corpus(splits, folder / "data" / "corpus" / kind, kind, "", 0, [])
-    (folder / "data" / "configs").mkdir(parents=True)
-    (folder / "data" / "configs" / "x.json").write_text(config(**changes).model_dump_json())
-    return ["--run", "x"]
+        build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "", 0, [])
+    layout.configs.mkdir(parents=True)
+    layout.config("x").write_text(config(**changes).model_dump_json())
+    return layout

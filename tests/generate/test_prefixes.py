@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.layout import Layout
 from seqlm.core.settings import check
 from seqlm.generate.prefixes import chosen_prefixes
 from seqlm.generate.settings import GenerateParams
@@ -15,8 +14,7 @@ OTHERS = {"temperatures": [0.0], "top_k": None, "top_p": None, "num_preds": 1}
 
 
 def test_auto_is_the_beginning_of_val(tmp_path: Path) -> None:
-    prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
-    layout = Layout(tmp_path)
+    layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
     # "the sea came in and " are twenty characters: the piece ends before the last space.
     assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
     assert chosen_prefixes(["a", "b"], layout) == ["a", "b"]

@@ -14,7 +14,8 @@ from seqlm.core.files import sha256_of_file
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.trainer import Trainer
 from small_training import config, equal, prepare_stage, trained, trainer
-from workspace import ROOT, RunStage
+from smoke import ROOT
+from stages_by_hand import RunStage
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
 LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "keep": "best", **ADAM}

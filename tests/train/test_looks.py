@@ -44,7 +44,9 @@ def test_passages_say_what_the_whole_says() -> None:
     cycle = np.tile([1, 2, 3, 4, 5], 4000)
     network = trained(config(num_epochs=20, lr=2.0, num_hiddens=16), cycle[:300]).network
     whole, part = (look_nats(network, cycle, limit) for limit in (None, 10_000))
-    assert perplexity(float(part.sum()), len(part)) == pytest.approx(perplexity(float(whole.sum()), len(whole)), rel=0.1)
+    assert perplexity(float(part.sum()), len(part)) == pytest.approx(
+        perplexity(float(whole.sum()), len(whole)), rel=0.1
+    )
 
 
 def test_a_training_looks_at_no_more_than_its_setting_says() -> None:

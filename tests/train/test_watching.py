@@ -14,7 +14,7 @@ from seqlm.train.session import Forecast, beforehand, duration, forecast_line
 from seqlm.train.trainer import Trainer
 from seqlm.train.watching import Events, GrowingHistory, open_board, put_back_on_error
 from small_training import TEXT, config, prepare_stage, trained, trainer
-from workspace import RunStage
+from stages_by_hand import RunStage
 
 LINE = "the sea came in and the sea went out again\n"
 
@@ -51,11 +51,16 @@ def test_nothing_is_written_before_it_is_time(tmp_path: Path) -> None:
 def test_an_error_leaves_files_as_they_were(tmp_path: Path) -> None:
     old, new = tmp_path / "old.csv", tmp_path / "folder" / "new.csv"
     old.write_text("before")
-    with pytest.raises(KeyboardInterrupt), put_back_on_error(old, new):
-        old.write_text("half")
-        new.parent.mkdir()
-        new.write_text("half")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with put_back_on_error(old, new):
+            old.write_text("half")
+            new.parent.mkdir()
+            new.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert old.read_text() == "before"
     assert not new.parent.exists()
 
@@ -111,9 +116,7 @@ def test_a_training_says_beforehand_what_it_will_see() -> None:
     assert first == "40 tokens to train on: 0.222 epochs of 180, where max_trained_tokens ends it"
     assert second == "it sees 22.2% of its text: raise max_trained_tokens for more"
     (_, shrunk) = beforehand(trainer(config(), TEXT[:12]))
-    assert shrunk == (
-        "the text has 12 tokens, too few for minibatches of 4 x 5: it is trained in minibatches of 1 x 5"
-    )
+    assert shrunk == ("the text has 12 tokens, too few for minibatches of 4 x 5: it is trained in minibatches of 1 x 5")
 
 
 def test_the_stage_shrinks_minibatches_and_says_so(run_stage: RunStage, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def open_board(folder: Path, run: str) -> Board:
     try:
         from torch.utils.tensorboard.writer import SummaryWriter
     except ImportError as error:
-        raise MachineError("--tensorboard: tensorboard is not installed: pip install tensorboard") from error
+        raise MachineError("--tensorboard: tensorboard is not installed: pip install -e '.[tensorboard]'") from error
     board: Any = SummaryWriter(str(folder / run))
     found: Board = board
     return found
