@@ -39,6 +39,7 @@ def main(
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_text
     from seqlm.core.progress import clocked
+    from seqlm.generate.prefixes import chosen_prefixes
     from seqlm.generate.samples import samples_markdown, write_samples
     from seqlm.generate.writers import all_writers, choose_writers
     from seqlm.rnn.continuing import Choice
@@ -50,7 +51,7 @@ def main(
     written = write_samples(
         layout,
         choose_writers(all_writers(layout, resolve_device(device)), only),
-        list(prefix) or params.prefixes,
+        list(prefix) or chosen_prefixes(params.prefixes, layout),
         [Choice(heat, params.top_k, params.top_p) for heat in temperature or params.temperatures],
         num_preds or params.num_preds,
         seed if own_seed is None else own_seed,

@@ -1,6 +1,6 @@
 """Settings of the ``generate`` stage."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -13,7 +13,8 @@ Prefix = Annotated[str, Field(min_length=1, max_length=10_000)]
 class GenerateParams(Section):
     """What is continued, and how."""
 
-    prefixes: Annotated[list[Prefix], Field(min_length=1, max_length=1000)]
+    prefixes: Annotated[list[Prefix], Field(min_length=1, max_length=1000)] | Literal["auto"]
+    """``auto``: the beginning of val."""
     temperatures: Annotated[list[Temperature], Field(min_length=1, max_length=20)]
     """0 is greedy; t > 0 draws from q proportional to p to the power 1 / t."""
     top_k: Annotated[int, Field(ge=1, le=10**6)] | None

@@ -15,29 +15,31 @@ Minibatch = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def random_minibatches(
-    tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator
+    tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator, *, done: int = 0
 ) -> Iterator[Minibatch]:
     """Yield inputs and targets of shape ``(batch_size, num_steps)`` from random places.
 
     Every subsequence of an epoch comes once at most; only those that do not fill a last
-    minibatch are left out. Raises DataError where the text is too short.
+    minibatch are left out. The first ``done`` minibatches are passed over: an epoch that was
+    interrupted goes on. Raises DataError where the text is too short.
     """
     require_length(len(tokens), batch_size, num_steps)
     offset = int(rng.integers(num_steps))
     starts = rng.permutation((len(tokens) - offset - 1) // num_steps) * num_steps + offset
     steps = np.arange(num_steps)
-    for first in range(0, len(starts) - batch_size + 1, batch_size):
+    for first in range(done * batch_size, len(starts) - batch_size + 1, batch_size):
         places = starts[first : first + batch_size, None] + steps  # (B, T)
         yield tokens[places].astype(np.int64), tokens[places + 1].astype(np.int64)
 
 
 def sequential_minibatches(
-    tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator
+    tokens: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator, *, done: int = 0
 ) -> Iterator[Minibatch]:
     """Yield inputs and targets of shape ``(batch_size, num_steps)`` in the order of the text.
 
     The text is laid out in ``batch_size`` lanes; row i of a minibatch goes on where row i
-    of the one before ended. Raises DataError where the text is too short.
+    of the one before ended. The first ``done`` minibatches are passed over: an epoch that was
+    interrupted goes on. Raises DataError where the text is too short.
     """
     require_length(len(tokens), batch_size, num_steps)
     offset = int(rng.integers(num_steps))
@@ -45,7 +47,7 @@ def sequential_minibatches(
     end = offset + lane_length * batch_size
     inputs = tokens[offset:end].reshape(batch_size, lane_length)
     targets = tokens[offset + 1 : end + 1].reshape(batch_size, lane_length)
-    for first in range(0, lane_length - num_steps + 1, num_steps):
+    for first in range(done * num_steps, lane_length - num_steps + 1, num_steps):
         window = slice(first, first + num_steps)
         yield inputs[:, window].astype(np.int64), targets[:, window].astype(np.int64)
 

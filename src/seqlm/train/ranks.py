@@ -64,6 +64,22 @@ class Ranks:
         dist.broadcast(buffer, src=0)
         return buffer.cpu().numpy().tobytes()
 
+    def agree(self, decision: bool) -> bool:
+        """Return the first process's decision, in every process."""
+        if self.size == 1:
+            return decision
+        decisions = [decision]
+        dist.broadcast_object_list(decisions)
+        return decisions[0]
+
+    def gathered(self, tensors: list[Tensor]) -> list[list[Tensor]]:
+        """Return copies of every process's list of tensors, on the CPU, in every process."""
+        mine = [tensor.cpu().clone(memory_format=torch.contiguous_format) for tensor in tensors]
+        found: list[list[Tensor]] = [mine] * self.size
+        if self.size > 1:
+            dist.all_gather_object(found, mine)
+        return found
+
     def total(self, tensor: Tensor) -> Tensor:
         """Return the sum of a tensor over all processes."""
         if self.size > 1:

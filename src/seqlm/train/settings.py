@@ -47,8 +47,15 @@ class TrainParams(NetworkSettings):
     """Of ``randomized``: chance that the gradient goes on to the step before."""
 
     num_epochs: Annotated[int, Field(ge=1, le=10**7)]
+    max_trained_tokens: Annotated[int, Field(ge=1, le=10**15)] | None
+    """End after so many tokens, seen again or not, where the epochs have more; null: train all epochs.
+
+    A training that ends so is divided into ``num_epochs`` equal legs, and what is said of
+    epochs below holds for them; the learning rate's schedule spans what is trained."""
     eval_every: PositiveInt
     """Epochs between looks at val."""
+    eval_tokens: Annotated[int, Field(ge=1000, le=10**9)] | None
+    """Most tokens of val that a look reads, from evenly spread passages; null: all."""
     patience: PositiveInt | None
     """Stop after so many looks at val without a better one; null: never."""
     keep: Literal["last", "best"]
@@ -56,6 +63,7 @@ class TrainParams(NetworkSettings):
     sample_every: Annotated[int, Field(ge=0, le=10**9)]
     """Epochs between printed continuations of ``sample_prefix``; 0: none."""
     sample_prefix: Annotated[str, Field(min_length=1, max_length=1000)]
+    """``auto``: the beginning of val."""
     checkpoint_s: Annotated[float, Field(ge=0, le=86400)]
     """Seconds between checkpoints, from which an interrupted training goes on."""
 

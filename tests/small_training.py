@@ -1,0 +1,49 @@
+"""Small trainings on a made text, for tests of the trainer and of the stage."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import small_runs
+from seqlm.core.layout import Layout
+from seqlm.train.settings import RunConfig
+from seqlm.train.trainer import Trainer
+from seqlm.vocab.streams import SPLITS, build_corpus
+
+TEXT = np.random.default_rng(0).integers(1, 6, 200)
+
+
+def config(**changes: object) -> RunConfig:
+    """Return the settings of a small run, named x: three epochs of minibatches of 4 x 5, but for changes."""
+    return small_runs.config(**({"num_epochs": 3} | changes))
+
+
+def trainer(run: RunConfig, text: np.ndarray = TEXT, val: np.ndarray = TEXT[:40]) -> Trainer:
+    """Return a training of a run that has not begun."""
+    return Trainer(run, 6, text, val, torch.device("cpu"))
+
+
+def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:
+    """Return a training of a run that has ended."""
+    made = trainer(run, text)
+    made.run(lambda _: None)
+    return made
+
+
+def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    """Whether two networks have the same weights, bit for bit."""
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
+    """Write three equal splits as a corpus, and a run's settings, for the train stage."""
+    layout = Layout(folder)
+    layout.splits.mkdir(parents=True)
+    for split in SPLITS:
+        layout.split(split).write_text(text, encoding="utf-8")
+    for kind in ("char", "word"):
+        build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "", 0, [])
+    layout.configs.mkdir(parents=True)
+    layout.config("x").write_text(config(**changes).model_dump_json())
+    return layout

@@ -1,0 +1,63 @@
+"""Looks at val: all of a short one, evenly spread passages of a long one."""
+
+import numpy as np
+import pytest
+import torch
+
+from seqlm.core.metrics import perplexity
+from seqlm.rnn.scoring import stream_nats
+from seqlm.train.looks import look_nats
+from small_training import config, trained, trainer
+
+LONG = np.random.default_rng(1).integers(1, 6, 20_000)
+
+
+def test_a_short_val_is_read_whole() -> None:
+    network = trainer(config()).network
+    for limit in (None, len(LONG)):
+        assert np.array_equal(look_nats(network, LONG, limit), stream_nats(network, LONG))
+
+
+@pytest.mark.parametrize("model", ["scratch", "lstm"])
+def test_a_long_val_is_read_in_passages_each_after_a_warm_up(model: str) -> None:
+    network = trained(config(model=model)).network
+    # 12,800 tokens are 64 passages of 200, of which 64 warm up: 64 * 136 are left.
+    nats = look_nats(network, LONG, 12_800)
+    assert len(nats) == 64 * 136
+    # Passage i starts at i * (20,000 - 200 - 1) / 63, rounded down; from there it is a stream of its own.
+    for number in (0, 1, 62, 63):
+        start = number * 19_799 // 63
+        alone = stream_nats(network, LONG[start : start + 201])[64:]
+        assert nats.reshape(64, 136)[number] == pytest.approx(alone, rel=1e-4)
+    assert start == 20_000 - 201
+
+
+def test_the_logits_of_a_large_vocabulary_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = trained(config(model="gru")).network
+    whole = look_nats(network, LONG, 12_800)
+    monkeypatch.setattr("seqlm.train.looks._LOGITS_AT_ONCE", 6 * 64 * 7)  # seven steps of all passages at a time
+    assert look_nats(network, LONG, 12_800) == pytest.approx(whole, rel=1e-4)
+
+
+def test_passages_say_what_the_whole_says() -> None:
+    """A text that repeats is learnt; its perplexity over passages is that over all of it."""
+    cycle = np.tile([1, 2, 3, 4, 5], 4000)
+    network = trained(config(num_epochs=20, lr=2.0, num_hiddens=16), cycle[:300]).network
+    whole, part = (look_nats(network, cycle, limit) for limit in (None, 10_000))
+    assert perplexity(float(part.sum()), len(part)) == pytest.approx(
+        perplexity(float(whole.sum()), len(whole)), rel=0.1
+    )
+
+
+def test_a_training_looks_at_no_more_than_its_setting_says() -> None:
+    made = trainer(config(eval_tokens=1000), val=LONG)
+    seen: list[int] = []
+    forward = made.network.forward
+
+    def counting(ids: torch.Tensor, *others: object) -> object:
+        seen.append(ids.numel())
+        return forward(ids, *others)
+
+    made.network.forward = counting
+    made.run(lambda _: None)
+    assert 0 < sum(seen) <= 3 * 1000
