@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smoke import SMALL
-from workspace import IDENTITY, ROOT, Workspace, finished
+from workspace import IDENTITY, ROOT, Workspace
 
 FOLDER = "Zeit und Räume – время 時間"
 # Wide enough for the compiled loops, and two threads that wait for each other.
@@ -22,20 +22,26 @@ def outs(workspace: Workspace) -> dict[str, Any]:
     return {out["path"]: out["md5"] for stage in workspace.lock().values() for out in stage.get("outs", [])}
 
 
+def run_in(base: Path, **environment: str) -> Workspace:
+    """Return a workspace below ``base`` in which the pipeline ran once."""
+    workspace = Workspace(base / "project", base / "traces")
+    workspace.environment |= environment
+    workspace.begin(SETTINGS)
+    workspace.run("dvc", "repro", timeout=1800)
+    return workspace
+
+
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return outs(finished(tmp_path_factory.mktemp("usual"), SETTINGS))
+    return outs(run_in(tmp_path_factory.mktemp("usual")))
 
 
 @pytest.mark.slow
 def test_a_folder_may_be_named_with_spaces_and_any_letters(
     usual: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    elsewhere = finished(tmp_path_factory.mktemp("named") / FOLDER, SETTINGS)
+    elsewhere = run_in(tmp_path_factory.mktemp("named") / FOLDER)
     assert outs(elsewhere) == usual
-    elsewhere.commit("A run")
-    assert "is up to date" in elsewhere.run("dvc", "status").stdout or elsewhere.run("dvc", "repro").returncode == 0
-    assert elsewhere.run("git", "status", "--porcelain").stdout == ""
 
 
 @pytest.mark.slow
@@ -44,17 +50,11 @@ def test_without_locks_of_the_system_without_yielding_and_without_proc_everythin
     usual: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     base = tmp_path_factory.mktemp("without")
-    workspace = Workspace(base / "project", base / "traces")
-    workspace.environment.pop("SEQLM_TRACE")
-    workspace.environment |= {
-        "SEQLM_WITHOUT": "1",
-        "PYTHONPATH": os.pathsep.join(str(workspace.folder / name) for name in ("src", "tests/without")),
-    }
-    workspace.begin(SETTINGS)
+    libraries = os.pathsep.join(str(base / "project" / name) for name in ("src", "tests/without"))
+    workspace = run_in(base, SEQLM_WITHOUT="1", PYTHONPATH=libraries, SEQLM_TRACE="")
     for script in ("import fcntl", "import os; os.sched_yield", "open('/proc/self/stat')"):
         assert refused(workspace, script), f"{script} was not taken away"
-    result = workspace.run("dvc", "repro")
-    assert outs(workspace) == usual, result.stderr
+    assert outs(workspace) == usual
 
 
 def refused(workspace: Workspace, script: str) -> bool:
