@@ -1,7 +1,10 @@
 # Every target works in an environment of its own, made here, first on PATH.
 PYTHON ?= python3
+# Where pip finds a build of PyTorch other than PyPI's: make install TORCH_INDEX=URL
+TORCH_INDEX ?=
 VENV := .venv
 STAMP := $(VENV)/installed
+PINS := requirements-hashed.txt
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
@@ -13,16 +16,20 @@ help: ## list the targets
 
 install: $(STAMP) ## make .venv and install the pinned packages
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(PINS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "error: $(PYTHON) is $$($(PYTHON) --version 2>&1): Python 3.11 or newer is needed; name one with make PYTHON=..." >&2; exit 5; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@# The pins without their hashes: another build of the same version of PyTorch has another hash.
+	sed -n 's/ *\\$$//; /^[a-z0-9].*==/p' $(PINS) > $(VENV)/pins.txt
+	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-deps --index-url '$(TORCH_INDEX)' \
+	    --constraint $(VENV)/pins.txt torch)
+	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[test]'
 	@touch $@
 
 install-hashed: ## make .venv and install the pinned packages, each checked against its SHA-256
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements-hashed.txt
+	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement $(PINS)
 	$(VENV)/bin/python -m pip install --quiet --no-deps --editable .
 	@touch $(STAMP)
 

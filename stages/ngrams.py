@@ -13,21 +13,24 @@ from seqlm.ngrams.settings import NgramsParams
 
 @stage()
 @click.option("--kind", type=click.Choice(["char", "word"]), required=True, help="Kind of token.")
-@click.option("--arpa", type=file(), help="By hand: also write the Kneser-Ney model here, as .arpa or .arpa.gz.")
+@click.option("--arpa", type=file(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz.")
 def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     """Count n-grams of one kind of token, describe them, and prepare the models that count.
 
     The counting is done on a Dask cluster where DASK_SCHEDULER_ADDRESS names its scheduler.
     """
+    if arpa is not None:
+        _export(layout, kind, arpa)
+        return
+
     import pandas as pd
 
     from seqlm.core.files import emptied, write_csv, write_table
     from seqlm.core.text import read_first_lines
-    from seqlm.ngrams.arpa_writing import write_arpa
     from seqlm.ngrams.counting import Chunking, count_ngrams
     from seqlm.ngrams.description import describe
     from seqlm.ngrams.model_files import save_models
-    from seqlm.ngrams.models import KneserNey, tune_epsilons
+    from seqlm.ngrams.models import tune_epsilons
     from seqlm.vocab.streams import SPLITS, load_split
     from seqlm.vocab.vocabulary import Vocab
 
@@ -56,10 +59,20 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
         epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
         write_csv(reports / "epsilons.csv", pd.DataFrame(curve, columns=["order", "epsilon", "val_perplexity"]))
         save_models(layout.ngrams(kind), counts, epsilons, laplace.backoff)
-        if arpa is not None:
-            write_arpa(arpa, KneserNey(counts, counts.max_order), vocab.tokens)
         sizes = ", ".join(f"{len(table.keys):,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
+
+
+def _export(layout: Layout, kind: str, arpa: Path) -> None:
+    """Write the model that the pipeline has counted, and nothing else."""
+    from seqlm.ngrams.arpa_writing import write_arpa
+    from seqlm.ngrams.model_files import load_kneser_ney
+    from seqlm.vocab.vocabulary import Vocab
+
+    vocab = Vocab.load(layout.vocab(kind), kind)
+    model = load_kneser_ney(layout.ngrams(kind), len(vocab))
+    write_arpa(arpa, model, vocab.tokens)
+    click.echo(f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens")
 
 
 if __name__ == "__main__":

@@ -44,24 +44,48 @@ def test_the_dvc_extension_is_recommended_in_both_places() -> None:
     assert "Iterative.dvc" in recommended
 
 
-def pins(name: str) -> dict[str, str]:
-    """Return package -> version as a requirements file pins them, names in their normal form."""
-    found = re.findall(r"^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", (ROOT / name).read_text(), re.MULTILINE)
-    return {re.sub(r"[-_.]+", "-", package).lower(): version for package, version in found}
+PINS = ROOT / "requirements-hashed.txt"
 
 
-def test_the_hashed_pins_are_those_of_the_constraints() -> None:
-    hashed, constraints = pins("requirements-hashed.txt"), pins("constraints.txt")
-    assert {package: hashed.get(package) for package in constraints} == constraints
-    text = (ROOT / "requirements-hashed.txt").read_text()
-    assert len(re.findall(r"^[a-z0-9]\S*==.* \\$", text, re.MULTILINE)) == len(hashed)
-    assert all(
-        line.startswith("    --hash=sha256:") for line in text.splitlines() if line[0] not in "#" and "==" not in line
-    )
+def normal(package: str) -> str:
+    """Return a package's name in its normal form."""
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def test_every_pin_has_hashes_and_stands_once() -> None:
+    lines = [line for line in PINS.read_text().splitlines() if not line.startswith("#")]
+    pins = [line for line in lines if not line.startswith("    --hash=sha256:")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==\S+( ; .*)? \\", line) for line in pins)
+    assert len({line.split("==")[0] for line in pins}) == len(pins) > 100
+    # A hash follows each.
+    assert all(lines[place + 1].startswith("    --hash") for place, line in enumerate(lines) if line in pins)
 
 
 def test_every_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
-    names = {re.sub(r"[-_.]+", "-", re.match(r"[A-Za-z0-9_.-]+", line)[0]).lower() for line in wanted}
-    assert names <= set(pins("constraints.txt"))
+    names = {normal(re.match(r"[A-Za-z0-9_.-]+", line)[0]) for line in wanted}
+    assert names <= set(re.findall(r"^([a-z0-9-]+)==", PINS.read_text(), flags=re.MULTILINE))
+
+
+def make_says(*arguments: str) -> str:
+    """Return the commands that make would run, one a line."""
+    command = ["make", "--dry-run", "--always-make", *arguments]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return said.replace("\\\n", "")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine")
+def test_make_reads_the_pins_and_takes_another_build_of_pytorch() -> None:
+    (command,) = [line for line in make_says("install").splitlines() if line.startswith("sed ")]
+    filtered = subprocess.run(["sh", "-c", command.partition(" > ")[0]], cwd=ROOT, capture_output=True, text=True)
+    pins = filtered.stdout.splitlines()
+    assert len(pins) == len(re.findall(r"^[a-z0-9-]+==", PINS.read_text(), flags=re.MULTILINE))
+    assert not [line for line in pins if "hash" in line or line.endswith("\\")]
+    assert "torch==2.13.0" in pins
+
+    assert "--index-url" not in make_says("install")
+    pip = [line for line in make_says("install", "TORCH_INDEX=https://x.org/cpu").splitlines() if "pip install" in line]
+    # First PyTorch alone from there, then everything else from where pip looks usually.
+    assert re.search(r"--no-deps --index-url 'https://x.org/cpu' .* torch$", pip[0])
+    assert "--index-url" not in pip[1]

@@ -8,9 +8,8 @@ values give equal bytes.
 
 import hashlib
 import json
-import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,14 +34,13 @@ def replacing(target: Path) -> Iterator[Path]:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
+        # Made by `open`, so that it may be read by whom the system lets read new files: not so those of `tempfile`.
+        temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
+        temporary.open("xb").close()
     except OSError as error:
         raise MachineError(f"{target}: cannot be written: {error.strerror}") from error
-    temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only the owner reads
         temporary.replace(target)
     except OSError as error:
         raise MachineError(f"{target}: cannot be written: {error.strerror or error}") from error
@@ -66,12 +64,6 @@ def emptied(folder: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_bytes(target: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_npy, read_sealed, sha256_of_file, write_blocks, write_sealed
 from seqlm.ngrams.count_tables import Counts, Table
-from seqlm.ngrams.models import Backoff, NGramModel, build_models
+from seqlm.ngrams.models import Backoff, KneserNey, NGramModel, build_models
 
 FORMAT = 2
 _ARRAYS = ("keys", "counts")
@@ -52,6 +53,17 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
     Raises DataError where a file is missing, changed, of another format, or of another
     vocabulary.
     """
+    counts, description = _load(folder, vocab_size)
+    return build_models(counts, tuple(description["epsilons"]), description["backoff"])
+
+
+def load_kneser_ney(folder: Path, vocab_size: int) -> KneserNey:
+    """Return the Kneser-Ney model of the highest order that a folder counts; raises as :func:`load_models` does."""
+    counts, _ = _load(folder, vocab_size)
+    return KneserNey(counts, counts.max_order)
+
+
+def _load(folder: Path, vocab_size: int) -> tuple[Counts, dict[str, Any]]:
     description_path = folder / "models.json"
     description = read_sealed(description_path, FORMAT, "count again")
     if description["vocab_size"] != vocab_size:
@@ -62,9 +74,7 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
     tables = []
     for order in range(1, len(description["starts"]) + 1):
         tables.append(Table(**{name: _checked(folder / f"{name}_{order}.npy", description) for name in _ARRAYS}))
-    return build_models(
-        Counts(vocab_size, tables, description["starts"]), tuple(description["epsilons"]), description["backoff"]
-    )
+    return Counts(vocab_size, tables, description["starts"]), description
 
 
 def _checked(path: Path, description: dict[str, dict[str, str]]) -> NDArray[np.int64]:

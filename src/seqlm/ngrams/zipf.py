@@ -1,4 +1,4 @@
-"""Zipf's law (8.3.1) and the growth of the vocabulary (Heaps' law)."""
+"""Zipf's law (8.3.7) and the growth of the vocabulary (Heaps' law)."""
 
 import math
 from collections.abc import Iterator
