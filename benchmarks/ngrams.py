@@ -26,8 +26,8 @@ from seqlm.ngrams.arpa_writing import write_arpa
 from seqlm.ngrams.counting import Chunking, count_ngrams
 from seqlm.ngrams.models import KneserNey, nats
 from seqlm.ngrams.whole_text import read_whole
-from seqlm.vocab.vocabulary import Vocab
 from seqlm.vocab.streams import load_split
+from seqlm.vocab.vocabulary import Vocab
 
 ORDERS = {"char": (3, 4, 5, 6), "word": (3,)}
 ROUNDS = 3

@@ -32,8 +32,8 @@ VARIANTS: dict[str, tuple[int, dict[str, str]]] = {
 
 def prepare(folder: Path) -> None:
     from seqlm.preprocess.preparing import clean_and_split
-    from seqlm.vocab.vocabulary import SPLITS
     from seqlm.vocab.streams import build_corpus
+    from seqlm.vocab.vocabulary import SPLITS
 
     data = os.environ.get("SEQLM_DATA_DIR")
     book = Path(data or ".") / "timemachine.txt"
@@ -48,11 +48,11 @@ def train_one(run: str, folder: Path, seed: int, threads: int, epochs: int | Non
     """Train one run and print its perplexities after the first and after the last epoch."""
     import torch
 
-    from seqlm.core.settings import read_params
     from seqlm.configure.runs import resolve_runs
+    from seqlm.core.settings import read_params
     from seqlm.train.trainer import Trainer
-    from seqlm.vocab.vocabulary import Vocab
     from seqlm.vocab.streams import load_split
+    from seqlm.vocab.vocabulary import Vocab
 
     values = read_params(ROOT / "params.yaml") | {"seed": seed, "num_threads": threads, "device": "cpu"}
     changes = {} if epochs is None else {"num_epochs": epochs, "eval_every": epochs, "keep": "last"}

@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
-from seqlm.train.minibatches import random_minibatches, sequential_minibatches
-from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.compiled.products import add_product, empty_panels
+from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.scratch import ScratchRNN
+from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS, CLIP, LR = 28, 32, 35, 1.0, 1.0
 SAMPLERS = {"random": random_minibatches, "sequential": sequential_minibatches}
