@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seqlm.core.files import write_sealed
 from seqlm.core.layout import Layout
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.model_files import save_models
-from seqlm.rnn.building import build_network, save_network
-from seqlm.train.settings import CONFIG_FORMAT
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
-from small_runs import config
+from small_runs import write_models
 from stages_by_hand import RunStage
 
 SECONDS = r"\d+\.\d s"
@@ -20,20 +14,7 @@ SECONDS = r"\d+\.\d s"
 
 @pytest.fixture
 def trained(tmp_path: Path) -> Layout:
-    """Make a folder with splits, n-gram models of both kinds and a run `small` that saw all of train."""
-    layout = Layout(tmp_path)
-    layout.splits.mkdir(parents=True)
-    texts = {split: layout.split(split) for split in SPLITS}
-    for path in texts.values():
-        path.write_text("the sea came in\nand the sea went out\n" * 10)
-    for kind in ("word", "char"):
-        vocab = build_corpus(texts, layout.corpus(kind), kind, " ", 0, [])
-        counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 2)
-        save_models(layout.ngrams(kind), counts, (1.0, 1.0), "unigram")
-    settings = config("small")
-    save_network(layout.run("small"), "small", settings, len(vocab), build_network(settings, len(vocab), 0).weights())
-    write_sealed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
-    return layout
+    return write_models(tmp_path)
 
 
 @pytest.mark.usefixtures("trained")
