@@ -50,11 +50,9 @@ def _evaluate(layout: Layout) -> None:
         measures = collect_measures(scores.all, streams, fitted)
         table = rank_models(scores.all, streams, measures, seed)
         found = {"measures": measures, "table": table, "leaders": leaders(table, scores.all, streams, seed)}
-    history = tables.history_table(layout, names)
-    found |= {"choices": scores.choices, "orders": tables.order_table(table), "history": history}
-    found |= {f"best/{family}": headline for family, headline in scores.headlines(measures).items()}
-    diagnoses = tables.diagnostic_tables(layout, scores.of_characters(), streams["char"]["test"])
-    for name, content in [*found.items(), *diagnoses]:
+    found |= {"orders": tables.order_table(table), "history": tables.history_table(layout, names)}
+    found |= {"choices": scores.choices} | {f"best/{name}": best for name, best in scores.headlines(measures).items()}
+    for name, content in [*found.items(), *tables.diagnostic_tables(layout, scores.of_characters(), streams)]:
         write_table(reports, name, content)
     write_json(layout.passages, tables.passages(layout, scores.all, streams, table["model"], params.passage_chars))
     clear_ghosts(layout, names)

@@ -10,7 +10,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.diagnostics import calibration_error, calibration_table, class_table, position_table
 from seqlm.evaluate.passages import passage
 from seqlm.score.measures import Score
-from seqlm.score.splits import Stream, Streams
+from seqlm.score.splits import Streams
 from seqlm.vocab.streams import token_blocks
 from seqlm.vocab.vocabulary import Kind, Vocab
 
@@ -32,13 +32,13 @@ def order_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def diagnostic_tables(
-    layout: Layout, scores: Sequence[Score], test: Stream
+    layout: Layout, scores: Sequence[Score], streams: Mapping[Kind, Streams]
 ) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
     """Yield how surprisal depends on context, on the class of character and on confidence.
 
-    ``scores`` are the models of characters that are shown, in their order; ``test`` is the
-    split as characters.
+    ``scores`` are the models of characters that are shown, in their order.
     """
+    test = streams["char"]["test"]
     vocab = Vocab.load(layout.vocab("char"), "char")
     characters = "".join(_tokens(layout, vocab))
     yield "positions", position_table(scores)
