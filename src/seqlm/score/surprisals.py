@@ -5,7 +5,7 @@ from typing import Any
 
 from seqlm.core.metrics import Nats
 from seqlm.core.progress import Say, clocked
-from seqlm.ngrams.models import FALLBACK_DISCOUNTS, KneserNey, NGramModel
+from seqlm.ngrams.models import FALLBACK_DISCOUNTS, NGramModel
 from seqlm.ngrams.models import nats as ngram_nats
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nats
@@ -75,8 +75,7 @@ def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams,
 
 
 def _say_fallbacks(models: Mapping[str, NGramModel], kind: Kind, say: Say) -> None:
-    estimated = [model for model in models.values() if isinstance(model, KneserNey)]
-    if orders := sorted({order for model in estimated for order in model.fallback_orders}):
+    if orders := sorted({order for model in models.values() for order in getattr(model, "fallback_orders", ())}):
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
         say(
             f"{kind}: too few different counts to estimate Kneser-Ney discounts of order "
