@@ -11,7 +11,7 @@ from seqlm.ngrams.model_files import load_kneser_ney, load_models, save_models
 from seqlm.ngrams.models import KneserNey
 from seqlm.vocab.streams import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
-from workspace import RunStage
+from stages_by_hand import RunStage
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import doc_values
-from workspace import ROOT
+from smoke import ROOT
 
 PAGE = """# A page
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from smoke import SMALL
-from workspace import IDENTITY, ROOT, Workspace
+from smoke import ROOT, SMALL
+from workspace import IDENTITY, Workspace
 
 FOLDER = "Zeit und Räume – время 時間"
 # Wide enough for the compiled loops, and two threads that wait for each other.
