@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore smoke diff test test-all verify lint bench clean
+.PHONY: help install install-hashed unlock repro restore smoke diff picture test test-all verify lint bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -56,6 +56,10 @@ smoke: install ## try the whole pipeline in a copy, on the sample, with small se
 REV ?= main
 diff: install ## compare the results with those of another revision: make diff REV=main
 	python stages/compare.py $(REV)
+
+CHROMIUM ?= chromium
+picture: ## draw docs/page.png, the README's picture of the page (needs Chromium)
+	$(CHROMIUM) --headless --hide-scrollbars --window-size=1000,1220 --screenshot=docs/page.png reports/index.html
 
 test: install lint ## run the tests (minutes)
 	pytest

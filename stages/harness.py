@@ -7,6 +7,7 @@ function gets the :class:`~seqlm.core.layout.Layout` of the folder that it works
 import contextlib
 import errno
 import functools
+import io
 import os
 import sys
 import threading
@@ -59,6 +60,7 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
+            _show_any_letter()
             _end_with_dvc()
             try:
                 function(Layout(root), **options)
@@ -86,6 +88,13 @@ def clear_ghosts(layout: Layout, runs: list[str]) -> None:
         return
     for ghost in remove_ghosts(runs, layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score")):
         click.echo(f"removed {ghost}: no such run is left")
+
+
+def _show_any_letter() -> None:
+    """Show letters that the terminal's encoding lacks as escapes: on Windows it often lacks some."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _under_dvc() -> bool:
@@ -123,7 +132,7 @@ def _end_with_dvc() -> None:
         _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
 
     def watch() -> None:
-        while psutil.Process().parents()[: len(line)] == line:
+        while _above()[: len(line)] == line:
             time.sleep(_PARENT_POLL_S)
         os._exit(MachineError.exit_code)
 
@@ -138,7 +147,7 @@ def _line_to_dvc() -> list[psutil.Process] | None:
     orphans, and then DVC is gone; or another program, behind which DVC cannot be seen from
     here (srun's, on another machine), and then what can be seen is all that can be watched.
     """
-    above = psutil.Process().parents()
+    above = _above()
     for number, process in enumerate(above):
         names, environment = _look_at(process)
         if environment.get(_MARK) == os.environ[_MARK]:
@@ -149,7 +158,15 @@ def _line_to_dvc() -> list[psutil.Process] | None:
             return None
         if environment:  # else the system hides it, and DVC may be further up
             return above[: number + 1]
-    return None if os.name == "nt" else above  # Windows gives orphans no other parent
+    return None if os.name == "nt" and above else above  # Windows gives orphans no other parent
+
+
+def _above() -> list[psutil.Process]:
+    """Return the processes above this one; none where the system does not show them, as Linux without /proc."""
+    try:
+        return psutil.Process().parents()
+    except (psutil.Error, OSError):
+        return []
 
 
 def _look_at(process: psutil.Process) -> tuple[list[str], dict[str, str]]:

@@ -17,7 +17,8 @@ from workspace import Workspace, install, stages_run
 SKIPPED = {
     "python3 -m venv .venv": "the copy uses the environment of this suite",
     ". .venv/bin/activate": "the copy uses the environment of this suite",
-    "pip install --constraint constraints.txt --editable '.[test]'": "installs packages from the network",
+    "pip install --require-hashes --requirement requirements-hashed.txt": "installs packages from the network",
+    "pip install --no-deps --editable .": "belongs to it",
     "pytest": "is this suite",
     "dvc exp run -S device=cuda": "needs a GPU",
     "make test": "is this suite",
@@ -25,6 +26,7 @@ SKIPPED = {
     "dask worker tcp://127.0.0.1:8786 --nworkers 2 --nthreads 1 &": "belongs to the scheduler",
     "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:8786 dvc repro": "belongs to the scheduler",
 }
+WITH_TESTS_OF_THEIR_OWN = ("experiments.md", "sharing.md")  # the second in test_sharing.py
 # The names of runs that the pages speak of.
 RUNS = {
     "scratch-sequential": {},
@@ -79,7 +81,9 @@ def test_there_are_blocks_and_no_reason_too_many() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
-@pytest.mark.parametrize("name", [page.name for page in PAGES if page.name != "experiments.md" and blocks(page)])
+@pytest.mark.parametrize(
+    "name", [page.name for page in PAGES if page.name not in WITH_TESTS_OF_THEIR_OWN and blocks(page)]
+)
 def test_every_block_of_a_page_runs(name: str, workspace: Workspace) -> None:
     heading = ""
     for block in (block for block in BLOCKS if block.page == name):

@@ -89,3 +89,9 @@ def test_make_reads_the_pins_and_takes_another_build_of_pytorch() -> None:
     # First PyTorch alone from there, then everything else from where pip looks usually.
     assert re.search(r"--no-deps --index-url 'https://x.org/cpu' .* torch$", pip[0])
     assert "--index-url" not in pip[1]
+
+
+def test_the_version_is_the_newest_in_the_changelog() -> None:
+    versions = re.findall(r"^## (\d+\.\d+\.\d+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == versions[0]
+    assert versions == sorted(versions, key=lambda version: [int(part) for part in version.split(".")], reverse=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from smoke import ROOT, SMALL
+from smoke import ROOT, SMALL, change_params
+from stages_by_hand import RunStage
 from workspace import IDENTITY, Workspace
 
 FOLDER = "Zeit und Räume – время 時間"
@@ -62,6 +63,24 @@ def refused(workspace: Workspace, script: str) -> bool:
     folder.mkdir(exist_ok=True)
     (folder / "try.py").write_text(script)
     return workspace.run("python", f"{folder}/try.py", check=False).returncode != 0
+
+
+@without_posix
+def test_under_dvc_a_stage_starts_where_no_process_can_be_seen(run_script: RunStage, tmp_path: Path) -> None:
+    libraries = os.pathsep.join(str(ROOT / name) for name in ("src", "tests/without"))
+    result = run_script("configure", SEQLM_WITHOUT="1", PYTHONPATH=libraries, DVC_STAGE="configure")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "data" / "configs").is_dir()
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8"])
+def test_letters_that_a_terminal_lacks_end_no_stage(encoding: str, run_script: RunStage, tmp_path: Path) -> None:
+    change_params(tmp_path / "params.yaml", {"download.corpus": "время.txt"})
+    (tmp_path / "время.txt").write_text("время идёт\n" * 20, encoding="utf-8")
+    result = run_script("download", PYTHONIOENCODING=f"{encoding}:strict", PYTHONUTF8="0")
+    assert result.returncode == 0, result.stderr
+    # The second letter, U+0440, is an escape where the encoding has none.
+    assert ("время" if encoding == "utf-8" else "\\u0440") in result.stdout
 
 
 HOLD = """
