@@ -83,9 +83,11 @@ def running_dvc() -> int | None:
 def is_dvc(pid: int) -> bool:
     """Whether this process is there and was started as DVC; a number may belong to another one by now."""
     try:
-        return any("dvc" in word for word in psutil.Process(pid).cmdline())
+        paths = [Path(word) for word in psutil.Process(pid).cmdline()]
     except psutil.Error:
         return False
+    # bin/dvc, dvc.exe, or dvc/__main__.py, as Python shows its own `-m dvc`.
+    return any({path.name, path.parent.name} & {"dvc", "dvc.exe"} for path in paths)
 
 
 def set_aside() -> None:
