@@ -59,6 +59,7 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
+            _share_processors()
             _end_with_dvc()
             try:
                 function(Layout(root), **options)
@@ -86,6 +87,15 @@ def clear_ghosts(layout: Layout, runs: list[str]) -> None:
         return
     for ghost in remove_ghosts(runs, layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score")):
         click.echo(f"removed {ghost}: no such run is left")
+
+
+def _share_processors() -> None:
+    """Let PyTorch's threads sleep while they wait, unless the user has chosen how they do.
+
+    By default they wait awake. Where other work shares the processors they take them from the
+    thread that they wait for. The library reads this when a stage loads it, which none has yet.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _under_dvc() -> bool:
