@@ -23,10 +23,13 @@ _LINE = 8
 """Numbers of a cache line: each number that is waited for has one of its own."""
 _ROUND, _ARRIVALS, _STOP, _ASLEEP = (index * _LINE for index in range(4))
 """Places in the control array. From _ASLEEP on, one for each member."""
-_YIELD_NAME = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-"""The system's function that lets another thread have the processor: no arguments, an integer back."""
-_LOOKS_BEFORE_YIELD = 2000
-_YIELDS_BEFORE_SLEEP = 2000
+_LOOKS_BEFORE_NAP = 60_000
+"""About a third of a millisecond: longer than what is done between two minibatches."""
+_NAP, _NAP_LENGTH = ("Sleep", 0) if sys.platform == "win32" else ("usleep", 50)
+"""The system's function that lets a thread sleep, in milliseconds or microseconds. Windows sleeps too long: 0 lets
+another thread have the processor, if one waits for it."""
+_NAPS_BEFORE_SLEEP = 300
+"""After some hundredths of a second."""
 
 
 @intrinsic
@@ -42,12 +45,13 @@ def _add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
 
 
 @intrinsic
-def _yield(_typing: Any) -> Any:
-    """Let another thread have the processor, if one waits for it."""
+def _nap(_typing: Any) -> Any:
+    """Sleep for some ten-thousandths of a second."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), _YIELD_NAME)
-        return builder.call(function, [])
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
+        function = cgutils.get_or_insert_function(builder.module, kind, _NAP)
+        return builder.call(function, [ir.Constant(ir.IntType(32), _NAP_LENGTH)])
 
     return types.int32(), generate
 
@@ -65,8 +69,8 @@ def barrier(control: Control, size: int) -> None:
     looks = 0
     while _look(control, _ARRIVALS) < all_arrived and not _look(control, _STOP):
         looks += 1
-        if looks % _LOOKS_BEFORE_YIELD == 0:
-            _yield()
+        if looks > _LOOKS_BEFORE_NAP:
+            _nap()
 
 
 @njit(nogil=True)
@@ -99,9 +103,9 @@ def serving(task: Any) -> Any:
                 if _look(control, _STOP):
                     return -1
                 looks += 1
-                if looks % _LOOKS_BEFORE_YIELD == 0:
-                    _yield()
-                if looks == _LOOKS_BEFORE_YIELD * _YIELDS_BEFORE_SLEEP:
+                if looks > _LOOKS_BEFORE_NAP:
+                    _nap()
+                if looks == _LOOKS_BEFORE_NAP + _NAPS_BEFORE_SLEEP:
                     _set_asleep(control, member, 1)
                     if _look(control, _ROUND) == done:
                         return done

@@ -1,0 +1,133 @@
+"""Training beside other work on the same cores: tokens a second alone and with one busy process a core.
+
+Every kind of network is trained for some seconds in a process of its own, with as many threads
+as there are cores: alone, and beside one process a core that does nothing but compute. Either
+way twice: with the waiting policy that a stage sets for PyTorch's threads (passive: they sleep
+while they wait) and with that of the library itself (they wait awake). The four take turns.
+A training that shares each core with one other process cannot be faster than half as fast as
+alone; ``slower`` is how much slower it was.
+
+    python benchmarks/neighbours.py [--rounds 5] [--seconds 5] [--threads 2] [--network lstm]
+
+Run it on a machine that does nothing else.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NETWORKS = {
+    # From params.yaml: the book's, and the one that is meant to generalise.
+    "scratch": {"model": "scratch", "num_hiddens": 512},
+    "rnn": {"model": "rnn", "num_hiddens": 256},
+    "gru": {"model": "gru", "num_hiddens": 256},
+    "lstm": {
+        "model": "lstm", "num_hiddens": 256, "num_layers": 2, "embedding": "learned", "embedding_size": 64,
+        "dropout": 0.4, "num_steps": 64, "optimizer": "adamw", "lr": 0.007,
+    },
+}  # fmt: skip
+POLICIES = ("passive", "library's own")
+PLACES = ("alone", "shared")
+NUM_TOKENS, VOCAB_SIZE = 10_000, 28
+BUSY = "while True: pass"
+
+
+def measure(network: str, threads: int, seconds: float) -> float:
+    """Train a network for some seconds, what is compiled first left out, and return its tokens a second."""
+    import numpy as np
+    import torch
+
+    from seqlm.configure.runs import resolve_runs
+    from seqlm.core.settings import read_params
+    from seqlm.train.trainer import Trainer
+
+    values = read_params(ROOT / "params.yaml") | {"num_threads": threads}
+    values |= {"runs": {"x": NETWORKS[network] | {"num_epochs": 10**6, "eval_every": 10**6}}}
+    torch.set_num_threads(threads)
+    tokens = np.random.default_rng(0).integers(0, VOCAB_SIZE, NUM_TOKENS)
+    trainer = Trainer(resolve_runs(values, source="")["x"], VOCAB_SIZE, tokens, tokens[:100], torch.device("cpu"))
+    begin: list[float] = []
+
+    class Done(Exception):
+        pass
+
+    def watch(now: Trainer) -> None:
+        begin[:] = begin or [time.perf_counter(), now.tokens_trained]
+        elapsed = time.perf_counter() - begin[0]
+        if elapsed >= seconds:
+            begin.append((now.tokens_trained - begin[1]) / elapsed)
+            raise Done
+
+    with suppress(Done):
+        trainer.run(watch)
+    return begin[-1]
+
+
+def in_a_process(network: str, policy: str, threads: int, seconds: float) -> float:
+    """Return what :func:`measure` does, in a process of its own whose threads wait in this way."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "KMP_"))}
+    if policy == "passive":
+        environment["OMP_WAIT_POLICY"] = "passive"
+    command = [sys.executable, __file__, "--measure", network, "--threads", str(threads), "--seconds", str(seconds)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return float(done.stdout)
+
+
+@contextmanager
+def neighbours(number: int) -> Iterator[None]:
+    """Keep so many processes busy in here."""
+    processes = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def compare(network: str, threads: int, rounds: int, seconds: float) -> None:
+    """Print a line for each policy of one network."""
+    rates: dict[tuple[str, str], list[float]] = {(policy, place): [] for policy in POLICIES for place in PLACES}
+    for _ in range(rounds):
+        for (policy, place), found in rates.items():
+            with neighbours(os.cpu_count() or 1 if place == "shared" else 0):
+                found.append(in_a_process(network, policy, threads, seconds))
+    medians = {key: statistics.median(values) for key, values in rates.items()}
+    for policy in POLICIES:
+        alone, shared = (medians[policy, place] for place in PLACES)
+        against = alone / medians[POLICIES[1], "alone"]
+        print(
+            f"{network:<10}{threads:>8}  {policy:<14}{alone:>12,.0f}{shared:>12,.0f}{alone / shared:>10.2f}"
+            f"{against:>17.2f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--network", choices=NETWORKS, nargs="+", default=list(NETWORKS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--measure", choices=NETWORKS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(measure(arguments.measure, arguments.threads, arguments.seconds))
+        return
+    print("tokens a second, medians; slower: alone against shared; alone with this policy against the library's own")
+    print("network    threads  waiting            alone      shared    slower   alone/library's")
+    for network in arguments.network:
+        compare(network, arguments.threads, arguments.rounds, arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()
