@@ -44,7 +44,7 @@ def test_a_corpus_is_that_of_plain_python(
     streams_of = [reference.tokens(content, kind, separator) for content in contents]
     tokens, counts = reference.vocabulary(streams_of[0], min_freq, reserved)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "_NUMBERED_BYTES", block)
+        patch.setitem(streams._NUMBERED_BYTES, kind, block)
         patch.setattr(numbering, "COMPILED_FROM_BYTES", 0 if compiled else 1 << 40)
         folder = Path(name)
         paths = write_splits(folder, contents)

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.core.text import words
 from seqlm.ngrams.most_frequent import by_frequency
 from seqlm.ngrams.whole_text import WholeText
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
@@ -59,7 +58,7 @@ def zipf_fits(text: WholeText, min_count: int) -> dict[int, ZipfFit]:
 
 def growth_table(text: WholeText) -> tuple[pd.DataFrame, float]:
     """Return distinct tokens against tokens read (columns tokens, distinct) and Heaps' exponent."""
-    lengths, distinct, beta = vocabulary_growth(text.ids, len(text.tokens))
+    lengths, distinct, beta = vocabulary_growth(text.firsts, len(text.ids))
     return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
 
 
@@ -83,11 +82,9 @@ def storage_table(text: WholeText) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["n", "full_table", "seen", "share"])
 
 
-def head(text: WholeText, first_line: str) -> dict[str, Any]:
+def head(text: WholeText) -> dict[str, Any]:
     """Return the head of the whole text's vocabulary and the first line encoded with it, as the book prints them."""
-    num_tokens = len(first_line) if text.kind == "char" else len(words(first_line))
-    # DVC cannot read a plot file with an empty list in it.
-    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[:num_tokens].tolist() or None}
+    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[: text.first_line].tolist()}
 
 
 def summary(text: WholeText, fits: dict[int, ZipfFit], beta: float) -> dict[str, Any]:

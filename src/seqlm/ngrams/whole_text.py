@@ -1,8 +1,7 @@
-"""Reading a whole text, across the borders of its splits, with a vocabulary of its own."""
+"""A whole text, across the borders of its splits, with a vocabulary of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 from seqlm.core.files import read_npy, write_blocks
 from seqlm.ngrams.count_tables import Counts
 from seqlm.ngrams.counting import Chunking, count_ngrams
-from seqlm.vocab.streams import token_blocks
+from seqlm.ngrams.first_places import BLOCK, first_places
+from seqlm.vocab.encoded import EncodedCorpus, EncodedSplit
 from seqlm.vocab.vocabulary import UNKNOWN, Kind
 
 _MAX_ORDER = 3
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -26,52 +25,75 @@ class WholeText:
     tokens: list[str]
     ids: NDArray[Any]
     """Shape ``(num_tokens,)``, mapped from a file."""
+    firsts: NDArray[np.int64]
+    """Where each token but ``<unk>``, which stands nowhere, first occurs; shape ``(len(tokens) - 1,)``."""
     counts: Counts
+    first_line: int
+    """Tokens of the first line."""
 
 
-def read_whole(paths: Sequence[Path], kind: Kind, line_separator: str, chunking: Chunking) -> WholeText:
-    """Return all splits of a text as one, joined by the line separator where they are characters.
+def join_splits(corpus: EncodedCorpus, chunking: Chunking) -> WholeText:
+    """Return all splits of a corpus as one text, joined by the line separator where they are characters.
 
     The vocabulary is ``<unk>`` and the tokens by falling frequency, ties by first
     appearance. The ids lie in a file in the folder of ``chunking``.
     """
-
-    def blocks() -> Iterator[Sequence[str]]:
-        for index, path in enumerate(paths):
-            if index and kind == "char" and line_separator:
-                yield line_separator
-            yield from token_blocks(path, kind, line_separator)
-
-    # One pass over the text numbers the tokens by first appearance; then they are numbered anew.
-    numbers, unsorted_path = _Numbers(), chunking.folder / f"{kind}.unsorted"
-    with unsorted_path.open("wb") as file:
-        for tokens_of_block in blocks():
-            file.write(np.fromiter(map(numbers.__getitem__, tokens_of_block), np.uint32, len(tokens_of_block)).data)
-    occurrences = np.zeros(len(numbers), np.int64)
-    for block in _read_blocks(unsorted_path):
-        occurrences += np.bincount(block, minlength=len(numbers))
-    ranked = np.argsort(-occurrences, kind="stable")
-    dtype = np.min_scalar_type(len(numbers))
-    new_ids = np.empty(len(numbers), dtype)
-    new_ids[ranked] = np.arange(1, len(numbers) + 1)
-    path = chunking.folder / f"{kind}.npy"
-    write_blocks(path, dtype, int(occurrences.sum()), (new_ids[block] for block in _read_blocks(unsorted_path)))
-    unsorted_path.unlink()
-    names = list(numbers)
-    tokens, ids = [UNKNOWN, *(names[number] for number in ranked)], read_npy(path, mmap=True)
-    return WholeText(kind, tokens, ids, count_ngrams(ids, len(tokens), min(_MAX_ORDER, len(ids)), chunking))
+    pieces = _Pieces(corpus)
+    occurrences = np.zeros(len(pieces.tokens), np.int64)
+    for block in pieces.blocks():
+        counts = np.bincount(block)
+        occurrences[: len(counts)] += counts
+    firsts = first_places(_with_starts(pieces.blocks()), len(pieces.tokens))
+    ranked = np.lexsort((firsts, -occurrences))
+    ranked = ranked[: int(np.count_nonzero(occurrences))]
+    tokens = [UNKNOWN, *(pieces.tokens[number] for number in ranked.tolist())]
+    dtype = np.min_scalar_type(len(tokens) - 1)
+    ids_of = np.zeros(len(pieces.tokens), dtype)
+    ids_of[ranked] = np.arange(1, len(tokens))
+    path = chunking.folder / f"{corpus.vocab.kind}.npy"
+    write_blocks(path, dtype, int(occurrences.sum()), (ids_of[block] for block in pieces.blocks()))
+    ids = read_npy(path, mmap=True)
+    counted = count_ngrams(ids, len(tokens), min(_MAX_ORDER, len(ids)), chunking)
+    return WholeText(corpus.vocab.kind, tokens, ids, firsts[ranked], counted, corpus.first_line)
 
 
-class _Numbers(dict[str, int]):
-    """Numbers what it is asked for by first appearance."""
+class _Pieces:
+    """The splits and what joins them, one after another, in numbers that tell all tokens apart, unknown ones too."""
 
-    def __missing__(self, token: str) -> int:
-        self[token] = len(self)
-        return self[token]
+    def __init__(self, corpus: EncodedCorpus) -> None:
+        self._splits = list(corpus.splits.values())
+        self.tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
+        """Token n has number n; the first, ``<unk>``, never occurs."""
+        self._first_unknown = len(corpus.vocab)
+        self._joint: list[int] = []
+        """The number of the separator between splits, where one stands there."""
+        separator = corpus.vocab.line_separator
+        if corpus.vocab.kind == "char" and separator:
+            if separator not in self.tokens:
+                self.tokens.append(separator)
+            self._joint = [self.tokens.index(separator)]
+
+    def blocks(self) -> Iterator[NDArray[np.integer]]:
+        """Yield the numbers in blocks."""
+        for index, split in enumerate(self._splits):
+            if index and self._joint:
+                yield np.array(self._joint)
+            yield from self._numbered(split)
+
+    def _numbered(self, split: EncodedSplit) -> Iterator[NDArray[np.integer]]:
+        cursor = 0
+        for start in range(0, len(split.ids), BLOCK):
+            ids = np.asarray(split.ids[start : start + BLOCK])
+            places = np.flatnonzero(ids == 0)
+            if len(places):
+                ids = ids.astype(np.int64)
+                ids[places] = split.unknown[cursor : cursor + len(places)].astype(np.int64) + self._first_unknown
+                cursor += len(places)
+            yield ids
 
 
-def _read_blocks(path: Path) -> Iterator[NDArray[np.uint32]]:
-    """Yield a file's numbers in blocks; it is read and not mapped, so that its pages take no memory of this process."""
-    with path.open("rb") as file:
-        while len(block := np.fromfile(file, np.uint32, _BLOCK)):
-            yield block
+def _with_starts(blocks: Iterator[NDArray[np.integer]]) -> Iterator[tuple[int, NDArray[np.integer]]]:
+    start = 0
+    for block in blocks:
+        yield start, block
+        start += len(block)

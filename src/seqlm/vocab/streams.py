@@ -15,8 +15,8 @@ from seqlm.vocab.unknown import write_unknown
 from seqlm.vocab.vocabulary import Kind, SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")
-_NUMBERED_BYTES = 4 * BLOCK_BYTES
-"""Text that is numbered at once: its numbers are counted into a table as long as the vocabulary."""
+_NUMBERED_BYTES = {"char": BLOCK_BYTES, "word": 4 * BLOCK_BYTES}
+"""Text that is numbered at once. It is counted into a table as long as the vocabulary, which words make long."""
 _NOUNS = {"char": "character", "word": "word"}
 
 
@@ -108,7 +108,7 @@ def build_corpus(
 
 def _drafted(path: Path, kind: Kind, line_separator: str, numbering: Numbering, target: Path) -> Draft:
     draft = Draft(target)
-    for block in stream_blocks(path, kind, line_separator, _NUMBERED_BYTES):
+    for block in stream_blocks(path, kind, line_separator, _NUMBERED_BYTES[kind]):
         if block:
             draft.append(numbering.number(block))
     return draft
