@@ -24,6 +24,7 @@ from seqlm.ngrams.sorted_runs import (
     MemoryRun,
     Part,
     Run,
+    are_first,
     blocks_of,
     merge,
     run_lengths,
@@ -172,7 +173,8 @@ class _Counter:
             if order == 2:
                 rows = prefixes  # the table of single tokens has a row for each, whether it occurs or not
             else:
-                rows = np.cumsum(np.diff(prefixes, prepend=prefix) != 0) + row
+                rows = np.cumsum(are_first(prefixes))
+                rows += row + (1 if prefixes[0] != prefix else 0) - 1
                 row, prefix = int(rows[-1]), int(prefixes[-1])
                 if not is_prefix:
                     rows += prefixes > last

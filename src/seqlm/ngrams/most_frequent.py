@@ -12,7 +12,7 @@ def by_frequency(ids: Ids, counts: Counts, order: int, limit: int) -> Rows:
 
     Rows that never occur stay away.
     """
-    found = counts.table(order).counts
+    found = counts.table(order).counts.astype(np.int64, copy=False)
     candidates = np.flatnonzero(found >= max(_largest(found, limit), 1))
     firsts = _places_of(ids, counts.tokens_of(order, candidates), counts.vocab_size)
     return candidates[np.lexsort((firsts, -found[candidates]))][:limit]

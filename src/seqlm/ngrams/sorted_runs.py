@@ -17,6 +17,8 @@ Part = tuple[Keys, NDArray[np.int64]]
 """Keys, rising and distinct, and their counts."""
 
 _ENTRY = np.dtype(np.int64)
+COMPILED_FROM_ROWS = 5_000_000
+"""So many entries are merged by compiled loops: what these save exceeds their compilation."""
 
 
 class Run(Protocol):
@@ -104,16 +106,16 @@ def write_run(stem: Path, parts: Iterable[Part]) -> FileRun:
 def run_lengths(keys: NDArray[np.integer]) -> MemoryRun:
     """Sort ``keys`` in place and return each distinct one with how often it occurs."""
     keys.sort()
-    borders = _firsts(keys)
+    borders = np.flatnonzero(are_first(keys))
     return MemoryRun(keys[borders].astype(np.int64, copy=False), np.diff(borders, append=len(keys)).astype(np.int64))
 
 
-def _firsts(keys: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the places of sorted keys where one stands that differs from the one before."""
-    is_first = np.empty(len(keys), bool)
-    is_first[:1] = True
-    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-    return np.flatnonzero(is_first)
+def are_first(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return for each of sorted keys whether it differs from the one before."""
+    found = np.empty(len(keys), bool)
+    found[:1] = True
+    np.not_equal(keys[1:], keys[:-1], out=found[1:])
+    return found
 
 
 def blocks_of(run: Run, num_rows: int) -> Iterator[Part]:
@@ -142,7 +144,7 @@ def with_equals_added(parts: Iterable[Part]) -> Iterator[Part]:
     for keys, counts in parts:
         if len(keys) == 0:
             continue
-        firsts = _firsts(keys)
+        firsts = np.flatnonzero(are_first(keys))
         keys, counts = keys[firsts], np.add.reduceat(counts, firsts)
         if held is not None:
             if held[0][0] == keys[0]:
@@ -183,10 +185,20 @@ def merge(runs: Sequence[Run], buffer_rows: int) -> Iterator[Part]:
 
 
 def _added(parts: list[Part]) -> Part:
-    """Return the union of parts, counts of equal keys added up: two by two, so that each step reads in order."""
-    while len(parts) > 1:
-        from seqlm.ngrams.loops import merge_two
+    """Return the union of parts, counts of equal keys added up."""
+    if len(parts) == 1:
+        return parts[0]
+    if sum(len(keys) for keys, _ in parts) < COMPILED_FROM_ROWS:
+        keys = np.concatenate([keys for keys, _ in parts])
+        # A stable sort finds the sorted runs in its input and merges them.
+        order = np.argsort(keys, kind="stable")
+        keys, counts = keys[order], np.concatenate([counts for _, counts in parts])[order]
+        firsts = np.flatnonzero(are_first(keys))
+        return keys[firsts], np.add.reduceat(counts, firsts)
+    from seqlm.ngrams.loops import merge_two
 
+    # Two by two, so that each step reads in order.
+    while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [merge_two(*one, *other) for one, other in pairs] + parts[len(parts) // 2 * 2 :]
     return parts[0]

@@ -43,7 +43,7 @@ def join_splits(corpus: EncodedCorpus, chunking: Chunking) -> WholeText:
     for block in pieces.blocks():
         counts = np.bincount(block)
         occurrences[: len(counts)] += counts
-    firsts = first_places(_with_starts(pieces.blocks()), len(pieces.tokens))
+    firsts = first_places(_with_starts(pieces.blocks()), len(pieces.tokens), occurrences > 0)
     ranked = np.lexsort((firsts, -occurrences))
     ranked = ranked[: int(np.count_nonzero(occurrences))]
     tokens = [UNKNOWN, *(pieces.tokens[number] for number in ranked.tolist())]
