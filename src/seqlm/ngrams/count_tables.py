@@ -21,8 +21,9 @@ Probs = NDArray[np.float64]
 
 BLOCK_ROWS = 1 << 20
 """Rows of a table that are worked on at once, so that tables in files need no memory of their own."""
-_SORTED_FROM = 1 << 12
-"""So many keys are sorted before they are looked up: the search then goes through a table from one end to the other."""
+_LARGE = 1 << 16
+"""Rows of a table too large for the processor's cache. Keys that are looked up there are sorted before, so that the
+search goes through the table from one end to the other."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Table:
         found = np.full(len(keys), -1)
         for start in range(0, len(keys) if len(self) else 0, BLOCK_ROWS):
             block = keys[start : start + BLOCK_ROWS]
-            if len(block) < _SORTED_FROM or (block[1:] >= block[:-1]).all():
+            if len(self) < _LARGE or len(block) < _LARGE or (block[1:] >= block[:-1]).all():
                 found[start : start + BLOCK_ROWS] = self._search(block)
             else:
                 order = np.argsort(block)

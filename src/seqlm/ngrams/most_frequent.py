@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.count_tables import Counts, Ids, Rows, Table
-from seqlm.ngrams.first_places import BLOCK, first_places
+from seqlm.ngrams.first_places import BLOCK, NOWHERE
 
 
 def by_frequency(ids: Ids, counts: Counts, order: int, limit: int) -> Rows:
@@ -31,10 +31,22 @@ def _places_of(ids: Ids, grams: NDArray[np.int64], vocab_size: int) -> NDArray[n
     """Return where each n-gram, one a row of ``grams``, first occurs in ``ids``; all must occur."""
     order = grams.shape[1]
     tables, rows = _tables_of(grams, vocab_size)
-    counts = Counts(vocab_size, tables, [])
-    starts = range(0, len(ids), BLOCK)
-    blocks = ((start, counts.rows_of(ids[start : start + BLOCK + order - 1], order)[-1]) for start in starts)
-    return first_places(blocks, len(tables[-1].keys))[rows]
+    begins = np.zeros(vocab_size, bool)
+    begins[grams[:, 0]] = True
+    firsts = np.full(len(tables[-1]), NOWHERE)
+    for start in range(0, len(ids), BLOCK):
+        block = np.asarray(ids[start : start + BLOCK + order - 1])
+        places = np.flatnonzero(begins[block[: len(block) - order + 1]])
+        found = block[places].astype(np.int64)
+        for n in range(2, order + 1):
+            found = tables[n - 1].find(found * vocab_size + block[places + n - 1])
+            places, found = places[found >= 0], found[found >= 0]
+        is_new = firsts[found] == NOWHERE
+        # The last of several assignments stands: going backwards, that is the first place.
+        firsts[found[is_new][::-1]] = places[is_new][::-1] + start
+        if firsts[rows].max(initial=0) < NOWHERE:
+            break
+    return firsts[rows]
 
 
 def _tables_of(grams: NDArray[np.int64], vocab_size: int) -> tuple[list[Table], Rows]:
