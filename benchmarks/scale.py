@@ -26,9 +26,9 @@ from smoke import change_params, copy_project  # noqa: E402 (the tools are no pa
 
 def stage_commands(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the name and the command of each stage of a project, in the order of its dvc.yaml."""
-    yaml = YAML(typ="safe", pure=True)
-    params = yaml.load(folder / "params.yaml")
-    for name, stage in yaml.load(folder / "dvc.yaml")["stages"].items():
+    reader = YAML(typ="safe", pure=True)
+    params = reader.load(folder / "params.yaml")
+    for name, stage in reader.load(folder / "dvc.yaml")["stages"].items():
         if "foreach" not in stage:
             yield name, command_of(stage["cmd"], params)
             continue

@@ -10,7 +10,7 @@ from seqlm.core.errors import DataError
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.preparing import find_raw_text
-from workspace import RunStage
+from stages_by_hand import RunStage
 
 PROSE = "The tide went out, slowly; and when it came back nobody was there to see it.\n"
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from workspace import ROOT
+from smoke import ROOT
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workspace import RunStage
+from stages_by_hand import RunStage
 
 
 def put_splits(tmp_path: Path, **contents: str) -> None:

@@ -84,7 +84,8 @@ def storage_table(text: WholeText) -> pd.DataFrame:
 
 def head(text: WholeText) -> dict[str, Any]:
     """Return the head of the whole text's vocabulary and the first line encoded with it, as the book prints them."""
-    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[: text.first_line].tolist()}
+    # DVC cannot read a plot file with an empty list in it.
+    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[: text.first_line].tolist() or None}
 
 
 def summary(text: WholeText, fits: dict[int, ZipfFit], beta: float) -> dict[str, Any]:
