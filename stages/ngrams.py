@@ -26,10 +26,11 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     import pandas as pd
 
     from seqlm.core.files import emptied, write_csv, write_table
-    from seqlm.ngrams.counting import Chunking, count_ngrams
+    from seqlm.ngrams.counting import Chunking, NgramCounter
     from seqlm.ngrams.description import describe
     from seqlm.ngrams.model_files import save_models
     from seqlm.ngrams.models import tune_epsilons
+    from seqlm.ngrams.whole_text import MAX_ORDER, num_tokens_of
     from seqlm.vocab.encoded import load_corpus
 
     params = load(layout.params, "ngrams", NgramsParams)
@@ -38,24 +39,23 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     vocab = corpus.vocab
     reports, scheduler = layout.reports("ngrams", kind), os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     with emptied(layout.workplace(kind)) as place:
-        tables = describe(
-            corpus,
-            Chunking(params.memory, place, scheduler),
-            zipf_min_count=params.zipf_min_count,
-            num_frequent=params.num_frequent,
+        chunking, laplace = Chunking(params.memory, place, scheduler), params.laplace
+        train, order = corpus.splits["train"].ids, params.max_order[vocab.kind]
+        counter = NgramCounter(
+            train, len(vocab), order, chunking, num_tokens=num_tokens_of(corpus), keep=min(order, MAX_ORDER)
         )
-        for name, table in tables:
-            write_table(reports, name, table)
-    with emptied(layout.workplace(kind)) as place:
-        laplace = params.laplace
-        chunking = Chunking(params.memory, place, scheduler)
-        counts = count_ngrams(corpus.splits["train"].ids, len(vocab), params.max_order[vocab.kind], chunking)
+        counts = counter.count()
         best, curve = tune_epsilons(counts, corpus.splits["val"].ids, laplace.max_order, laplace.backoff)
         epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
         write_csv(reports / "epsilons.csv", pd.DataFrame(curve, columns=["order", "epsilon", "val_perplexity"]))
         save_models(layout.ngrams(kind), counts, epsilons, laplace.backoff)
-        sizes = ", ".join(f"{len(table.keys):,}" for table in counts.tables)
+        sizes = ", ".join(f"{len(table):,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
+        del counts  # the whole text's come in their place
+        limits = {"zipf_min_count": params.zipf_min_count, "num_frequent": params.num_frequent}
+        with emptied(place / "whole") as beside:
+            for name, table in describe(corpus, Chunking(params.memory, beside, scheduler), counter.kept, **limits):
+                write_table(reports, name, table)
 
 
 def _export(layout: Layout, kind: str, arpa: Path) -> None:

@@ -33,7 +33,7 @@ def test_counts_equal_those_of_a_counter(text: list[int], max_order: int) -> Non
         }
         assert found == expected
         # Ties by first appearance: that is the order of a Counter.
-        ranked = [tuple(gram) for gram in counts.tokens_of(n, by_frequency(np.array(text), counts, n, 1000)).tolist()]
+        ranked = [tuple(gram) for gram in counts.tokens_of(n, by_frequency([np.array(text)], counts, n, 1000)).tolist()]
         assert ranked == [gram for gram, _ in expected.most_common()]
 
 
@@ -76,7 +76,7 @@ def test_a_high_order_over_a_large_vocabulary_fits_into_keys() -> None:
     twice = np.concatenate([text, text])
     counts = count_ngrams(twice, 2**20, 10)
     assert counts.table(10).counts.max() == 2
-    assert (counts.tokens_of(10, by_frequency(twice, counts, 10, 1))[0] == text[:10]).all()
+    assert (counts.tokens_of(10, by_frequency([twice], counts, 10, 1))[0] == text[:10]).all()
 
 
 def test_a_text_shorter_than_the_order_is_an_error() -> None:

@@ -7,15 +7,19 @@ import pandas as pd
 
 from seqlm.ngrams import statistics
 from seqlm.ngrams.counting import Chunking
+from seqlm.ngrams.packing import PackedCounts
 from seqlm.ngrams.whole_text import join_splits
 from seqlm.vocab.encoded import EncodedCorpus
 
 
 def describe(
-    corpus: EncodedCorpus, chunking: Chunking, *, zipf_min_count: int, num_frequent: int
+    corpus: EncodedCorpus, chunking: Chunking, train: PackedCounts | None, *, zipf_min_count: int, num_frequent: int
 ) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
-    """Yield the name and the content of each table of a whole corpus, frames for CSV and mappings for JSON."""
-    text = join_splits(corpus, chunking)
+    """Yield the name and the content of each table of a whole corpus, frames for CSV and mappings for JSON.
+
+    ``train`` is what a counter of train kept, if anything: see :func:`seqlm.ngrams.whole_text.join_splits`.
+    """
+    text = join_splits(corpus, chunking, train)
     growth, beta = statistics.growth_table(text)
     yield "frequencies", statistics.frequent_ngrams(text, num_frequent)
     yield "zipf", statistics.zipf_table(text)

@@ -1,6 +1,6 @@
 """Where things first occur in a stream."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +11,28 @@ NOWHERE = int(np.iinfo(np.int64).max)
 
 
 def first_places(
-    blocks: Iterable[tuple[int, NDArray[np.integer]]], num_rows: int, sought: NDArray[np.bool_] | None = None
+    blocks: Iterable[NDArray[np.integer]], num_tokens: int, sought: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return the first place of each of ``num_rows`` rows, :data:`NOWHERE` for those that never occur.
+    """Return the first place of each of ``num_tokens`` tokens that are ``sought``, :data:`NOWHERE` for the others.
 
-    ``blocks`` are parts of a stream in their order: the place where each begins and the row
-    at each of its places, -1 for none. No more of them are read than are needed to find all
-    rows, or those that are ``sought``.
+    ``blocks`` are parts of a stream in their order. No more of them are read than are needed.
     """
-    firsts = np.full(num_rows, NOWHERE)
-    # One entry more than there are rows: it is never due, and -1 leads to it.
-    is_due = np.zeros(num_rows + 1, bool)
-    is_due[:-1] = True if sought is None else sought
-    for start, rows in blocks:
-        new = np.flatnonzero(is_due[rows])[::-1]
+    firsts, is_due, start = np.full(num_tokens, NOWHERE), sought.copy(), 0
+    for block in blocks:
+        new = np.flatnonzero(is_due[block])[::-1]
         # The last of several assignments stands: going backwards, that is the first place.
-        firsts[rows[new]] = new + start
-        is_due[rows[new]] = False
+        firsts[block[new]] = new + start
+        is_due[block[new]] = False
+        start += len(block)
         if not is_due.any():
             break
     return firsts
+
+
+def overlapping(blocks: Iterable[NDArray[np.integer]], overlap: int) -> Iterator[NDArray[np.integer]]:
+    """Yield the blocks of a stream, each behind the last ``overlap`` tokens of what stands before it."""
+    before: NDArray[np.integer] = np.empty(0, np.int64)
+    for block in blocks:
+        whole = np.concatenate([before, block.astype(np.int64)])
+        yield whole
+        before = whole[len(whole) - min(overlap, len(whole)) :]
