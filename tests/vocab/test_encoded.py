@@ -114,11 +114,9 @@ def test_a_word_longer_than_all_blocks_is_one_word(tmp_path: Path) -> None:
 
 
 def test_a_draft_keeps_numbers_of_any_size(tmp_path: Path) -> None:
-    draft = Draft(tmp_path / "draft")
-    blocks = [[0, 1, 1], [70_000], [], [2, 255, 256]]
-    for block in blocks:
-        draft.append(np.array(block, np.uint32))
-    assert [block.tolist() for block in draft.blocks()] == blocks
+    parts = [[0, 1, 1], [70_000], [], [2, 255, 256]]
+    draft = Draft(tmp_path / "draft", (np.array(part, np.uint32) for part in parts))
+    assert [part.tolist() for part in draft.parts()] == parts
     assert draft.num_tokens == 7
     assert {number: int(draft.occurrences[number]) for number in np.flatnonzero(draft.occurrences)} == {
         0: 1, 1: 2, 2: 1, 255: 1, 256: 1, 70_000: 1,

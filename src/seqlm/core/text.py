@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 16
+"""Text that is worked on at once: little enough for the processor's cache, and for memory to be used again."""
 SPACE, LINE_END = ord(" "), ord("\n")
 
 _LAST_CONTINUATION = -65

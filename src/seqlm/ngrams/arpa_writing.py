@@ -10,9 +10,13 @@ of them has its ``<`` escaped.
 """
 
 import gzip
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -21,7 +25,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import replacing
-from seqlm.ngrams.count_tables import Probs
+from seqlm.ngrams.count_tables import Counts, Probs, Rows
 from seqlm.ngrams.kneser_ney import KneserNey
 
 NEVER = -99.0
@@ -71,8 +75,11 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
         if path.suffix == ".gz":
             packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
             file = cast("BinaryIO", stack.enter_context(packed))
-        for block in _blocks(model, fields):
-            file.write(block)
+        for line in _header(model):
+            file.write(line)
+        for lines in _in_turn(_bodies(model, fields)):
+            file.write(lines)
+        file.write(b"\n\\end\\\n")
 
 
 class _Fields:
@@ -89,31 +96,51 @@ class _Fields:
         return found
 
 
-def _blocks(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
-    counts = model.counts
+def _header(model: KneserNey) -> Iterator[bytes]:
     yield b"\\data\\\n"
     for order in range(1, model.order + 1):
         marks = len(MARKS) if order == 1 else 0
-        yield f"ngram {order}={len(counts.table(order)) + marks}\n".encode()
+        yield f"ngram {order}={len(model.counts.table(order)) + marks}\n".encode()
+
+
+def _bodies(model: KneserNey, fields: _Fields) -> Iterator[Callable[[], bytes | memoryview]]:
+    """Yield for each stretch of the lists of n-grams a function that makes it."""
     begun = 0
     for order, rows, probs, weights in model.listed():
         if order > begun:
             begun = order
-            yield f"\n\\{order}-grams:\n".encode()
-            if order == 1:
-                weight = "" if weights is None else "\t0"
-                yield "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS).encode()
+            yield partial(_heading, order, weights is not None)
         for start in range(0, len(probs), _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)
-            tokens = counts.tokens_of(order, np.arange(rows.start, rows.stop)[block])
-            yield _lines(probs[block], tokens, None if weights is None else weights[block], fields)
-    yield b"\n\\end\\\n"
+            numbers = np.arange(rows.start, rows.stop)[block]
+            of_block = None if weights is None else weights[block]
+            yield partial(_lines, model.counts, order, numbers, probs[block], of_block, fields)
 
 
-def _lines(probs: Probs, tokens: NDArray[np.int64], weights: Probs | None, fields: _Fields) -> memoryview:
-    """Return the lines of some n-grams; ``tokens`` has one a row, ``weights`` are None for the highest order."""
+def _in_turn(tasks: Iterator[Callable[[], bytes | memoryview]]) -> Iterator[bytes | memoryview]:
+    """Yield what the tasks give, in their order, while some of those that follow are worked on."""
+    num_threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(num_threads) as pool:
+        running: deque[Future[bytes | memoryview]] = deque()
+        for task in tasks:
+            running.append(pool.submit(task))
+            if len(running) > 2 * num_threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+def _heading(order: int, has_weights: bool) -> bytes:
+    weight = "\t0" if has_weights else ""
+    marks = "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS) if order == 1 else ""
+    return f"\n\\{order}-grams:\n{marks}".encode()
+
+
+def _lines(counts: Counts, order: int, rows: Rows, probs: Probs, weights: Probs | None, fields: _Fields) -> memoryview:
+    """Return the lines of some n-grams; ``weights`` are None for the highest order."""
     from seqlm.ngrams.loops import write_lines
 
+    tokens = counts.tokens_of(order, rows)
     written = np.full(len(probs), _NO_WEIGHT) if weights is None else _logarithms(weights)
     if weights is not None:
         written[weights >= 1] = _NO_WEIGHT  # of one, which the format allows

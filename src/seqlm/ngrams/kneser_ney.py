@@ -6,6 +6,7 @@ that tables of tens of millions of n-grams, which may lie in files, need little 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +132,7 @@ class KneserNey:
     def probs(self, ids: Ids) -> Probs:
         """Return p of tokens 2..N."""
         rows = self.counts.rows_of(ids, self.order)
-        result = self._unigram(rows[0][1:])
+        result: Probs = self._unigram[rows[0][1:]]
         for n, level in enumerate(self._levels[1:], start=2):
             context, gram = rows[n - 2][: len(rows[n - 1])], rows[n - 1]
             discounted = np.where(gram >= 0, level.discounted(gram, context), 0.0)
@@ -139,9 +140,11 @@ class KneserNey:
             result[n - 2 :] = discounted + backoff * result[n - 2 :]
         return result
 
-    def _unigram(self, rows: Rows | slice) -> Probs:
+    @cached_property
+    def _unigram(self) -> Probs:
+        """The probability of each token without any context."""
         level = self._levels[0]
-        found: Probs = level.discounted(rows, _CONTEXT_OF_ALL) + level.backoffs[0] / self.counts.vocab_size
+        found: Probs = level.discounted(slice(None), _CONTEXT_OF_ALL) + level.backoffs[0] / self.counts.vocab_size
         return found
 
     def listed(self) -> Iterator[tuple[int, slice, Probs, Probs | None]]:
@@ -157,7 +160,7 @@ class KneserNey:
             probs = np.empty(len(table) if n < self.order else 0)
             for rows in self.counts.blocks(n):
                 if n == 1:
-                    block = self._unigram(rows)
+                    block = self._unigram[rows]
                 else:
                     contexts = self.counts.prefixes(n, rows)
                     suffixes = self.counts.table(n - 1).find(self.counts.suffix_keys(n, rows))
@@ -170,7 +173,7 @@ class KneserNey:
     def next_distribution(self, context: Ids) -> Probs:
         """Return p of every token after ``context``."""
         counts = self.counts
-        result = self._unigram(slice(None))
+        result = self._unigram.copy()
         for n in range(2, min(self.order, len(context) + 1) + 1):
             row = int(counts.rows_of(context[len(context) - n + 1 :], n - 1)[-1][0])
             if row < 0:

@@ -5,7 +5,7 @@ of ordinary size; compiled loops (:mod:`seqlm.vocab.hashing`) do it faster, but 
 seconds to compile, and are taken for large texts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -101,32 +101,33 @@ class _ByFirstAppearance(dict[str, int]):
 class Draft:
     """A stream of numbers in a file, and how often each occurs: what a split is until the vocabulary is known."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parts: Iterable[Numbers]) -> None:
+        """Write a stream that comes in parts to a file."""
         self._path = path
-        path.write_bytes(b"")
-        self._blocks: list[tuple[np.dtype[Any], int]] = []
-        """Type and length of each block: the smallest type that holds its numbers."""
+        self._parts: list[tuple[np.dtype[Any], int]] = []
+        """Type and length of each part: the smallest type that holds its numbers."""
         self.occurrences = np.zeros(0, np.int64)
         """For each number met here, up to the largest, how often it occurs."""
+        with path.open("wb") as file:
+            for numbers in parts:
+                self._count(numbers)
+                dtype = np.min_scalar_type(max(len(self.occurrences) - 1, 0))
+                file.write(numbers.astype(dtype).data)
+                self._parts.append((dtype, len(numbers)))
 
     @property
     def num_tokens(self) -> int:
         """The length of the stream."""
-        return sum(length for _, length in self._blocks)
+        return sum(length for _, length in self._parts)
 
-    def append(self, numbers: Numbers) -> None:
-        """Add numbers to the stream's end."""
+    def parts(self) -> Iterator[NDArray[Any]]:
+        """Yield the numbers in parts."""
+        with self._path.open("rb") as file:
+            for dtype, length in self._parts:
+                yield np.fromfile(file, dtype, length)
+
+    def _count(self, numbers: Numbers) -> None:
         counts = np.bincount(numbers)
         if len(counts) > len(self.occurrences):
             self.occurrences, counts = counts, self.occurrences
         self.occurrences[: len(counts)] += counts
-        dtype = np.min_scalar_type(max(len(self.occurrences) - 1, 0))
-        with self._path.open("ab") as file:
-            file.write(numbers.astype(dtype).data)
-        self._blocks.append((dtype, len(numbers)))
-
-    def blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the numbers in blocks."""
-        with self._path.open("rb") as file:
-            for dtype, length in self._blocks:
-                yield np.fromfile(file, dtype, length)

@@ -15,7 +15,7 @@ from seqlm.vocab.unknown import write_unknown
 from seqlm.vocab.vocabulary import Kind, SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")
-_NUMBERED_BYTES = {"char": BLOCK_BYTES, "word": 4 * BLOCK_BYTES}
+_NUMBERED_BYTES = {"char": BLOCK_BYTES, "word": 64 * BLOCK_BYTES}
 """Text that is numbered at once. It is counted into a table as long as the vocabulary, which words make long."""
 _NOUNS = {"char": "character", "word": "word"}
 
@@ -107,11 +107,8 @@ def build_corpus(
 
 
 def _drafted(path: Path, kind: Kind, line_separator: str, numbering: Numbering, target: Path) -> Draft:
-    draft = Draft(target)
-    for block in stream_blocks(path, kind, line_separator, _NUMBERED_BYTES[kind]):
-        if block:
-            draft.append(numbering.number(block))
-    return draft
+    blocks = stream_blocks(path, kind, line_separator, _NUMBERED_BYTES[kind])
+    return Draft(target, (numbering.number(block) for block in blocks if block))
 
 
 def _num_chars(path: Path, line_separator: str) -> int:
@@ -121,7 +118,7 @@ def _num_chars(path: Path, line_separator: str) -> int:
 
 def _write_split(draft: Draft, ids: NDArray[Any], target: Path, num_chars: int) -> SplitInfo:
     """Write a split's numbers as ids."""
-    write_blocks(target, ids.dtype, draft.num_tokens, (ids[block] for block in draft.blocks()))
+    write_blocks(target, ids.dtype, draft.num_tokens, (ids[part] for part in draft.parts()))
     num_unknown = int(draft.occurrences[ids[: len(draft.occurrences)] == 0].sum())
     return SplitInfo(draft.num_tokens, num_chars, num_unknown, sha256_of_file(target))
 

@@ -48,18 +48,18 @@ def write_unknown(
     for split, draft in drafts.items():
         path = _path(folder, split)
         size = int(draft.occurrences[is_unknown[: len(draft.occurrences)]].sum())
-        write_blocks(path, _DTYPE, size, _unknown_blocks(draft, is_unknown, places) if size else [])
+        write_blocks(path, _DTYPE, size, _unknown_parts(draft, is_unknown, places) if size else [])
         hashes[split] = sha256_of_file(path)
     tokens = [met[number] for number in np.flatnonzero(is_unknown).tolist()]
     value = {"format": FORMAT, "first_line": first_line, "sha256": hashes, "tokens": tokens}
     write_sealed(folder / "unknown.json", value)
 
 
-def _unknown_blocks(
+def _unknown_parts(
     draft: Draft, is_unknown: NDArray[np.bool_], places: NDArray[np.uint32]
 ) -> Iterator[NDArray[np.uint32]]:
-    for block in draft.blocks():
-        yield places[block[is_unknown[block]]]
+    for part in draft.parts():
+        yield places[part[is_unknown[part]]]
 
 
 def read_unknown(folder: Path) -> UnknownTokens:
