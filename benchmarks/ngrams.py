@@ -3,7 +3,7 @@
 Builds `lmplz` from KenLM's source package on PyPI (needs cmake and Boost), trains it on
 the training split of a corpus, one line, and queries every split, one line. Then times
 counting and estimation on a text of several million words drawn from a Zipf model, and the
-way from a raw natural text to an ARPA file: our three stages, which also split and describe
+way from a raw natural text to an ARPA file: our stages, which also split and describe
 the text and encode val and test, against `tr` and `lmplz` on the training text.
 
     python benchmarks/ngrams.py [--corpus data/corpus] [--work build/kenlm] [--million-words 5] [--megabytes 100 1000]
@@ -152,9 +152,14 @@ def compare_raw(megabytes: int, lmplz: Path, work: Path) -> None:
         target.write(source.read(megabytes * 8 * 10**5))
     letters = f"tr -cs 'A-Za-z\\n' ' ' <{train} | tr A-Z a-z"
     their_command = ["sh", "-c", f"{letters} | {lmplz} -o 3 --discount_fallback -S 2G >{arpa}"]
-    stages = {"preprocess": [], "vocab": ["--kind", "word"], "ngrams": ["--kind", "word", "--arpa", arpa]}
+    stages = {
+        "preprocess": ["preprocess.py"],
+        "vocab": ["vocab.py", "--kind", "word"],
+        "ngrams": ["ngrams.py", "--kind", "word"],
+        "ARPA": ["ngrams.py", "--kind", "word", "--arpa", arpa],
+    }
     our_commands = [
-        [sys.executable, ROOT / "stages" / f"{name}.py", "--root", folder, *options] for name, options in stages.items()
+        [sys.executable, ROOT / "stages" / script, "--root", folder, *options] for script, *options in stages.values()
     ]
     theirs, ours = [], []
     for _ in range(ROUNDS):
