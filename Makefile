@@ -77,7 +77,7 @@ lint: install ## check style and types
 
 bench: install ## compare speed with reference implementations
 	@for script in benchmarks/*.py; do \
-	    case $$script in */spread.py | */words.py | */processes.py) continue;; esac; echo "== $$script"; python $$script || exit 1; done
+	    case $$script in */spread.py | */natural.py | */words.py | */processes.py) continue;; esac; echo "== $$script"; python $$script || exit 1; done
 
 clean: ## remove the environment and caches, not the results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,16 +2,18 @@
 
 Builds `lmplz` from KenLM's source package on PyPI (needs cmake and Boost), trains it on
 the training split of a corpus, one line, and queries every split, one line. Then times
-counting and estimation on a text of several million words drawn from a Zipf model.
+counting and estimation on a text of several million words drawn from a Zipf model, and the
+way from a raw natural text to an ARPA file: our stages, which also split and describe
+the text and encode val and test, against `tr` and `lmplz` on the training text.
 
-    python benchmarks/ngrams.py [--corpus data/corpus] [--work build/kenlm] [--million-words 5]
+    python benchmarks/ngrams.py [--corpus data/corpus] [--work build/kenlm] [--million-words 5] [--megabytes 100 1000]
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,16 +21,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from natural import write_natural_text
 from processes import measured
 from words import VOCAB_SIZE, zipf_text
 
 from seqlm.ngrams.arpa_writing import write_arpa
-from seqlm.ngrams.counting import Chunking, count_ngrams
+from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.models import KneserNey, nats
-from seqlm.ngrams.whole_text import read_whole
 from seqlm.vocab.streams import load_split
 from seqlm.vocab.vocabulary import Vocab
 
+ROOT = Path(__file__).resolve().parent.parent
 ORDERS = {"char": (3, 4, 5, 6), "word": (3,)}
 ROUNDS = 3
 
@@ -43,16 +46,23 @@ def build_lmplz(work: Path) -> Path:
     subprocess.run([*pip, "--dest", str(work)], check=True)
     with tarfile.open(next(work.glob("kenlm-*.tar.gz"))) as archive:
         archive.extractall(work, filter="data")
-    source = next(path for path in work.glob("kenlm-*") if path.is_dir())
-    subprocess.run(
-        ["cmake", "-S", source, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    prepare_build(next(path for path in work.glob("kenlm-*") if path.is_dir()), work / "build")
     subprocess.run(
         ["cmake", "--build", work / "build", "--target", "lmplz", "-j", "2"], check=True, stdout=subprocess.DEVNULL
     )
     return program
+
+
+def prepare_build(source: Path, folder: Path) -> None:
+    """Let CMake look for all that lmplz is built with; ends with one line where something is missing."""
+    if shutil.which("cmake") is None:
+        sys.exit("lmplz cannot be built: there is no cmake")
+    command = ["cmake", "-S", source, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and "Boost" in done.stderr:
+        sys.exit("lmplz cannot be built: Boost is missing (Debian and Ubuntu have it as libboost-all-dev)")
+    if done.returncode:
+        sys.exit(f"lmplz cannot be built: {' '.join(done.stderr.split())}")
 
 
 def written(ids: np.ndarray) -> str:
@@ -108,13 +118,6 @@ def timed(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def estimate(text: Path, arpa: Path) -> None:
-    """From a text of words to a Kneser-Ney model of order 3 in an ARPA file, as the stages do it."""
-    with tempfile.TemporaryDirectory(dir=arpa.parent) as folder:
-        whole = read_whole([text], "word", "", Chunking(2**31, Path(folder)))
-        write_arpa(arpa, KneserNey(whole.counts, 3), whole.tokens)
-
-
 def compare_speed(num_words: int, lmplz: Path, work: Path) -> None:
     ids = zipf_text(num_words)
     print(f"\n{num_words:,} words, {len(np.unique(ids)):,} of them distinct; best of {ROUNDS}, in turn")
@@ -131,14 +134,45 @@ def compare_speed(num_words: int, lmplz: Path, work: Path) -> None:
     text = work / "zipf.txt"
     text.write_text(written(ids))
     lmplz_command = [lmplz, "-o", "3", "--discount_fallback", "-S", "2G"]
-    our_command = [sys.executable, __file__, "--estimate", text, work / "ours.arpa"]
-    rounds = [(measured(lmplz_command, text, work / "theirs.arpa"), measured(our_command)) for _ in range(ROUNDS)]
-    (their_time, their_peak), (our_time, our_peak) = (min(results) for results in zip(*rounds, strict=True))
+    their_time, their_peak = min(measured(lmplz_command, text, work / "theirs.arpa") for _ in range(ROUNDS))
     print("Kneser-Ney of order 3, to an ARPA file")
-    print(f"  lmplz, from text                          {their_time:5.2f} s, peak memory {their_peak:.2f} GiB")
-    print(f"  ours, from text, a process of its own     {our_time:5.2f} s, peak memory {our_peak:.2f} GiB")
+    print(f"  lmplz, from text of words                 {their_time:5.2f} s, peak memory {their_peak:.2f} GiB")
     print(f"  ours, from ids, as the stage has them     {model_to_arpa:5.2f} s")
-    print(f"  lmplz takes {their_time / our_time:.2f} times ours from text, {their_time / model_to_arpa:.2f} from ids")
+
+
+def compare_raw(megabytes: int, lmplz: Path, work: Path) -> None:
+    """From raw text to a word model of order 3: what a stage does for all splits, the others for train alone."""
+    folder = work / "raw"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "data" / "raw").mkdir(parents=True)
+    raw, train, arpa = folder / "data" / "raw" / "corpus.txt", folder / "train.txt", folder / "model.arpa"
+    write_natural_text(raw, megabytes * 10**6)
+    shutil.copy(ROOT / "params.yaml", folder)
+    with raw.open("rb") as source, train.open("wb") as target:
+        target.write(source.read(megabytes * 8 * 10**5))
+    letters = f"tr -cs 'A-Za-z\\n' ' ' <{train} | tr A-Z a-z"
+    their_command = ["sh", "-c", f"{letters} | {lmplz} -o 3 --discount_fallback -S 2G >{arpa}"]
+    stages = {
+        "preprocess": ["preprocess.py"],
+        "vocab": ["vocab.py", "--kind", "word"],
+        "ngrams": ["ngrams.py", "--kind", "word"],
+        "ARPA": ["ngrams.py", "--kind", "word", "--arpa", arpa],
+    }
+    our_commands = [
+        [sys.executable, ROOT / "stages" / script, "--root", folder, *options] for script, *options in stages.values()
+    ]
+    theirs, ours = [], []
+    for _ in range(ROUNDS):
+        theirs.append(measured(their_command))
+        parts = [measured(command) for command in our_commands]
+        ours.append((sum(seconds for seconds, _ in parts), max(peak for _, peak in parts), parts))
+    (their_time, their_peak), (our_time, our_peak, parts) = min(theirs), min(ours)
+    each = ", ".join(f"{name} {seconds:.1f}" for name, (seconds, _) in zip(stages, parts, strict=True))
+    print(f"\n{megabytes} MB of raw natural text to a word model of order 3; best of {ROUNDS}, in turn")
+    print(f"  tr and lmplz, from train       {their_time:6.1f} s, peak memory {their_peak:.2f} GiB")
+    print(f"  ours, from the whole text      {our_time:6.1f} s, peak memory {our_peak:.2f} GiB ({each})")
+    print(f"  ours takes {our_time / their_time:.2f} times theirs")
+    shutil.rmtree(folder)
 
 
 def main() -> None:
@@ -146,14 +180,13 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, default=Path("data/corpus"))
     parser.add_argument("--work", type=Path, default=Path("build/kenlm"))
     parser.add_argument("--million-words", type=float, default=5)
-    parser.add_argument("--estimate", type=Path, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--megabytes", type=int, nargs="*", default=[100])
     arguments = parser.parse_args()
-    if arguments.estimate:
-        estimate(*arguments.estimate)
-        return
     lmplz = build_lmplz(arguments.work)
     compare_quality(arguments.corpus, lmplz, arguments.work)
     compare_speed(int(arguments.million_words * 1e6), lmplz, arguments.work)
+    for megabytes in arguments.megabytes:
+        compare_raw(megabytes, lmplz.absolute(), arguments.work.absolute())
 
 
 if __name__ == "__main__":

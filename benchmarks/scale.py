@@ -1,80 +1,78 @@
-"""How time and memory grow with the text: the stages preprocess, vocab and ngrams on words.
+"""How time and memory grow with the text: every stage of the pipeline, with its default settings.
 
-Writes texts of several sizes (random words in lines, ranks spread as in Zipf's law), runs
-the three stages by hand on each, and prints the seconds and the peak memory of each.
+Writes natural texts of several sizes (the sources and documentation that are installed
+here), runs every stage of `dvc.yaml` on each in a copy of the project, and prints the
+seconds and the peak memory of each stage.
 
-    python benchmarks/scale.py [--megabytes 10 100 1000] [--work build/scale]
+    python benchmarks/scale.py [--megabytes 10 100 1000] [--until ngrams@word] [--work build/scale]
 """
 
 import argparse
+import os
+import shlex
 import shutil
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
+from natural import write_natural_text
 from processes import measured
-from words import VOCAB_SIZE, zipf_text
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).resolve().parent.parent
-WORDS_A_LINE = 12
-BLOCK_WORDS = 1 << 20
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
+sys.path.insert(0, str(ROOT / "tools"))
+from smoke import change_params, copy_project  # noqa: E402 (the tools are no package)
 
 
-def word(number: int) -> str:
-    """Return the word of an id: short ones for small ids, as in language."""
-    letters = ""
-    while number >= 0:
-        letters = LETTERS[number % 26] + letters
-        number = number // 26 - 1
-    return letters
+def stage_commands(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the command of each stage of a project, in the order of its dvc.yaml."""
+    reader = YAML(typ="safe", pure=True)
+    params = reader.load(folder / "params.yaml")
+    for name, stage in reader.load(folder / "dvc.yaml")["stages"].items():
+        if "foreach" not in stage:
+            yield name, command_of(stage["cmd"], params)
+            continue
+        items = params["runs"] if stage["foreach"] == "${runs}" else stage["foreach"]
+        for item in items:
+            cmd = stage["do"]["cmd"].replace("${item}", item).replace("${key}", item)
+            yield f"{name}@{item}", command_of(cmd, params)
 
 
-def write_text(path: Path, num_bytes: int) -> None:
-    names = np.array([word(number) for number in range(VOCAB_SIZE)], object)
-    written, seed = 0, 0
-    with path.open("w", encoding="utf-8", newline="") as file:
-        while written < num_bytes:
-            ids = zipf_text(BLOCK_WORDS // WORDS_A_LINE * WORDS_A_LINE, seed)
-            block = "\n".join(" ".join(line) for line in names[ids].reshape(-1, WORDS_A_LINE))
-            written += file.write(block[: num_bytes - written - 1] + "\n")
-            seed += 1
+def command_of(cmd: str, params: dict) -> list[str]:
+    program, *options = shlex.split(cmd.replace("${launcher}", params["launcher"]))
+    return [sys.executable if program == "python" else program, *options]
 
 
-def stages(folder: Path) -> dict[str, list[str]]:
-    """Return the command of each stage, with everything in ``folder``."""
-    corpus, text, reports = str(folder / "corpus"), str(folder / "text"), str(folder / "reports")
-    params = ["--params", str(ROOT / "params.yaml")]
-    ngrams = ["--models", str(folder / "models"), "--work", str(folder / "work")]
-    commands = {
-        "preprocess": ["--raw", str(folder / "corpus.txt"), "--text", text, "--reports", reports],
-        "vocab": ["--kind", "word", "--text", text, "--corpus", corpus, "--reports", reports],
-        "ngrams": ["--kind", "word", "--corpus", corpus, "--text", text, "--reports", reports, *ngrams],
-    }
-    return {
-        name: [sys.executable, str(ROOT / "stages" / f"{name}.py"), *params, *options]
-        for name, options in commands.items()
-    }
+def run(folder: Path, megabytes: int, until: str | None) -> None:
+    """Run every stage, or those up to one, on a text of a size, in a new copy of the project."""
+    folder.mkdir(parents=True)
+    copy_project(folder)
+    distinct = write_natural_text(folder / "natural.txt", megabytes * 10**6)
+    if distinct < megabytes * 10**6:
+        print(f"{megabytes:>9}  this machine has {distinct / 1e6:.0f} MB of text: the rest repeats it")
+    change_params(folder / "params.yaml", {"download.corpus": "natural.txt"})
+    environment = os.environ | {"PYTHONPATH": str(folder / "src")}
+    total = 0.0
+    for name, command in stage_commands(folder):
+        seconds, peak = measured(command, folder=folder, environment=environment)
+        total += seconds
+        print(f"{megabytes:>9}  {name:<26}{seconds:>9.1f}{peak:>10.2f}", flush=True)
+        if name == until:
+            break
+    print(f"{megabytes:>9}  {'together':<26}{total:>9.1f}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 100, 1000])
+    parser.add_argument("--until", help="The last stage that is run, as DVC names it.")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "scale")
     arguments = parser.parse_args()
-    print(f"{'megabytes':>9}  {'stage':<12}{'seconds':>9}{'s/MB':>9}{'peak GiB':>10}")
+    print(f"{'megabytes':>9}  {'stage':<26}{'seconds':>9}{'peak GiB':>10}")
     for megabytes in arguments.megabytes:
-        folder = arguments.work / str(megabytes)
+        folder = arguments.work.absolute() / str(megabytes)
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        write_text(folder / "corpus.txt", megabytes * 10**6)
-        for name, command in stages(folder).items():
-            try:
-                seconds, peak = measured(command)
-            except subprocess.CalledProcessError as error:
-                sys.exit(f"{name} failed: {error.stderr}")
-            print(f"{megabytes:>9}  {name:<12}{seconds:>9.1f}{seconds / megabytes:>9.3f}{peak:>10.2f}", flush=True)
+        run(folder, megabytes, arguments.until)
         shutil.rmtree(folder)
 
 

@@ -31,15 +31,16 @@ VARIANTS: dict[str, tuple[int, dict[str, str]]] = {
 
 
 def prepare(folder: Path) -> None:
+    from seqlm.preprocess.decoding import RawText
     from seqlm.preprocess.preparing import clean_and_split
-    from seqlm.vocab.streams import build_corpus
-    from seqlm.vocab.vocabulary import SPLITS
+    from seqlm.vocab.streams import SPLITS, build_corpus
 
     data = os.environ.get("SEQLM_DATA_DIR")
     book = Path(data or ".") / "timemachine.txt"
     if not book.exists():
         sys.exit("SEQLM_DATA_DIR must name a folder with timemachine.txt")
-    clean_and_split(book, folder / "text", "letters", "strict", {"train": 0.8, "val": 0.1, "test": 0.1})
+    fractions = {"train": 0.8, "val": 0.1, "test": 0.1}
+    clean_and_split(RawText(book, book.name), folder / "text", "letters", "strict", fractions)
     for kind in ("char", "word"):
         build_corpus({name: folder / f"text/{name}.txt" for name in SPLITS}, folder / kind, kind, "", 0, [])
 

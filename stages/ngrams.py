@@ -26,41 +26,36 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     import pandas as pd
 
     from seqlm.core.files import emptied, write_csv, write_table
-    from seqlm.core.text import read_first_lines
-    from seqlm.ngrams.counting import Chunking, count_ngrams
+    from seqlm.ngrams.counting import Chunking, NgramCounter
     from seqlm.ngrams.description import describe
     from seqlm.ngrams.model_files import save_models
     from seqlm.ngrams.models import tune_epsilons
-    from seqlm.vocab.streams import SPLITS, load_split
-    from seqlm.vocab.vocabulary import Vocab
+    from seqlm.ngrams.whole_text import MAX_ORDER, num_tokens_of
+    from seqlm.vocab.encoded import load_corpus
 
     params = load(layout.params, "ngrams", NgramsParams)
-    vocab = Vocab.load(layout.vocab(kind), kind)
-    # Both are read, and refused where they are not whole, before anything is written.
-    train_ids, val_ids = (load_split(layout.corpus(kind), split, mmap=True) for split in ("train", "val"))
+    # All of it is read, and refused where it is not whole, before anything is written.
+    corpus = load_corpus(layout.corpus(kind), kind)
+    vocab = corpus.vocab
     reports, scheduler = layout.reports("ngrams", kind), os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     with emptied(layout.workplace(kind)) as place:
-        tables = describe(
-            [layout.split(split) for split in SPLITS],
-            vocab.kind,
-            vocab.line_separator,
-            Chunking(params.memory, place, scheduler),
-            first_line=next(read_first_lines(layout.split("train"), 1)),
-            zipf_min_count=params.zipf_min_count,
-            num_frequent=params.num_frequent,
+        chunking, laplace = Chunking(params.memory, place, scheduler), params.laplace
+        train, order = corpus.splits["train"].ids, params.max_order[vocab.kind]
+        counter = NgramCounter(
+            train, len(vocab), order, chunking, num_tokens=num_tokens_of(corpus), keep=min(order, MAX_ORDER)
         )
-        for name, table in tables:
-            write_table(reports, name, table)
-    with emptied(layout.workplace(kind)) as place:
-        laplace = params.laplace
-        chunking = Chunking(params.memory, place, scheduler)
-        counts = count_ngrams(train_ids, len(vocab), params.max_order[vocab.kind], chunking)
-        best, curve = tune_epsilons(counts, val_ids, laplace.max_order, laplace.backoff)
+        counts = counter.count()
+        best, curve = tune_epsilons(counts, corpus.splits["val"].ids, laplace.max_order, laplace.backoff)
         epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
         write_csv(reports / "epsilons.csv", pd.DataFrame(curve, columns=["order", "epsilon", "val_perplexity"]))
         save_models(layout.ngrams(kind), counts, epsilons, laplace.backoff)
-        sizes = ", ".join(f"{len(table.keys):,}" for table in counts.tables)
+        sizes = ", ".join(f"{len(table):,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
+        del counts  # the whole text's come in their place
+        limits = {"zipf_min_count": params.zipf_min_count, "num_frequent": params.num_frequent}
+        with emptied(place / "whole") as beside:
+            for name, table in describe(corpus, Chunking(params.memory, beside, scheduler), counter.kept, **limits):
+                write_table(reports, name, table)
 
 
 def _export(layout: Layout, kind: str, arpa: Path) -> None:

@@ -20,11 +20,11 @@ def main(layout: Layout) -> None:
 
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.text import read_first_lines
-    from seqlm.preprocess.preparing import clean_and_split
+    from seqlm.preprocess.preparing import clean_and_split, find_raw_text
 
     params = load(layout.params, "preprocess", PreprocessParams)
-    fractions = params.split.model_dump()
-    result = clean_and_split(layout.raw_text, layout.splits, params.normalise, params.errors, fractions)
+    raw, fractions = find_raw_text(layout.raw_text, layout.corpus_record), params.split.model_dump()
+    result = clean_and_split(raw, layout.splits, params.normalise, params.errors, fractions)
     for warning in result.warnings(params.normalise):
         click.echo(f"warning: {warning}", err=True)
     sizes = {split: asdict(counts) for split, counts in result.counts.items()}

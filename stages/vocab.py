@@ -17,17 +17,14 @@ def main(layout: Layout, kind: str) -> None:
     import pandas as pd
 
     from seqlm.core.files import write_csv, write_json
-    from seqlm.vocab.streams import SPLITS, build_corpus
+    from seqlm.vocab.streams import SPLITS, build_corpus, require_scorable
 
     params = load(layout.params, "vocab", VocabParams)
     chosen = params.char if kind == "char" else params.word
+    texts = {split: layout.split(split) for split in SPLITS}
+    require_scorable(texts, kind, params.line_separator)
     vocab = build_corpus(
-        {split: layout.split(split) for split in SPLITS},
-        layout.corpus(kind),
-        kind,
-        params.line_separator,
-        chosen.min_freq,
-        chosen.reserved_tokens,
+        texts, layout.corpus(kind), kind, params.line_separator, chosen.min_freq, chosen.reserved_tokens
     )
     head = pd.DataFrame({"token": vocab.tokens[:_HEAD_ROWS], "count": vocab.counts[:_HEAD_ROWS]})
     write_csv(layout.reports("vocab", kind, "head.csv"), head.rename_axis("index").reset_index())

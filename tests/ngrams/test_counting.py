@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import NetworkError
+from seqlm.ngrams import sorted_runs
 from seqlm.ngrams.count_tables import Counts
 from seqlm.ngrams.counting import Chunking, count_ngrams
 from seqlm.ngrams.sorted_runs import MemoryRun, merge, run_lengths, write_run
@@ -47,10 +48,15 @@ def test_a_text_that_fits_is_counted_in_memory(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("compiled_from", [0, 1 << 40], ids=["compiled", "NumPy"])
 @given(st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=6), st.integers(1, 9))
-def test_merged_runs_hold_every_key_once_with_its_counts_added(chunks: list[list[int]], buffer_rows: int) -> None:
+def test_merged_runs_hold_every_key_once_with_its_counts_added(
+    compiled_from: int, chunks: list[list[int]], buffer_rows: int
+) -> None:
     runs = [run_lengths(np.array(chunk, np.int64)) for chunk in chunks]
-    parts = list(merge(runs, buffer_rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorted_runs, "COMPILED_FROM_ROWS", compiled_from)
+        parts = list(merge(runs, buffer_rows))
     everything = run_lengths(np.array(list(chain.from_iterable(chunks)), np.int64))
     assert np.concatenate([keys for keys, _ in parts] or [[]]).tolist() == everything.keys.tolist()
     assert np.concatenate([counts for _, counts in parts] or [[]]).tolist() == everything.counts.tolist()

@@ -12,8 +12,10 @@ from seqlm.core.errors import DataError
 from seqlm.ngrams.counting import Chunking, count_ngrams
 from seqlm.ngrams.most_frequent import by_frequency
 from seqlm.ngrams.statistics import frequent_ngrams, summary, zipf_fits
-from seqlm.ngrams.whole_text import read_whole
+from seqlm.ngrams.whole_text import join_splits
 from seqlm.preprocess.cleaning import clean_line
+from seqlm.vocab.encoded import load_corpus
+from seqlm.vocab.streams import SPLITS, build_corpus
 
 texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)
 
@@ -31,7 +33,7 @@ def test_counts_equal_those_of_a_counter(text: list[int], max_order: int) -> Non
         }
         assert found == expected
         # Ties by first appearance: that is the order of a Counter.
-        ranked = [tuple(gram) for gram in counts.tokens_of(n, by_frequency(np.array(text), counts, n, 1000)).tolist()]
+        ranked = [tuple(gram) for gram in counts.tokens_of(n, by_frequency([np.array(text)], counts, n, 1000)).tolist()]
         assert ranked == [gram for gram, _ in expected.most_common()]
 
 
@@ -74,7 +76,7 @@ def test_a_high_order_over_a_large_vocabulary_fits_into_keys() -> None:
     twice = np.concatenate([text, text])
     counts = count_ngrams(twice, 2**20, 10)
     assert counts.table(10).counts.max() == 2
-    assert (counts.tokens_of(10, by_frequency(twice, counts, 10, 1))[0] == text[:10]).all()
+    assert (counts.tokens_of(10, by_frequency([twice], counts, 10, 1))[0] == text[:10]).all()
 
 
 def test_a_text_shorter_than_the_order_is_an_error() -> None:
@@ -83,9 +85,12 @@ def test_a_text_shorter_than_the_order_is_an_error() -> None:
 
 
 def test_the_book_has_the_ngrams_of_the_book(book: Path, tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("".join(clean_line(line) + "\n" for line in book.read_text(encoding="utf-8").splitlines()))
-    whole = read_whole([path], "word", "", Chunking(2**30, tmp_path))
+    lines = [clean_line(line) + "\n" for line in book.read_text(encoding="utf-8").splitlines()]
+    paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
+    for start, path in zip((0, 2000, 3000), paths.values(), strict=True):
+        path.write_text("".join(lines[start : start + (2000 if start == 0 else 1000)]))
+    build_corpus(paths, tmp_path, "word", "", 0, [])
+    whole = join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path))
     assert summary(whole, zipf_fits(whole, 2), 0.0)["distinct"] == {"1": 4579, "2": 20_234, "3": 29_882}
     frequent = frequent_ngrams(whole, 3)
     assert frequent["ngram"].tolist() == [

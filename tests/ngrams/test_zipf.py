@@ -39,7 +39,8 @@ def test_too_few_ngrams_are_refused() -> None:
 
 
 def test_growth_counts_distinct_tokens() -> None:
-    lengths, distinct, _ = vocabulary_growth(np.array([0, 0, 1, 0, 2, 2]), 4, num_points=50)
+    # The text 0 0 1 0 2 2: its three tokens first occur at places 0, 2 and 4.
+    lengths, distinct, _ = vocabulary_growth(np.array([4, 0, 2]), 6, num_points=50)
     assert dict(zip(lengths.tolist(), distinct.tolist(), strict=True)) == {1: 1, 2: 1, 3: 2, 4: 2, 5: 3, 6: 3}
 
 

@@ -1,6 +1,5 @@
 """Decoding and cleaning."""
 
-import io
 import re
 import tempfile
 from pathlib import Path
@@ -9,29 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.core import text
 from seqlm.core.errors import DataError
 from seqlm.core.text import Counts, count_text
-from seqlm.preprocess import cleaning
-from seqlm.preprocess.cleaning import DecodingReport, clean_file, clean_line
+from seqlm.preprocess.cleaning import clean_blocks, clean_line
+from seqlm.preprocess.decoding import DecodingReport, RawText
 
-
-@pytest.fixture(params=[1, 3, 1 << 20], ids=["blocks of 1", "blocks of 3", "one block"], autouse=True)
-def _block_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results may not depend on where blocks of a file begin."""
-    set_block_size(request.param, monkeypatch)
-
-
-def set_block_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cleaning, text):
-        monkeypatch.setattr(module, "BLOCK_BYTES", size)
+BLOCK_BYTES = 3
+"""Results may not depend on where blocks of a file begin: these fall into the middle of everything."""
 
 
 def cleaned(content: bytes, tmp_path: Path, normalise: str = "letters", errors: str = "strict") -> str:
-    source, target = tmp_path / "source", io.StringIO()
+    return clean(content, tmp_path, normalise, errors)[0]
+
+
+def clean(content: bytes, tmp_path: Path, normalise: str, errors: str) -> tuple[str, DecodingReport]:
+    source, report = tmp_path / "source", DecodingReport()
     source.write_bytes(content)
-    clean_file(source, target, normalise, errors)
-    return target.getvalue()
+    blocks = clean_blocks(RawText(source, "mine.txt"), normalise, errors, report, BLOCK_BYTES)
+    return b"".join(blocks).decode(), report
 
 
 def test_a_line_keeps_only_letters_and_single_spaces() -> None:
@@ -61,10 +55,8 @@ def test_bytes_that_are_not_utf8_are_named_by_their_offset(tmp_path: Path) -> No
 
 
 def test_bytes_that_are_not_utf8_can_be_replaced_and_are_counted(tmp_path: Path) -> None:
-    source, target = tmp_path / "source", io.StringIO()
-    source.write_bytes(b"a\xffb\xfe\xe9c")
-    report = clean_file(source, target, "none", "replace")
-    assert target.getvalue() == "a\ufffdb\ufffd\ufffdc\n"
+    text, report = clean(b"a\xffb\xfe\xe9c", tmp_path, "none", "replace")
+    assert text == "a\ufffdb\ufffd\ufffdc\n"
     assert report.replaced == 3
 
 
@@ -79,9 +71,8 @@ def test_utf16_is_named(tmp_path: Path) -> None:
 
 
 def test_letters_of_other_scripts_are_counted(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.write_text("ab жé 12 ß", encoding="utf-8")
-    assert clean_file(source, io.StringIO(), "letters", "strict") == DecodingReport(0, letters=5, foreign_letters=3)
+    _, report = clean("ab жé 12 ß".encode(), tmp_path, "letters", "strict")
+    assert report == DecodingReport(0, letters=5, foreign_letters=3)
 
 
 @given(content=st.text(alphabet="aB é-\n\r", max_size=30))
@@ -96,12 +87,10 @@ def test_cleaning_blocks_equals_cleaning_lines(content: str) -> None:
     assert found == expected or found + "\n" == expected
 
 
-def test_the_book_is_cleaned_as_in_the_book(book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_block_size(10_000, monkeypatch)
+def test_the_book_is_cleaned_as_in_the_book(book: Path, tmp_path: Path) -> None:
     path = tmp_path / "cleaned"
-    with path.open("w") as target:
-        clean_file(book, target, "letters", "strict")
+    path.write_bytes(b"".join(clean_blocks(RawText(book, "the book"), "letters", "strict", DecodingReport(), 10_000)))
     lines = path.read_text().splitlines()
     assert lines[0] == "the time machine by h g wells"
     assert lines[10].startswith("twinkled and his usually pale face")
-    assert count_text(path) == Counts(lines=3221, characters=170_580, words=32_775)
+    assert count_text(path, 10_000) == Counts(lines=3221, characters=170_580, words=32_775)

@@ -1,6 +1,5 @@
 """Splitting in order, at line ends or spaces."""
 
-import io
 import tempfile
 from pathlib import Path
 
@@ -8,24 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.core import text
 from seqlm.core.errors import DataError
 from seqlm.core.text import words
 from seqlm.preprocess.splitting import split_text
 
 
-@pytest.fixture(params=[1, 3, 1 << 20], ids=["blocks of 1", "blocks of 3", "one block"], autouse=True)
-def _block_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results may not depend on where blocks of a file begin."""
-    monkeypatch.setattr(text, "BLOCK_BYTES", request.param)
-
-
 def split(content: str, tmp_path: Path) -> list[str]:
     source = tmp_path / "cleaned"
     source.write_text(content)
-    targets = {name: io.StringIO() for name in ("train", "val", "test")}
-    split_text(source, targets, {"train": 0.8, "val": 0.1, "test": 0.1})
-    return [target.getvalue() for target in targets.values()]
+    targets = {name: tmp_path / name for name in ("train", "val", "test")}
+    split_text(source, targets, {"train": 0.8, "val": 0.1, "test": 0.1}, len(content), block_bytes=3)
+    return [target.read_text() for target in targets.values()]
 
 
 def test_splits_are_cut_at_the_nearest_line_ends(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from workspace import Workspace
 
 CHAR, WORD, RUNS, NGRAMS = "data/corpus/char", "data/corpus/word", "data/models/runs", "data/models/ngrams"
 VOCAB, TRAIN, VAL, TEST = (f"{CHAR}/{name}" for name in ("vocab.json", "train.npy", "val.npy", "test.npy"))
+UNKNOWN, UNKNOWN_OF_TEST = f"{CHAR}/unknown.json", f"{CHAR}/unknown_test.npy"
 WEIGHTS, MODEL = f"{RUNS}/plain/weights.safetensors", f"{RUNS}/plain/model.json"
 COUNTS, MODELS = f"{NGRAMS}/char/counts*", f"{NGRAMS}/char/models.json"
 CONFIG = "data/configs/plain.json"
@@ -27,7 +28,9 @@ READERS = {
     VOCAB: ["ngrams@char", "train@plain", *SCORING, "evaluate", "generate", "gradients"],
     TRAIN: ["ngrams@char", "train@plain", *SCORING, "evaluate", "generate", "gradients"],
     VAL: ["ngrams@char", "train@plain", *SCORING, "evaluate", "gradients"],
-    TEST: [*SCORING, "evaluate"],
+    TEST: ["ngrams@char", *SCORING, "evaluate"],
+    UNKNOWN: ["ngrams@char"],
+    UNKNOWN_OF_TEST: ["ngrams@char"],
     WEIGHTS: ["score@plain", "generate"],
     MODEL: ["score@plain", "generate"],
     COUNTS: ["score-ngrams@char", "generate"],

@@ -1,6 +1,7 @@
 """Vocabularies and encoded corpora."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.core import text
 from seqlm.core.errors import DataError
 from seqlm.preprocess.cleaning import clean_line
 from seqlm.vocab.streams import SPLITS, build_corpus, load_split, token_blocks
-from seqlm.vocab.vocabulary import Vocab, build_tokens
+from seqlm.vocab.vocabulary import Vocab, choose_tokens
 
 
 def write_splits(folder: Path, **contents: str) -> dict[str, Path]:
@@ -25,15 +25,22 @@ def build(folder: Path, kind: str = "char", separator: str = "", **contents: str
     return build_corpus(write_splits(folder, **contents), folder, kind, separator, 0, [])
 
 
+def chosen(tokens: Sequence[str], min_freq: int, reserved: list[str]) -> tuple[list[str], list[int]]:
+    met = list(dict.fromkeys(tokens))
+    occurrences = np.array([tokens.count(token) for token in met])
+    found = choose_tokens(met, occurrences, min_freq, reserved)
+    return found.tokens, found.counts
+
+
 def test_tokens_come_by_frequency_then_by_first_appearance() -> None:
     # b 3 times; c and a twice each, c seen first; d once.
-    tokens, counts = build_tokens(["cab", "bcabd"], min_freq=0, reserved=[])
+    tokens, counts = chosen("cabbcabd", min_freq=0, reserved=[])
     assert tokens == ["<unk>", "b", "c", "a", "d"]
     assert counts == [0, 3, 2, 2, 1]
 
 
 def test_rare_tokens_count_as_unknown_and_reserved_ones_stay() -> None:
-    tokens, counts = build_tokens([["x", "y", "x", "z"]], min_freq=2, reserved=["<pad>", "y"])
+    tokens, counts = chosen(["x", "y", "x", "z"], min_freq=2, reserved=["<pad>", "y"])
     # y is reserved, so it stays with its one occurrence; z is dropped.
     assert tokens == ["<unk>", "<pad>", "y", "x"]
     assert counts == [1, 0, 1, 2]
@@ -107,10 +114,9 @@ def test_blocks_do_not_change_the_tokens(
 ) -> None:
     path = tmp_path_factory.mktemp("blocks") / "split.txt"
     path.write_text("".join(line + "\n" for line in lines))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "BLOCK_BYTES", block_size)
-        characters = "".join(block for block in token_blocks(path, "char", separator) if isinstance(block, str))
-        found_words = [word for block in token_blocks(path, "word", separator) for word in block]
+    blocks = token_blocks(path, "char", separator, block_size)
+    characters = "".join(block for block in blocks if isinstance(block, str))
+    found_words = [word for block in token_blocks(path, "word", separator, block_size) for word in block]
     assert characters == separator.join(lines)
     assert found_words == " ".join(lines).split()
 

@@ -2,16 +2,28 @@
 
 A *cleaned line* is the unit: its characters are the line itself, its words are what single
 spaces part. Text is read in blocks of a file, so that neither the length of the text nor
-the length of a line matters.
+the length of a line matters. Characters are counted in the bytes of UTF-8: each has one
+byte that does not continue another.
 """
 
+from codecs import utf_8_decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from seqlm.core.errors import DataError
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 16
+"""Text that is worked on at once: little enough for the processor's cache, and for memory to be used again."""
+SPACE, LINE_END = ord(" "), ord("\n")
+
+_LAST_CONTINUATION = -65
+"""The largest byte, as a signed number, that continues a character."""
+_MAX_HEAD_BYTES = 1 << 14
+"""What the first lines may be together: the text may be one long line."""
 
 
 def words(line: str) -> list[str]:
@@ -20,9 +32,39 @@ def words(line: str) -> list[str]:
 
 
 def read_first_lines(path: Path, limit: int) -> Iterator[str]:
-    """Yield the first lines of a text file that this pipeline wrote, at most a block of text in all."""
-    lines = next(text_blocks(path), "").split("\n")
+    """Yield the first lines of a text file that this pipeline wrote, at most 16 KiB of text in all."""
+    lines = next(text_blocks(path, _MAX_HEAD_BYTES), "").split("\n")
     yield from lines[:limit]
+
+
+def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield a file that this pipeline wrote in blocks. Raises DataError where it is missing."""
+    try:
+        with path.open("rb") as file:
+            while block := file.read(block_bytes):
+                yield block
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file: run the stage that writes it") from error
+
+
+def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
+    """Yield a text file that this pipeline wrote in blocks. Raises DataError where it is missing or broken."""
+    pending = b""
+    try:
+        for block in byte_blocks(path, block_bytes):
+            data = pending + block
+            text, used = utf_8_decode(data)
+            pending = data[used:]  # the bytes of a character that the block's end cuts in two
+            if text:
+                yield text
+        utf_8_decode(pending, "strict", True)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8: it was not written by this pipeline") from error
+
+
+def starts_of_characters(block: bytes) -> NDArray[np.bool_]:
+    """Return for each byte of UTF-8 whether a character begins there; shape ``(len(block),)``."""
+    return np.frombuffer(block, np.int8) > _LAST_CONTINUATION
 
 
 @dataclass(frozen=True)
@@ -34,28 +76,15 @@ class Counts:
     words: int
 
 
-def text_blocks(path: Path) -> Iterator[str]:
-    """Yield a text file that this pipeline wrote in blocks. Raises DataError where it is missing or broken."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            while block := file.read(BLOCK_BYTES):
-                yield block
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file: run the stage that writes it") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: it was not written by this pipeline") from error
-
-
-def count_text(path: Path) -> Counts:
+def count_text(path: Path, block_bytes: int = BLOCK_BYTES) -> Counts:
     """Return the size of a text file whose lines all end in ``\\n``."""
     lines = characters = num_words = 0
     in_word = False
-    for block in text_blocks(path):
-        ends = block.count("\n")
-        lines += ends
-        characters += len(block) - ends
-        num_words += len(words(block.replace("\n", " ")))
-        # A word that a block border cuts was counted on both sides.
-        num_words -= in_word and block[0] not in " \n"
-        in_word = block[-1] not in " \n"
+    for block in byte_blocks(path, block_bytes):
+        values = np.frombuffer(block, np.uint8)
+        in_words = (values != SPACE) & (values != LINE_END)
+        lines += (ends := block.count(b"\n"))
+        characters += int(np.count_nonzero(starts_of_characters(block))) - ends
+        num_words += int(np.count_nonzero(in_words[1:] > in_words[:-1])) + int(in_words[0] and not in_word)
+        in_word = bool(in_words[-1])
     return Counts(lines, characters, num_words)

@@ -1,6 +1,5 @@
 """Scores a text that a user brings under models that are trained already."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from seqlm.core.metrics import Nats
 from seqlm.evaluate.passages import passage
 from seqlm.ngrams.model_files import load_models
 from seqlm.ngrams.models import nats as ngram_nats
-from seqlm.preprocess.cleaning import clean_file
+from seqlm.preprocess.cleaning import clean_blocks
+from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nats
@@ -45,9 +45,8 @@ def read_own_text(path: Path, normalise: str, errors: str) -> str:
 
     Raises DataError for text that cannot be decoded or has fewer than two characters.
     """
-    target = io.StringIO()
-    clean_file(path, target, normalise, errors)
-    text = target.getvalue().removesuffix("\n")
+    blocks = clean_blocks(RawText(path, str(path)), normalise, errors, DecodingReport())
+    text = b"".join(blocks).decode().removesuffix("\n")
     if len(text.strip()) < 2:
         raise DataError(f"{path}: too little is left after cleaning: bring a longer text")
     return text

@@ -12,8 +12,7 @@ import numpy as np
 
 from seqlm.core.errors import DataError, MachineError
 from seqlm.ngrams.arpa_writing import unescape
-from seqlm.ngrams.count_tables import Counts, Ids, Table
-from seqlm.ngrams.models import Probs
+from seqlm.ngrams.count_tables import Counts, Ids, Probs, Table
 
 _BLANK_CHARACTERS = " \t\r\v\f"
 """What parts fields; other white space of Unicode may stand in a token that another program wrote."""

@@ -10,9 +10,13 @@ of them has its ``<`` escaped.
 """
 
 import gzip
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -21,7 +25,8 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import replacing
-from seqlm.ngrams.models import KneserNey, Probs
+from seqlm.ngrams.count_tables import Counts, Probs, Rows
+from seqlm.ngrams.kneser_ney import KneserNey
 
 NEVER = -99.0
 MARKS = ("<s>", "</s>")
@@ -30,15 +35,10 @@ _SPECIAL = re.compile(r"[\\\s\x00-\x1f]")
 _UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
 
 _BLOCK_ROWS = 1 << 16
-"""N-grams that are formatted at once."""
-_MAX_WIDTH = 64
-"""Bytes of the longest token that is formatted as a column of a matrix; longer ones are rare."""
-_DIGITS = 10_000
-_GROUPS = np.array([f"{number:04d}" for number in range(_DIGITS)], "S4").view(np.uint8).reshape(-1, 4)
-"""The four decimal digits of each number below 10,000."""
-
-Text = NDArray[np.uint8]
-"""Text as a matrix of bytes, one line a row; zeros are gaps."""
+"""N-grams that are written at once."""
+_DECIMALS = 8
+_BYTES_OF_NUMBER = len("-99.") + _DECIMALS
+_NO_WEIGHT = -1
 
 
 def escape(token: str) -> str:
@@ -75,81 +75,82 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
         if path.suffix == ".gz":
             packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
             file = cast("BinaryIO", stack.enter_context(packed))
-        for block in _blocks(model, fields):
-            file.write(block)
+        for line in _header(model):
+            file.write(line)
+        for lines in _in_turn(_bodies(model, fields)):
+            file.write(lines)
+        file.write(b"\n\\end\\\n")
 
 
 class _Fields:
-    """The fields of all tokens, as a matrix of bytes where they are not too long."""
+    """The fields of all tokens, one behind the other."""
 
     def __init__(self, fields: list[bytes]) -> None:
-        self._fields = fields
-        self._lengths = np.array([len(field) for field in fields])
-        width = max(1, min(int(self._lengths.max()), _MAX_WIDTH))
-        self._matrix: Text = (
-            np.array([field[:width] for field in fields], f"S{width}").view(np.uint8).reshape(-1, width)
-        )
+        self.letters = np.frombuffer(b"".join(fields), np.uint8)
+        self.starts = np.cumsum([0, *map(len, fields)])
+        """Where in the letters each field starts, and where the last one ends."""
 
-    def columns(self, ids: NDArray[np.int64]) -> Text:
-        """Return the fields of some tokens, one a row."""
-        width = int(self._lengths[ids].max())
-        if width <= _MAX_WIDTH:
-            return self._matrix[ids, :width]
-        return np.array([self._fields[index] for index in ids], f"S{width}").view(np.uint8).reshape(-1, width)
-
-    def longest(self, ids: NDArray[np.int64]) -> int:
-        """Return the bytes of the longest of some tokens."""
-        return int(self._lengths[ids].max())
+    def lengths(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the bytes of the fields of some tokens."""
+        found: NDArray[np.int64] = self.starts[ids + 1] - self.starts[ids]
+        return found
 
 
-def _blocks(model: KneserNey, fields: _Fields) -> Iterator[bytes]:
-    counts = model.counts
+def _header(model: KneserNey) -> Iterator[bytes]:
     yield b"\\data\\\n"
     for order in range(1, model.order + 1):
         marks = len(MARKS) if order == 1 else 0
-        yield f"ngram {order}={len(counts.table(order).keys) + marks}\n".encode()
-    for order, (probs, backoffs) in enumerate(model.listed(), start=1):
-        yield f"\n\\{order}-grams:\n".encode()
-        if order == 1:
-            weight = "" if backoffs is None else "\t0"
-            yield "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS).encode()
+        yield f"ngram {order}={len(model.counts.table(order)) + marks}\n".encode()
+
+
+def _bodies(model: KneserNey, fields: _Fields) -> Iterator[Callable[[], bytes | memoryview]]:
+    """Yield for each stretch of the lists of n-grams a function that makes it."""
+    begun = 0
+    for order, rows, probs, weights in model.listed():
+        if order > begun:
+            begun = order
+            yield partial(_heading, order, weights is not None)
         for start in range(0, len(probs), _BLOCK_ROWS):
-            rows = np.arange(start, min(start + _BLOCK_ROWS, len(probs)))
-            tokens = counts.tokens_of(order, rows)
-            weights = None if backoffs is None else backoffs[rows]
-            yield from _formatted(probs[rows], tokens, weights, fields)
-    yield b"\n\\end\\\n"
+            block = slice(start, start + _BLOCK_ROWS)
+            numbers = np.arange(rows.start, rows.stop)[block]
+            of_block = None if weights is None else weights[block]
+            yield partial(_lines, model.counts, order, numbers, probs[block], of_block, fields)
 
 
-def _formatted(probs: Probs, tokens: NDArray[np.int64], weights: Probs | None, fields: _Fields) -> Iterator[bytes]:
-    """Yield the lines of some n-grams; ``tokens`` has one a row, ``weights`` are None for the highest order."""
-    if len(probs) > 1 and fields.longest(tokens) > _MAX_WIDTH:
-        # A matrix as wide as its longest line would be mostly gaps: go on in halves.
-        for half in (slice(0, len(probs) // 2), slice(len(probs) // 2, None)):
-            yield from _formatted(probs[half], tokens[half], None if weights is None else weights[half], fields)
-        return
-    size = len(probs)
-    columns = [_logarithms(probs)]
-    for place, ids in enumerate(tokens.T):
-        columns += [_column(b" " if place else b"\t", size), fields.columns(ids)]
+def _in_turn(tasks: Iterator[Callable[[], bytes | memoryview]]) -> Iterator[bytes | memoryview]:
+    """Yield what the tasks give, in their order, while some of those that follow are worked on."""
+    num_threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(num_threads) as pool:
+        running: deque[Future[bytes | memoryview]] = deque()
+        for task in tasks:
+            running.append(pool.submit(task))
+            if len(running) > 2 * num_threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+def _heading(order: int, has_weights: bool) -> bytes:
+    weight = "\t0" if has_weights else ""
+    marks = "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS) if order == 1 else ""
+    return f"\n\\{order}-grams:\n{marks}".encode()
+
+
+def _lines(counts: Counts, order: int, rows: Rows, probs: Probs, weights: Probs | None, fields: _Fields) -> memoryview:
+    """Return the lines of some n-grams; ``weights`` are None for the highest order."""
+    from seqlm.ngrams.loops import write_lines
+
+    tokens = counts.tokens_of(order, rows)
+    written = np.full(len(probs), _NO_WEIGHT) if weights is None else _logarithms(weights)
     if weights is not None:
-        # A weight of one is left out, as the format allows.
-        written = np.concatenate([_column(b"\t", size), _logarithms(weights)], axis=1)
-        columns.append(written * (weights < 1)[:, None])
-    columns.append(_column(b"\n", size))
-    yield np.concatenate(columns, axis=1).tobytes().translate(None, b"\0")
+        written[weights >= 1] = _NO_WEIGHT  # of one, which the format allows
+    most = int(fields.lengths(tokens).sum()) + len(probs) * (2 * _BYTES_OF_NUMBER + tokens.shape[1] + len("\t\n"))
+    text = np.empty(most, np.uint8)
+    end = write_lines(_logarithms(probs), tokens, written, fields.letters, fields.starts, text)
+    return text[:end].data
 
 
-def _column(character: bytes, size: int) -> Text:
-    return np.full((size, 1), ord(character), np.uint8)
-
-
-def _logarithms(probs: Probs) -> Text:
-    """Return log10 of numbers up to 1, written as ``-DD.DDDDDDDD``, as rows of bytes."""
-    scaled = np.rint(-np.log10(np.clip(probs, 10**NEVER, 1.0)) * _DIGITS**2).astype(np.int64)
-    whole, decimals = np.divmod(scaled, _DIGITS**2)
-    digits = _GROUPS[whole][:, 2:].copy()
-    digits[whole < 10, 0] = 0
-    high, low = np.divmod(decimals, _DIGITS)
-    size = len(probs)
-    return np.concatenate([_column(b"-", size), digits, _column(b".", size), _GROUPS[high], _GROUPS[low]], axis=1)
+def _logarithms(probs: Probs) -> NDArray[np.int64]:
+    """Return -log10 of numbers up to 1, as multiples of the last decimal that is written."""
+    found: NDArray[np.int64] = np.rint(-np.log10(np.clip(probs, 10**NEVER, 1.0)) * 10**_DECIMALS).astype(np.int64)
+    return found

@@ -42,7 +42,7 @@ def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backo
     )
 
 
-def _blocks(array: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _blocks(array: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
     for start in range(0, len(array), _BLOCK):
         yield array[start : start + _BLOCK]
 
@@ -77,7 +77,10 @@ def _load(folder: Path, vocab_size: int) -> tuple[Counts, dict[str, Any]]:
     return Counts(vocab_size, tables, description["starts"]), description
 
 
-def _checked(path: Path, description: dict[str, dict[str, str]]) -> NDArray[np.int64]:
+def _checked(path: Path, description: dict[str, dict[str, str]]) -> NDArray[np.integer]:
+    """Return an array as it is stored, mapped into memory."""
     if sha256_of_file(path) != description["sha256"].get(path.name):
         raise DataError(f"{path}: its content does not match the SHA-256 in models.json: count again")
-    return read_npy(path).astype(np.int64)
+    array = read_npy(path, mmap=True)
+    # Keys of 64 bits have a free sign; without one, arithmetic with other rows would be done in floats.
+    return array.view(np.int64) if array.dtype == np.uint64 else array

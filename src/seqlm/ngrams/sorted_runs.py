@@ -17,6 +17,8 @@ Part = tuple[Keys, NDArray[np.int64]]
 """Keys, rising and distinct, and their counts."""
 
 _ENTRY = np.dtype(np.int64)
+COMPILED_FROM_ROWS = 5_000_000
+"""So many entries are merged by compiled loops: what these save exceeds their compilation."""
 
 
 class Run(Protocol):
@@ -28,6 +30,10 @@ class Run(Protocol):
 
     def read(self, start: int, stop: int) -> Part:
         """Return the keys from place ``start`` up to ``stop`` or the end, and their counts."""
+        ...
+
+    def mapped(self) -> Part:
+        """Return the whole run; where it is in files, mapped into memory."""
         ...
 
 
@@ -44,6 +50,10 @@ class MemoryRun:
     def read(self, start: int, stop: int) -> Part:
         """Return the keys from place ``start`` up to ``stop`` or the end, and their counts."""
         return self.keys[start:stop], self.counts[start:stop]
+
+    def mapped(self) -> Part:
+        """Return the whole run."""
+        return self.keys, self.counts
 
 
 @dataclass(frozen=True)
@@ -93,11 +103,59 @@ def write_run(stem: Path, parts: Iterable[Part]) -> FileRun:
     return FileRun(stem, length)
 
 
-def run_lengths(keys: Keys) -> MemoryRun:
+def run_lengths(keys: NDArray[np.integer]) -> MemoryRun:
     """Sort ``keys`` in place and return each distinct one with how often it occurs."""
     keys.sort()
-    borders = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.empty(0, np.int64)
-    return MemoryRun(keys[borders], np.diff(borders, append=len(keys)).astype(np.int64))
+    borders = np.flatnonzero(are_first(keys))
+    return MemoryRun(keys[borders].astype(np.int64, copy=False), np.diff(borders, append=len(keys)).astype(np.int64))
+
+
+def are_first(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return for each of sorted keys whether it differs from the one before."""
+    found = np.empty(len(keys), bool)
+    found[:1] = True
+    np.not_equal(keys[1:], keys[:-1], out=found[1:])
+    return found
+
+
+def blocks_of(run: Run, num_rows: int) -> Iterator[Part]:
+    """Yield a run in parts of so many rows."""
+    for start in range(0, len(run), num_rows):
+        yield run.read(start, start + num_rows)
+
+
+def with_one_more(parts: Iterable[Part], key: int) -> Iterator[Part]:
+    """Yield parts whose keys rise, and among them, in its place, one more entry of count 1."""
+    one = (np.array([key]), np.array([1]))
+    is_due = True
+    for keys, counts in parts:
+        if is_due and len(keys) and keys[-1] >= key:
+            place, is_due = int(np.searchsorted(keys, key)), False
+            yield np.insert(keys, place, key), np.insert(counts, place, 1)
+        else:
+            yield keys, counts
+    if is_due:
+        yield one
+
+
+def with_equals_added(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield parts whose keys rise, equal ones side by side, with each key once and its counts added up."""
+    held: Part | None = None
+    for keys, counts in parts:
+        if len(keys) == 0:
+            continue
+        firsts = np.flatnonzero(are_first(keys))
+        keys, counts = keys[firsts], np.add.reduceat(counts, firsts)
+        if held is not None:
+            if held[0][0] == keys[0]:
+                counts[0] += held[1][0]
+            else:
+                yield held
+        # The next part may begin with the last key.
+        held = keys[-1:], counts[-1:]
+        yield keys[:-1], counts[:-1]
+    if held is not None:
+        yield held
 
 
 def merge(runs: Sequence[Run], buffer_rows: int) -> Iterator[Part]:
@@ -127,11 +185,20 @@ def merge(runs: Sequence[Run], buffer_rows: int) -> Iterator[Part]:
 
 
 def _added(parts: list[Part]) -> Part:
+    """Return the union of parts, counts of equal keys added up."""
     if len(parts) == 1:
         return parts[0]
-    keys = np.concatenate([keys for keys, _ in parts])
-    # A stable sort finds the sorted runs in its input and merges them.
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    borders = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
-    return keys[borders], np.add.reduceat(np.concatenate([counts for _, counts in parts])[order], borders)
+    if sum(len(keys) for keys, _ in parts) < COMPILED_FROM_ROWS:
+        keys = np.concatenate([keys for keys, _ in parts])
+        # A stable sort finds the sorted runs in its input and merges them.
+        order = np.argsort(keys, kind="stable")
+        keys, counts = keys[order], np.concatenate([counts for _, counts in parts])[order]
+        firsts = np.flatnonzero(are_first(keys))
+        return keys[firsts], np.add.reduceat(counts, firsts)
+    from seqlm.ngrams.loops import merge_two
+
+    # Two by two, so that each step reads in order.
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [merge_two(*one, *other) for one, other in pairs] + parts[len(parts) // 2 * 2 :]
+    return parts[0]

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.core.text import words
 from seqlm.ngrams.most_frequent import by_frequency
 from seqlm.ngrams.whole_text import WholeText
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
+from seqlm.vocab.vocabulary import UNKNOWN
 
 _HEAD = 10
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
@@ -25,9 +25,9 @@ def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
     rows = []
     joiner = " " if text.kind == "word" else ""
     for n in range(1, text.counts.max_order + 1):
-        best = by_frequency(text.ids, text.counts, n, limit)
+        best = by_frequency(text.pieces.blocks(), text.counts, n, limit)
         for rank, (row, ids) in enumerate(zip(best, text.counts.tokens_of(n, best), strict=True), start=1):
-            ngram = joiner.join(text.tokens[index] for index in ids)
+            ngram = joiner.join(text.pieces.names[index] for index in ids)
             rows.append((n, rank, ngram, int(text.counts.table(n).counts[row])))
     return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
 
@@ -59,7 +59,7 @@ def zipf_fits(text: WholeText, min_count: int) -> dict[int, ZipfFit]:
 
 def growth_table(text: WholeText) -> tuple[pd.DataFrame, float]:
     """Return distinct tokens against tokens read (columns tokens, distinct) and Heaps' exponent."""
-    lengths, distinct, beta = vocabulary_growth(text.ids, len(text.tokens))
+    lengths, distinct, beta = vocabulary_growth(text.firsts, text.num_tokens)
     return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
 
 
@@ -75,7 +75,7 @@ def min_freq_table(text: WholeText) -> pd.DataFrame:
 
 def storage_table(text: WholeText) -> pd.DataFrame:
     """Return how many numbers a full table of each order would hold and how many are seen (exercise 8.3-1)."""
-    size = len(text.tokens)
+    size = text.vocab_size
     rows = []
     for n in range(1, text.counts.max_order + 1):
         seen = len(ranked_counts(text, n))
@@ -83,18 +83,18 @@ def storage_table(text: WholeText) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["n", "full_table", "seen", "share"])
 
 
-def head(text: WholeText, first_line: str) -> dict[str, Any]:
+def head(text: WholeText) -> dict[str, Any]:
     """Return the head of the whole text's vocabulary and the first line encoded with it, as the book prints them."""
-    num_tokens = len(first_line) if text.kind == "char" else len(words(first_line))
+    tokens = [UNKNOWN, *(text.pieces.names[number] for number in text.ranked[: _HEAD - 1].tolist())]
     # DVC cannot read a plot file with an empty list in it.
-    return {"tokens": text.tokens[:_HEAD], "first_line": text.ids[:num_tokens].tolist() or None}
+    return {"tokens": tokens, "first_line": text.first_line() or None}
 
 
 def summary(text: WholeText, fits: dict[int, ZipfFit], beta: float) -> dict[str, Any]:
     """Return the headline numbers of a text's statistics, for a metrics file."""
     return {
-        "tokens": len(text.ids),
-        "vocabulary_size": len(text.tokens),
+        "tokens": text.num_tokens,
+        "vocabulary_size": text.vocab_size,
         "distinct": {str(n): len(ranked_counts(text, n)) for n in range(1, text.counts.max_order + 1)},
         "zipf": {str(n): asdict(fit) for n, fit in fits.items()},
         "heaps_beta": None if np.isnan(beta) else beta,

@@ -1,7 +1,12 @@
-"""Reading a whole text, across the borders of its splits, with a vocabulary of its own."""
+"""A whole text, across the borders of its splits, with a vocabulary of its own.
 
-from collections.abc import Iterator, Sequence
+The tokens that the vocabulary of train lacks get numbers behind its own, so that the
+numbers of train are its ids, and what was counted of train need not be counted again.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -10,68 +15,129 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_npy, write_blocks
 from seqlm.ngrams.count_tables import Counts
-from seqlm.ngrams.counting import Chunking, count_ngrams
-from seqlm.vocab.streams import token_blocks
-from seqlm.vocab.vocabulary import UNKNOWN, Kind
+from seqlm.ngrams.counting import Chunking, NgramCounter
+from seqlm.ngrams.first_places import BLOCK, first_places
+from seqlm.ngrams.packing import PackedCounts, bits_of
+from seqlm.vocab.encoded import EncodedCorpus, EncodedSplit
+from seqlm.vocab.vocabulary import Kind
 
-_MAX_ORDER = 3
-_BLOCK = 1 << 20
+MAX_ORDER = 3
+"""The n-grams that describe a text."""
+
+Numbers = NDArray[np.integer]
+
+
+class Pieces:
+    """The splits and what joins them, one after another, in numbers that tell all tokens apart, unknown ones too."""
+
+    def __init__(self, corpus: EncodedCorpus) -> None:
+        self.corpus = corpus
+        self.names = [*corpus.vocab.tokens, *corpus.unknown_tokens]
+        """Token n has number n; the first, ``<unk>``, never occurs."""
+        self._joint = np.empty(0, np.int64)
+        """The number of the separator between splits, where one stands there."""
+        separator = corpus.vocab.line_separator
+        if corpus.vocab.kind == "char" and separator:
+            if separator not in self.names:
+                self.names.append(separator)
+            self._joint = np.array([self.names.index(separator)])
+
+    def __len__(self) -> int:
+        splits = self.corpus.splits.values()
+        return sum(len(split.ids) for split in splits) + len(self._joint) * (len(splits) - 1)
+
+    def blocks(self) -> Iterator[Numbers]:
+        """Yield the numbers of the whole text in blocks."""
+        train, *others = self.corpus.splits.values()
+        return chain(self._numbered(train), self._joined(others))
+
+    def blocks_behind_train(self, num_before: int) -> Iterator[Numbers]:
+        """Yield the numbers of so many last tokens of train, and of what follows, in blocks."""
+        train, *others = self.corpus.splits.values()
+        yield np.asarray(train.ids[len(train.ids) - num_before :])
+        yield from self._joined(others)
+
+    def _joined(self, splits: list[EncodedSplit]) -> Iterator[Numbers]:
+        for split in splits:
+            yield self._joint
+            yield from self._numbered(split)
+
+    def _numbered(self, split: EncodedSplit) -> Iterator[Numbers]:
+        cursor = 0
+        for start in range(0, len(split.ids), BLOCK):
+            ids = np.asarray(split.ids[start : start + BLOCK])
+            places = np.flatnonzero(ids == 0)
+            if len(places):
+                ids = ids.astype(np.int64)
+                ids[places] = split.unknown[cursor : cursor + len(places)].astype(np.int64) + len(self.corpus.vocab)
+                cursor += len(places)
+            yield ids
 
 
 @dataclass(frozen=True)
 class WholeText:
-    """The token ids of a whole text, its vocabulary by frequency, and its counts."""
+    """What is known of a whole text."""
 
     kind: Kind
-    tokens: list[str]
-    ids: NDArray[Any]
-    """Shape ``(num_tokens,)``, mapped from a file."""
+    pieces: Pieces
     counts: Counts
+    """Over the numbers of the pieces."""
+    ranked: NDArray[np.int64]
+    """The numbers of the tokens that occur, by falling frequency, ties by first appearance."""
+    firsts: NDArray[np.int64]
+    """Where each of these tokens first occurs."""
+
+    @property
+    def num_tokens(self) -> int:
+        """The length of the text."""
+        return int(self.counts.table(1).counts.sum())
+
+    @property
+    def vocab_size(self) -> int:
+        """The size of the text's own vocabulary: ``<unk>`` and the tokens that occur."""
+        return len(self.ranked) + 1
+
+    def first_line(self) -> list[int]:
+        """Return the text's first line, encoded with its own vocabulary: the rank of each token."""
+        ranks = np.zeros(len(self.pieces.names), np.int64)
+        ranks[self.ranked] = np.arange(1, self.vocab_size)
+        numbers = islice(chain.from_iterable(self.pieces.blocks()), self.pieces.corpus.first_line)
+        return [int(ranks[number]) for number in numbers]
 
 
-def read_whole(paths: Sequence[Path], kind: Kind, line_separator: str, chunking: Chunking) -> WholeText:
-    """Return all splits of a text as one, joined by the line separator where they are characters.
+def join_splits(corpus: EncodedCorpus, chunking: Chunking, train: PackedCounts | None = None) -> WholeText:
+    """Return all splits of a corpus as one text, joined by the line separator where they are characters.
 
-    The vocabulary is ``<unk>`` and the tokens by falling frequency, ties by first
-    appearance. The ids lie in a file in the folder of ``chunking``.
+    ``train`` is what a counter of train kept, in keys for as many tokens as the corpus has
+    (:func:`num_tokens_of`); without it, and where it does not serve, all of the text is counted.
     """
-
-    def blocks() -> Iterator[Sequence[str]]:
-        for index, path in enumerate(paths):
-            if index and kind == "char" and line_separator:
-                yield line_separator
-            yield from token_blocks(path, kind, line_separator)
-
-    # One pass over the text numbers the tokens by first appearance; then they are numbered anew.
-    numbers, unsorted_path = _Numbers(), chunking.folder / f"{kind}.unsorted"
-    with unsorted_path.open("wb") as file:
-        for tokens_of_block in blocks():
-            file.write(np.fromiter(map(numbers.__getitem__, tokens_of_block), np.uint32, len(tokens_of_block)).data)
-    occurrences = np.zeros(len(numbers), np.int64)
-    for block in _read_blocks(unsorted_path):
-        occurrences += np.bincount(block, minlength=len(numbers))
-    ranked = np.argsort(-occurrences, kind="stable")
-    dtype = np.min_scalar_type(len(numbers))
-    new_ids = np.empty(len(numbers), dtype)
-    new_ids[ranked] = np.arange(1, len(numbers) + 1)
-    path = chunking.folder / f"{kind}.npy"
-    write_blocks(path, dtype, int(occurrences.sum()), (new_ids[block] for block in _read_blocks(unsorted_path)))
-    unsorted_path.unlink()
-    names = list(numbers)
-    tokens, ids = [UNKNOWN, *(names[number] for number in ranked)], read_npy(path, mmap=True)
-    return WholeText(kind, tokens, ids, count_ngrams(ids, len(tokens), min(_MAX_ORDER, len(ids)), chunking))
+    pieces = Pieces(corpus)
+    size, order = len(pieces.names), min(MAX_ORDER, len(pieces))
+    before = train if train is not None and _serves(train, pieces, order) else None
+    ids = _written(pieces, chunking.folder / f"{corpus.vocab.kind}.npy", None if before is None else order - 1)
+    counts = NgramCounter(ids, size, order, chunking, before=before).count()
+    occurrences = counts.table(1).counts
+    firsts = first_places(pieces.blocks(), size, occurrences > 0)
+    ranked = np.lexsort((firsts, -occurrences))[: int(np.count_nonzero(occurrences))]
+    return WholeText(corpus.vocab.kind, pieces, counts, ranked, firsts[ranked])
 
 
-class _Numbers(dict[str, int]):
-    """Numbers what it is asked for by first appearance."""
-
-    def __missing__(self, token: str) -> int:
-        self[token] = len(self)
-        return self[token]
+def num_tokens_of(corpus: EncodedCorpus) -> int:
+    """Return how many tokens a corpus tells apart, the unknown ones too."""
+    return len(Pieces(corpus).names)
 
 
-def _read_blocks(path: Path) -> Iterator[NDArray[np.uint32]]:
-    """Yield a file's numbers in blocks; it is read and not mapped, so that its pages take no memory of this process."""
-    with path.open("rb") as file:
-        while len(block := np.fromfile(file, np.uint32, _BLOCK)):
-            yield block
+def _serves(train: PackedCounts, pieces: Pieces, order: int) -> bool:
+    """Whether there is more than train, the numbers of train are its ids, and its keys are as wide as needed."""
+    info = pieces.corpus.vocab.splits["train"]
+    fits = train.order == order and train.bits == bits_of(len(pieces.names))
+    return fits and info.num_unknown == 0 and len(pieces) > info.num_tokens
+
+
+def _written(pieces: Pieces, path: Path, num_before: int | None) -> NDArray[Any]:
+    """Return the numbers, or those of so many last tokens of train and what follows, in a file that is mapped."""
+    dtype = np.min_scalar_type(len(pieces.names) - 1)
+    blocks = pieces.blocks() if num_before is None else pieces.blocks_behind_train(num_before)
+    num_train = len(pieces.corpus.splits["train"].ids)
+    write_blocks(path, dtype, len(pieces) - (0 if num_before is None else num_train - num_before), blocks)
+    return read_npy(path, mmap=True)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.count_tables import Ids
-from seqlm.ngrams.first_places import BLOCK, NOWHERE, first_places
+from seqlm.ngrams.first_places import BLOCK
 
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
@@ -120,18 +119,16 @@ def _moments(max_rank: int, alpha: float) -> tuple[float, float]:
 
 
 def vocabulary_growth(
-    ids: Ids, vocab_size: int, num_points: int = 60
+    firsts: NDArray[np.int64], num_tokens: int, num_points: int = 60
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
     """Return text lengths, distinct tokens up to each, and Heaps' exponent beta.
 
+    ``firsts`` says where in a text of ``num_tokens`` tokens each distinct one first occurs.
     Heaps' law says distinct(N) is proportional to N^beta; beta is the slope of the line
     through the logarithms, the first twentieth of the points left out.
     """
-    blocks = ((start, np.asarray(ids[start : start + BLOCK], np.int64)) for start in range(0, len(ids), BLOCK))
-    firsts = np.sort(first_places(blocks, vocab_size))
-    firsts = firsts[firsts < NOWHERE]
-    lengths = np.unique(np.geomspace(1, len(ids), num_points).astype(np.int64))
-    distinct = np.searchsorted(firsts, lengths).astype(np.int64)
+    lengths = np.unique(np.geomspace(1, num_tokens, num_points).astype(np.int64))
+    distinct = np.searchsorted(np.sort(firsts), lengths).astype(np.int64)
     used = slice(len(lengths) // 20, None)
     beta = np.polyfit(np.log(lengths[used]), np.log(distinct[used]), 1)[0] if len(lengths) > 2 else math.nan
     return lengths, distinct, float(beta)

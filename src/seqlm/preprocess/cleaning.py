@@ -1,24 +1,24 @@
-"""Decoding and cleaning of text, in bounded memory.
+"""Cleaning of text, in bounded memory.
 
 Section 8.2 of the book reads a text into lines, cleans each line, and makes tokens of
 them. Here a *cleaned line* is the unit: its characters are the line itself, its words
 are what single spaces part. Every function works on blocks of a file, so that neither
-the length of the text nor the length of a line matters.
+the length of the text nor the length of a line matters, and on bytes of UTF-8: a letter
+A-Z is one byte there, and no byte of another character looks like one.
 """
 
-import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, TextIO
+from string import ascii_letters
 
-from seqlm.core.errors import DataError
-from seqlm.core.text import BLOCK_BYTES
+import numpy as np
+
+from seqlm.core.text import BLOCK_BYTES, LINE_END, SPACE
+from seqlm.preprocess.decoding import DecodingReport, RawText
 
 _NOT_LETTERS = re.compile("[^A-Za-z]+")
-_NOT_LETTERS_IN_LINES = re.compile("[^A-Za-z\n]+")
-_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LOWER = bytes(ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else SPACE for byte in range(256))
+"""For each byte what cleaning makes of it: a small letter, a line end, or a space."""
 
 
 def clean_line(line: str) -> str:
@@ -30,120 +30,77 @@ def clean_line(line: str) -> str:
     return _NOT_LETTERS.sub(" ", line).strip().lower()
 
 
-@dataclass
-class DecodingReport:
-    """What decoding and cleaning met on the way."""
-
-    replaced: int = 0
-    """Bytes sequences that were not UTF-8 and were replaced, under ``errors="replace"``."""
-    letters: int = 0
-    """Letters of any script."""
-    foreign_letters: int = 0
-    """Letters other than A-Z and a-z."""
-
-
-def decode_blocks(path: Path, errors: str, report: DecodingReport) -> Iterator[str]:
-    """Yield the text of a file in blocks, with line ends as ``\\n`` and no byte order mark.
-
-    ``errors`` is ``"strict"`` or ``"replace"`` (counted in ``report``). Raises DataError,
-    with the offset in bytes, for bytes that are not UTF-8 and for NUL bytes.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")("strict")
-    ends_with_return = False
-    with path.open("rb") as file:
-        offset = _skip_byte_order_mark(path, file)
-        while True:
-            block = file.read(BLOCK_BYTES)
-            if (nul := block.find(0)) >= 0:
-                raise DataError(f"{path}: NUL byte at byte {offset + nul}: this is not a text file")
-            text = _decode(decoder, block, errors, path, offset, report)
-            offset += len(block)
-            if ends_with_return:
-                text = "\r" + text
-            # A return at the end of a block may be the first half of a CRLF.
-            ends_with_return = bool(block) and text.endswith("\r")
-            text = text[:-1] if ends_with_return else text
-            yield text.replace("\r\n", "\n").replace("\r", "\n")
-            if not block:
-                return
-
-
-def _skip_byte_order_mark(path: Path, file: BinaryIO) -> int:
-    """Leave ``file`` behind its byte order mark and return the offset there."""
-    head = file.read(len(codecs.BOM_UTF8))
-    if head.startswith(_UTF16_BOMS):
-        raise DataError(f"{path}: UTF-16 text: convert it to UTF-8 (for example iconv -f UTF-16 -t UTF-8)")
-    return file.seek(len(codecs.BOM_UTF8) if head == codecs.BOM_UTF8 else 0)
-
-
-def _decode(
-    decoder: codecs.IncrementalDecoder, block: bytes, errors: str, path: Path, offset: int, report: DecodingReport
-) -> str:
-    """Decode one block; ``offset`` is where it begins in the file."""
-    pending = decoder.getstate()[0]  # the bytes of a character that the last block cut in two
-    data = pending + block
-    pieces: list[str] = []
-    while True:
-        decoder.reset()
-        try:
-            pieces.append(decoder.decode(data, final=not block))
-            return "".join(pieces)
-        except UnicodeDecodeError as error:
-            if errors == "strict":
-                where = offset + len(block) - len(data) + error.start
-                raise DataError(
-                    f"{path}: not UTF-8 at byte {where}: convert it, or set preprocess.errors: replace"
-                ) from error
-            report.replaced += 1
-            pieces.append(data[: error.start].decode("utf-8") + "\N{REPLACEMENT CHARACTER}")
-            data = data[error.end :]
-
-
-def clean_file(source: Path, target: TextIO, normalise: str, errors: str) -> DecodingReport:
-    """Write the cleaned lines of ``source`` to ``target``, each ended by ``\\n``.
+def clean_blocks(
+    source: RawText, normalise: str, errors: str, report: DecodingReport, block_bytes: int = BLOCK_BYTES
+) -> Iterator[bytes]:
+    """Yield the cleaned lines of ``source``, each ended by ``\\n``, in blocks of bytes.
 
     ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are).
-    Lines are kept, empty ones too. Raises DataError as :func:`decode_blocks` does.
+    Lines are kept, empty ones too. What was met on the way is counted in ``report``, whole
+    when the last block has come. Raises DataError as :meth:`RawText.decoded_blocks` does.
     """
-    report = DecodingReport()
     cleaner = _LetterCleaner() if normalise == "letters" else None
-    last = ""
-    for block in decode_blocks(source, errors, report):
-        _count_letters(block, report)
-        cleaned = cleaner.clean(block) if cleaner else block
-        target.write(cleaned)
-        last = block[-1:] or last  # of the text itself: a last line that cleaning empties is a line too
-    if last not in ("", "\n"):
-        target.write("\n")
-    return report
+    letters = _LetterCounter()
+    last = b""
+    for block in source.decoded_blocks(errors, report, block_bytes):
+        letters.add(block)
+        yield cleaner.clean(block) if cleaner else block
+        last = block[-1:]  # of the text itself: a last line that cleaning empties is a line too
+    if last not in (b"", b"\n"):
+        yield b"\n"
+    report.letters, report.foreign_letters = letters.total, letters.foreign
 
 
 class _LetterCleaner:
     """:func:`clean_line` for text that comes in blocks that may cut a line anywhere."""
 
     def __init__(self) -> None:
-        self._line_is_empty = True
+        self._before = LINE_END
+        """The last byte that was kept: a line end, or a letter."""
         self._space_is_due = False
+        """A space at the end of a block waits: the next block may end the line."""
 
-    def clean(self, block: str) -> str:
-        text = _NOT_LETTERS_IN_LINES.sub(" ", block).lower()
-        if not text:
-            return ""
-        if text[0] == " " or self._space_is_due:
-            text = ("" if self._line_is_empty else " ") + text.lstrip(" ")
-            if text[:2] == " \n":
-                text = text[1:]
-        # A space at the end waits: the next block may end the line.
-        self._space_is_due = text.endswith(" ") or (text == "" and self._space_is_due)
-        text = text.rstrip(" ").replace(" \n", "\n").replace("\n ", "\n")
-        if text:
-            self._line_is_empty = text.endswith("\n")
-        return text
+    def clean(self, block: bytes) -> bytes:
+        due = b" " if self._space_is_due else b""
+        text = np.frombuffer(bytes([self._before]) + due + block.translate(_LOWER), np.uint8)
+        self._space_is_due = bool(text[-1] == SPACE)
+        # Of several spaces the last one stays, unless it is the text's last byte.
+        is_kept = text != SPACE
+        is_kept[:-1] |= is_kept[1:]
+        text = text[is_kept]
+        # None stays beside a line end.
+        is_end = text == LINE_END
+        is_kept = text != SPACE
+        is_kept[1:-1] |= ~(is_end[:-2] | is_end[2:])
+        text = text[is_kept]
+        self._before = int(text[-1])
+        cleaned: bytes = text[1:].tobytes()
+        return cleaned
 
 
-def _count_letters(block: str, report: DecodingReport) -> None:
-    foreign = 0
-    if not block.isascii():
-        foreign = sum(character.isalpha() for character in block if character > "\x7f")
-    report.foreign_letters += foreign
-    report.letters += foreign + len(block) - len(re.sub("[A-Za-z]", "", block))
+class _LetterCounter:
+    """Counts letters, and those among them that are not A-Z."""
+
+    def __init__(self) -> None:
+        self._plain = 0
+        self._others = np.zeros(0, np.int64)
+        """How often each character occurred that is not ASCII, by its code point."""
+
+    def add(self, block: bytes) -> None:
+        values = np.frombuffer(block, np.uint8)
+        # With its sixth bit set, a letter lies within 26 of a small a; what lies below wraps around.
+        self._plain += int(np.count_nonzero(((values | np.uint8(0x20)) - np.uint8(ord("a"))) < 26))
+        if not block.isascii():
+            others = values[values >= 0x80].tobytes().decode()
+            found = np.bincount(np.frombuffer(others.encode("utf-32-le"), np.uint32))
+            if len(found) > len(self._others):
+                self._others, found = found, self._others
+            self._others[: len(found)] += found
+
+    @property
+    def foreign(self) -> int:
+        return sum(int(self._others[code]) for code in np.flatnonzero(self._others) if chr(code).isalpha())
+
+    @property
+    def total(self) -> int:
+        return self._plain + self.foreign

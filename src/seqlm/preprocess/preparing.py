@@ -2,16 +2,18 @@
 
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from seqlm.core.errors import DataError, MachineError
+from seqlm.core.files import read_json
 from seqlm.core.text import Counts, count_text
-from seqlm.preprocess.cleaning import DecodingReport, clean_file
+from seqlm.preprocess.cleaning import clean_blocks
+from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.splitting import split_text
 
+MIN_CHARACTERS = 500
+"""Characters of the shortest text that is taken: val and test, a tenth each, then hold some words to score."""
 _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
 
 
@@ -27,7 +29,7 @@ class Preprocessed:
         decoding, found = self.decoding, []
         if decoding.replaced:
             found.append(f"{decoding.replaced} byte sequences were not UTF-8 and were replaced")
-        share = decoding.foreign_letters / max(1, decoding.letters)
+        share = _foreign_share(decoding)
         if normalise == "letters" and share >= _FOREIGN_SHARE_WORTH_A_WARNING:
             found.append(
                 f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"
@@ -35,16 +37,22 @@ class Preprocessed:
         return found
 
 
+def find_raw_text(path: Path, record: Path) -> RawText:
+    """Return the text that the download stage brought, with the name that its ``record``, where there is one, gives."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file: run the stage that writes it")
+    known = read_json(record) if record.exists() else None
+    return RawText(path, str(known["file"]) if isinstance(known, dict) and "file" in known else str(path))
+
+
 def clean_and_split(
-    raw: Path, folder: Path, normalise: str, errors: str, fractions: Mapping[str, float]
+    raw: RawText, folder: Path, normalise: str, errors: str, fractions: Mapping[str, float]
 ) -> Preprocessed:
     """Clean ``raw`` and write ``NAME.txt`` to ``folder`` for each of the ``fractions``, in order.
 
     Nothing is put in place before all splits are whole. Raises DataError for text that
     cannot be decoded, holds no letters (under ``normalise="letters"``) or is too short.
     """
-    if not raw.exists():
-        raise DataError(f"{raw}: no such file: run the stage that writes it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         workplace = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
@@ -52,25 +60,43 @@ def clean_and_split(
         raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
     with workplace as name:
         cleaned, parts = Path(name) / "cleaned.txt", {split: Path(name) / f"{split}.txt" for split in fractions}
-        with _create(cleaned) as target:
-            decoding = clean_file(raw, target, normalise, errors)
-        _require_words(raw, count_text(cleaned), normalise)
-        with ExitStack() as stack:
-            split_text(cleaned, {split: stack.enter_context(_create(path)) for split, path in parts.items()}, fractions)
-        counts = {split: count_text(path) for split, path in parts.items()}
-        for split, count in counts.items():
-            if count.words == 0:
-                raise DataError(f"{raw}: the {split} split holds no words: bring a longer text")
+        decoding = DecodingReport()
+        with cleaned.open("wb") as target:
+            target.writelines(clean_blocks(raw, normalise, errors, decoding))
+        try:
+            counts = _split(cleaned, parts, normalise, fractions)
+        except DataError as error:
+            raise DataError(f"{raw.name}: {error}") from error
         for split, path in parts.items():
             path.replace(folder / f"{split}.txt")
     return Preprocessed(counts, decoding)
 
 
-def _create(path: Path) -> TextIO:
-    return path.open("w", encoding="utf-8", newline="")
+def _split(
+    cleaned: Path, parts: Mapping[str, Path], normalise: str, fractions: Mapping[str, float]
+) -> dict[str, Counts]:
+    """Split a cleaned text into files, and return the size of each. Raises DataError for text that is too short."""
+    whole = count_text(cleaned)
+    _require_enough(whole, normalise)
+    split_text(cleaned, parts, fractions, whole.characters + whole.lines)
+    counts = {split: count_text(path) for split, path in parts.items()}
+    for split, count in counts.items():
+        if count.words == 0:
+            raise DataError(f"the {split} split holds no words: bring a longer text")
+    return counts
 
 
-def _require_words(raw: Path, count: Counts, normalise: str) -> None:
+def _require_enough(count: Counts, normalise: str) -> None:
+    other_scripts = ", or set preprocess.normalise: none for other scripts" if normalise == "letters" else ""
     if count.words == 0:
         what = "holds no letters A-Z" if normalise == "letters" else "holds nothing but white space"
-        raise DataError(f"{raw}: {what}: bring a text, or set preprocess.normalise: none for other scripts")
+        raise DataError(f"{what}: bring a text{other_scripts}")
+    if count.characters < MIN_CHARACTERS:
+        raise DataError(
+            f"{count.characters} characters are left after cleaning, too few to train on and to score: "
+            f"bring a text of at least {MIN_CHARACTERS}{other_scripts}"
+        )
+
+
+def _foreign_share(decoding: DecodingReport) -> float:
+    return decoding.foreign_letters / max(1, decoding.letters)

@@ -1,81 +1,135 @@
 """Splits as streams of tokens, and corpora encoded with a vocabulary."""
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
+from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import read_npy, sha256_of_file, write_blocks
-from seqlm.core.text import text_blocks, words
-from seqlm.vocab.vocabulary import Kind, SplitInfo, Vocab, build_tokens
+from seqlm.core.text import BLOCK_BYTES, read_first_lines, text_blocks, words
+from seqlm.vocab.numbering import Draft, Numbering, numbering_for
+from seqlm.vocab.unknown import write_unknown
+from seqlm.vocab.vocabulary import Kind, SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")
+_NUMBERED_BYTES = {"char": BLOCK_BYTES, "word": 64 * BLOCK_BYTES}
+"""Text that is numbered at once. It is counted into a table as long as the vocabulary, which words make long."""
+_NOUNS = {"char": "character", "word": "word"}
 
 
-def token_blocks(path: Path, kind: Kind, line_separator: str) -> Iterator[list[str] | str]:
-    """Yield the tokens of a split in blocks: strings for characters, lists for words.
+def stream_blocks(path: Path, kind: Kind, line_separator: str, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
+    """Yield a split in blocks of text that cut no token.
 
-    A split's last line end is no token; the others become ``line_separator`` among
-    characters and part words.
+    A split's last line end is left out; among characters the others become ``line_separator``.
     """
-    pending = ""
-    for block in text_blocks(path):
-        text = pending + block
-        if kind == "char":
+    if kind == "char":
+        pending = ""
+        for block in text_blocks(path, block_bytes):
+            text = pending + block
             # The last character waits: a line end there may be the split's last.
             pending = text[-1:]
             yield text[:-1].replace("\n", line_separator)
-        else:
-            text = text.replace("\n", " ")
-            whole, _, pending = text.rpartition(" ")
-            yield words(whole)
-    if kind == "char":
         yield pending.replace("\n", "")
-    else:
-        yield words(pending)
+        return
+    pieces: list[str] = []
+    for block in text_blocks(path, block_bytes):
+        if end := max(block.rfind(" "), block.rfind("\n")) + 1:
+            yield "".join([*pieces, block[:end]])
+            pieces = []
+        pieces.append(block[end:])
+    yield "".join(pieces)
+
+
+def token_blocks(
+    path: Path, kind: Kind, line_separator: str, block_bytes: int = BLOCK_BYTES
+) -> Iterator[list[str] | str]:
+    """Yield the tokens of a split in blocks: strings for characters, lists for words."""
+    for block in stream_blocks(path, kind, line_separator, block_bytes):
+        yield block if kind == "char" else words(block.replace("\n", " "))
+
+
+def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str) -> None:
+    """Raise DataError where a split has fewer than two tokens of a kind: the first is given, the others are scored."""
+    for split, path in texts.items():
+        num_tokens = 0
+        for block in token_blocks(path, kind, line_separator):
+            num_tokens += len(block)
+            if num_tokens >= 2:
+                break
+        else:
+            held = f"one {_NOUNS[kind]}" if num_tokens else f"no {_NOUNS[kind]}s"
+            raise DataError(
+                f"the {split} split holds {held}, and scoring it needs two at least: bring a longer text, "
+                f"or raise preprocess.split.{split}"
+            )
 
 
 def build_corpus(
-    texts: dict[str, Path], folder: Path, kind: Kind, line_separator: str, min_freq: int, reserved: Sequence[str]
+    texts: Mapping[str, Path], folder: Path, kind: Kind, line_separator: str, min_freq: int, reserved: Sequence[str]
 ) -> Vocab:
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
-    ``texts`` names the file of each split. Writes ``vocab.json`` and one ``.npy`` of
-    shape ``(num_tokens,)`` a split. Returns the vocabulary.
+    ``texts`` names the file of each split, train first. Writes ``vocab.json``, one ``.npy``
+    of shape ``(num_tokens,)`` a split, and what :mod:`seqlm.vocab.unknown` describes. The
+    text is read once. Returns the vocabulary. Raises ParamsError where ``min_freq`` leaves
+    none of train's tokens in it.
     """
-    tokens, counts = build_tokens(token_blocks(texts["train"], kind, line_separator), min_freq, reserved)
-    bare = Vocab(kind, tokens, counts, line_separator, {})
-    splits = {name: _encode_split(bare, path, folder / f"{name}.npy") for name, path in texts.items()}
-    vocab = Vocab(kind, tokens, counts, line_separator, splits)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        workplace = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
+    except OSError as error:
+        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
+    with workplace as name:
+        numbering = numbering_for(kind, sum(path.stat().st_size for path in texts.values()))
+        drafts = {
+            split: _drafted(path, kind, line_separator, numbering, Path(name) / split) for split, path in texts.items()
+        }
+        met = numbering.names()
+        chosen = choose_tokens(met, drafts["train"].occurrences, min_freq, reserved)
+        if not any(chosen.counts[1:]):
+            most = max(drafts["train"].occurrences, default=0)
+            raise ParamsError(
+                f"vocab.{kind}.min_freq = {min_freq}: no {_NOUNS[kind]} of train occurs so often, the most frequent "
+                f"{most} times: lower it"
+            )
+        splits = {
+            split: _write_split(draft, chosen.ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
+            for split, draft in drafts.items()
+        }
+        first_line = next(read_first_lines(texts["train"], 1))
+        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits)
+        write_unknown(folder, met, chosen.ids, drafts, len(vocab.tokenize(first_line)))
     vocab.save(folder / "vocab.json")
     return vocab
 
 
-def _encode_split(vocab: Vocab, text: Path, target: Path) -> SplitInfo:
-    num_chars = sum(len(block) for block in token_blocks(text, "char", vocab.line_separator))
-    num_tokens = sum(len(block) for block in token_blocks(text, vocab.kind, vocab.line_separator))
-    num_unknown = 0
-
-    def encoded() -> Iterator[NDArray[np.int64]]:
-        nonlocal num_unknown
-        for block in token_blocks(text, vocab.kind, vocab.line_separator):
-            ids = vocab.encode(block)
-            num_unknown += int(np.count_nonzero(ids == 0))
-            yield ids
-
-    write_blocks(target, vocab.dtype, num_tokens, encoded())
-    return SplitInfo(num_tokens, num_chars, num_unknown, sha256_of_file(target))
+def _drafted(path: Path, kind: Kind, line_separator: str, numbering: Numbering, target: Path) -> Draft:
+    blocks = stream_blocks(path, kind, line_separator, _NUMBERED_BYTES[kind])
+    return Draft(target, (numbering.number(block) for block in blocks if block))
 
 
-def load_split(folder: Path, split: str, *, mmap: bool = False) -> NDArray[Any]:
+def _num_chars(path: Path, line_separator: str) -> int:
+    """Return the characters of a split with its lines joined by ``line_separator``."""
+    return sum(len(block) for block in stream_blocks(path, "char", line_separator))
+
+
+def _write_split(draft: Draft, ids: NDArray[Any], target: Path, num_chars: int) -> SplitInfo:
+    """Write a split's numbers as ids."""
+    write_blocks(target, ids.dtype, draft.num_tokens, (ids[part] for part in draft.parts()))
+    num_unknown = int(draft.occurrences[ids[: len(draft.occurrences)] == 0].sum())
+    return SplitInfo(draft.num_tokens, num_chars, num_unknown, sha256_of_file(target))
+
+
+def load_split(folder: Path, split: str, *, mmap: bool = False, vocab: Vocab | None = None) -> NDArray[Any]:
     """Return an encoded split, shape ``(num_tokens,)``, of the vocabulary's smallest integer type.
 
-    Raises DataError where the array is not the one that ``vocab.json`` in ``folder`` describes.
+    ``vocab`` is that of the folder, where it was loaded already. Raises DataError where the
+    array is not the one that ``vocab.json`` in ``folder`` describes.
     """
-    info = Vocab.load(folder / "vocab.json").splits[split]
+    info = (vocab or Vocab.load(folder / "vocab.json")).splits[split]
     path = folder / f"{split}.npy"
     if sha256_of_file(path) != info.sha256:
         raise DataError(f"{path}: its content does not match the SHA-256 in vocab.json: run the vocab stage again")

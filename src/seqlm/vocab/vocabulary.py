@@ -4,7 +4,6 @@ A vocabulary is built on the training split alone. ``<unk>`` is token 0; reserve
 follow; then come the tokens of the text by falling frequency, ties by first appearance.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -119,22 +118,35 @@ class Vocab:
         write_sealed(path, value)
 
 
-def build_tokens(
-    blocks: Iterable[Sequence[str]], min_freq: int, reserved: Sequence[str]
-) -> tuple[list[str], list[int]]:
-    """Return the tokens of a vocabulary and their counts, from blocks of training tokens.
+@dataclass(frozen=True)
+class Chosen:
+    """The tokens of a vocabulary, chosen among all that were met."""
 
+    tokens: list[str]
+    counts: list[int]
+    ids: NDArray[np.integer]
+    """For each token that was met its index in the vocabulary, 0 for those that it lacks."""
+
+
+def choose_tokens(met: Sequence[str], occurrences: NDArray[np.int64], min_freq: int, reserved: Sequence[str]) -> Chosen:
+    """Choose the tokens of a vocabulary.
+
+    ``met`` names the tokens of all splits in the order of their first appearance, and
+    ``occurrences`` says how often each of them, or of the first of them, occurs in train.
     ``min_freq``: tokens that occur less often are left out and count as ``<unk>``.
     """
-    counter: Counter[str] = Counter()
-    for block in blocks:
-        counter.update(block)
-    tokens = [UNKNOWN, *reserved]
-    # sorted() is stable and a Counter keeps the order of first appearance.
-    by_frequency = sorted(counter.items(), key=lambda item: -item[1])
-    special = set(tokens)
-    tokens += [token for token, count in by_frequency if count >= min_freq and token not in special]
-    kept = set(tokens)
-    counts = [counter[token] for token in tokens]
-    counts[0] += sum(count for token, count in by_frequency if token not in kept)
-    return tokens, counts
+    special = {token: index for index, token in enumerate([UNKNOWN, *reserved])}
+    # A stable order keeps those of equal frequency in the order of their first appearance.
+    ranked = np.argsort(-occurrences, kind="stable")
+    ranked = ranked[occurrences[ranked] >= max(min_freq, 1)]
+    if found := [number for number, token in enumerate(met) if token in special]:
+        ranked = ranked[~np.isin(ranked, found)]
+    ids = np.zeros(len(met), np.min_scalar_type(len(special) + len(ranked) - 1))
+    ids[ranked] = np.arange(len(special), len(special) + len(ranked))
+    counts = np.zeros(len(special) + len(ranked), np.int64)
+    counts[len(special) :] = occurrences[ranked]
+    for number in found:
+        ids[number] = special[met[number]]
+        counts[ids[number]] = occurrences[number] if number < len(occurrences) else 0
+    counts[0] = occurrences.sum() - counts[1:].sum()
+    return Chosen([*special, *(met[number] for number in ranked.tolist())], counts.tolist(), ids)

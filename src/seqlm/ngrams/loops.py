@@ -1,0 +1,78 @@
+"""Compiled loops for the n-grams of large texts."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Longs = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+_ZERO, _MINUS, _POINT = np.uint64(ord("0")), ord("-"), ord(".")
+_TAB, _SPACE, _LINE_END = ord("\t"), ord(" "), ord("\n")
+_DECIMALS = 8
+_TEN = np.uint64(10)
+
+
+@njit(nogil=True)
+def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs) -> tuple[Longs, Longs]:
+    """Return the union of two runs of rising keys, counts of equal keys added up."""
+    size, other_size = len(keys), len(other_keys)
+    merged, sums = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
+    here = there = end = 0
+    while here < size and there < other_size:
+        key, other = keys[here], other_keys[there]
+        # Without branches: which of two keys is smaller cannot be foreseen.
+        takes_key, takes_other = key <= other, other <= key
+        merged[end] = min(key, other)
+        sums[end] = counts[here] * takes_key + other_counts[there] * takes_other
+        here += takes_key
+        there += takes_other
+        end += 1
+    for place in range(here, size):
+        merged[end], sums[end] = keys[place], counts[place]
+        end += 1
+    for place in range(there, other_size):
+        merged[end], sums[end] = other_keys[place], other_counts[place]
+        end += 1
+    return merged[:end], sums[:end]
+
+
+@njit(nogil=True)
+def write_lines(logs: Longs, tokens: Longs, weights: Longs, letters: Bytes, starts: Longs, text: Bytes) -> int:
+    """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they are.
+
+    ``logs`` and ``weights`` are negative logarithms in multiples of the last decimal, below
+    zero for a weight that is left out; ``tokens`` has an n-gram a row, and token t is
+    written as the ``letters`` from ``starts[t]`` to ``starts[t + 1]``.
+    """
+    end = 0
+    for row in range(len(logs)):
+        end = _write_number(logs[row], text, end)
+        for place in range(tokens.shape[1]):
+            text[end] = _SPACE if place else _TAB
+            end += 1
+            token = tokens[row, place]
+            for letter in range(starts[token], starts[token + 1]):
+                text[end] = letters[letter]
+                end += 1
+        if weights[row] >= 0:
+            text[end] = _TAB
+            end = _write_number(weights[row], text, end + 1)
+        text[end] = _LINE_END
+        end += 1
+    return end
+
+
+@njit(nogil=True)
+def _write_number(value: int, text: Bytes, end: int) -> int:
+    """Write the negative of a number as ``-D.DDDDDDDD`` or ``-DD.DDDDDDDD`` at ``end``; return where it ends."""
+    point = end + (3 if value >= 10 ** (_DECIMALS + 1) else 2)
+    rest = np.uint64(value)
+    for place in range(point + _DECIMALS, end, -1):
+        if place == point:
+            text[place] = _POINT
+        else:
+            text[place] = _ZERO + rest % _TEN
+            rest //= _TEN
+    text[end] = _MINUS
+    return point + _DECIMALS + 1

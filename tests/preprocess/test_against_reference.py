@@ -1,0 +1,116 @@
+"""Cleaning, splitting and counting give what plain Python gives, wherever blocks of the file end."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import reference
+from seqlm.core.errors import DataError
+from seqlm.core.text import Counts, count_text, text_blocks
+from seqlm.preprocess.cleaning import clean_blocks
+from seqlm.preprocess.decoding import DecodingReport, RawText
+from seqlm.preprocess.preparing import clean_and_split
+from seqlm.preprocess.splitting import split_text
+
+# Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes, marks.
+TRICKY = "aBz \t\n\r\x0b\x85\xa0é\u0301ж漢字\u3000\u2028\ufeff\ufffd😀-0"
+texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=80)
+broken = st.lists(
+    texts.map(str.encode)
+    | st.binary(max_size=6)
+    | st.sampled_from([b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\xed\xa0\x80"])
+).map(b"".join)
+block_sizes = st.integers(1, 9) | st.just(1 << 20)
+FRACTIONS = {"train": 0.8, "val": 0.1, "test": 0.1}
+
+
+@contextmanager
+def file_of(content: bytes) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        path.write_bytes(content)
+        yield path
+
+
+def cleaned(path: Path, normalise: str, errors: str, block_bytes: int) -> tuple[str, DecodingReport]:
+    report = DecodingReport()
+    blocks = list(clean_blocks(RawText(path, "mine.txt"), normalise, errors, report, block_bytes))
+    return b"".join(blocks).decode(), report
+
+
+@given(
+    broken | texts.map(str.encode),
+    st.sampled_from(["letters", "none"]),
+    st.sampled_from(["strict", "replace"]),
+    block_sizes,
+)
+@example("\ufeffab\r".encode(), "letters", "strict", 1)
+@example(b"a \r\n b\r\r\nc", "letters", "strict", 2)
+@example(b"\xe2\x82", "none", "replace", 1)
+@example(b"\xf0\x9f\x98a\r", "none", "replace", 2)
+@example(b"\r\xe2\x82\xac\r", "none", "strict", 2)
+@example("\ufffd".encode() + b"\xef\xbf", "none", "replace", 1)
+@example(b"x\x00\xff", "none", "strict", 3)
+def test_any_bytes_are_cleaned_as_in_plain_python(
+    content: bytes, normalise: str, errors: str, block_bytes: int
+) -> None:
+    with file_of(content) as path:
+        try:
+            expected, report = reference.clean(path, normalise, errors, block_bytes)
+        except DataError as error:
+            with pytest.raises(DataError, match=f"{re.escape(str(error))}(?!\\d)"):
+                cleaned(path, normalise, errors, block_bytes)
+            return
+        text, found = cleaned(path, normalise, errors, block_bytes)
+    assert text == expected
+    assert vars(found) == vars(report)
+
+
+@given(texts, block_sizes)
+def test_a_text_is_counted_and_read_as_in_plain_python(text: str, block_bytes: int) -> None:
+    with file_of(text.encode()) as path:
+        assert count_text(path, block_bytes) == Counts(*reference.count(text))
+        assert "".join(text_blocks(path, block_bytes)) == text
+
+
+lines = st.lists(st.sampled_from(["", "a", "bc d", "漢字 é", "efg hij klm", "no\u3000space", " "]), max_size=40)
+fractions = st.sampled_from(
+    [FRACTIONS, {"train": 0.34, "val": 0.33, "test": 0.33}, {"train": 0.05, "val": 0.05, "test": 0.9}]
+)
+
+
+@given(lines.map("\n".join) | lines.map(" ".join), fractions, block_sizes)
+def test_a_text_is_split_as_in_plain_python(text: str, shares: dict[str, float], block_bytes: int) -> None:
+    with file_of(text.encode()) as path:
+        targets = {name: path.with_name(name) for name in shares}
+        try:
+            expected = reference.split(text, shares)
+        except DataError:
+            with pytest.raises(DataError, match="too few lines and words"):
+                split_text(path, targets, shares, len(text), block_bytes)
+            return
+        split_text(path, targets, shares, len(text), block_bytes)
+        assert {name: target.read_bytes().decode() for name, target in targets.items()} == expected
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("normalise", ["letters", "none"])
+def test_a_text_of_many_blocks_is_prepared_as_in_plain_python(normalise: str, root: Path, tmp_path: Path) -> None:
+    """Two megabytes of natural text in two scripts, in the blocks that the stage reads."""
+    sample = (root / "data" / "sample.txt").read_text(encoding="utf-8")
+    foreign = "# 語言模型 ![圖](圖.png)\r\n\r\n- 第一行，*沒有*空格。\n- второе слово `code`\n\n"
+    content = ((sample[:5000] + foreign * 30) * 250).encode()
+    raw = tmp_path / "raw.txt"
+    raw.write_bytes(content)
+    result = clean_and_split(RawText(raw, "raw.txt"), tmp_path / "text", normalise, "strict", FRACTIONS)
+    expected, report = reference.clean(raw, normalise, "strict")
+    assert vars(result.decoding) == vars(report)
+    for name, part in reference.split(expected, FRACTIONS).items():
+        assert (tmp_path / "text" / f"{name}.txt").read_bytes() == part.encode()
+        assert result.counts[name] == Counts(*reference.count(part))

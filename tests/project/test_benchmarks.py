@@ -1,0 +1,50 @@
+"""Benchmarks say in one line what they miss."""
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from smoke import ROOT
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    spec = importlib.util.spec_from_file_location("benchmark_of_ngrams", ROOT / "benchmarks" / "ngrams.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("natural", "processes", "words"):
+        monkeypatch.delitem(sys.modules, name)
+    return module
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+@pytest.mark.parametrize(
+    ("commands", "complaint"),
+    [
+        # As KenLM's own CMakeLists.txt does it; no machine has this version.
+        ("find_package(Boost 999.0 REQUIRED)", "Boost is missing"),
+        ('message(FATAL_ERROR "no compiler\\nat all")', "no compiler at all"),
+    ],
+)
+def test_what_kenlm_needs_and_is_missing_is_named(
+    commands: str, complaint: str, benchmark: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.10)\nproject(x NONE)\n{commands}\n")
+    with pytest.raises(SystemExit) as caught:
+        benchmark.prepare_build(tmp_path, tmp_path / "build")
+    assert str(caught.value).startswith("lmplz cannot be built")
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_cmake_that_is_said(benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="there is no cmake"):
+        benchmark.prepare_build(tmp_path, tmp_path / "build")

@@ -1,0 +1,147 @@
+"""Vocabularies and encoded splits are those of plain Python, and with the unknown tokens they are the text."""
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.vocab import numbering, streams
+from seqlm.vocab.encoded import encode_tokens, load_corpus
+from seqlm.vocab.hashing import HashedWordNumbering
+from seqlm.vocab.numbering import CharNumbering, Draft, Numbering, WordNumbering
+from seqlm.vocab.streams import SPLITS, build_corpus, load_split, stream_blocks
+from seqlm.vocab.vocabulary import Kind, Vocab
+
+texts = st.lists(
+    st.sampled_from(["", "a", "b c", "<unk> a", "漢字 é é", "the the sea", "a\u3000b\t", "  ", "😀"]), max_size=12
+)
+splits = st.lists(texts.map(lambda lines: "a b\n" + "".join(line + "\n" for line in lines)), min_size=3, max_size=3)
+kinds = st.sampled_from(["char", "word"])
+separators = st.sampled_from(["", " ", "\n"])
+reserved_tokens = st.lists(st.sampled_from(["<pad>", "a", "sea", "漢"]), unique=True)
+
+
+def write_splits(folder: Path, contents: list[str]) -> dict[str, Path]:
+    paths = {split: folder / f"{split}.txt" for split in SPLITS}
+    for path, content in zip(paths.values(), contents, strict=True):
+        path.write_bytes(content.encode())
+    return paths
+
+
+@given(
+    splits, kinds, separators, st.integers(0, 3), reserved_tokens, st.sampled_from([1, 2, 7, 1 << 20]), st.booleans()
+)
+def test_a_corpus_is_that_of_plain_python(
+    contents: list[str], kind: Kind, separator: str, min_freq: int, reserved: list[str], block: int, compiled: bool
+) -> None:
+    streams_of = [reference.tokens(content, kind, separator) for content in contents]
+    tokens, counts = reference.vocabulary(streams_of[0], min_freq, reserved)
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(streams._NUMBERED_BYTES, kind, block)
+        patch.setattr(numbering, "COMPILED_FROM_BYTES", 0 if compiled else 1 << 40)
+        folder = Path(name)
+        paths = write_splits(folder, contents)
+        if not any(counts[1:]):
+            with pytest.raises(ParamsError, match=rf"vocab\.{kind}\.min_freq = {min_freq}: no {kind}"):
+                build_corpus(paths, folder / "corpus", kind, separator, min_freq, reserved)
+            assert list((folder / "corpus").iterdir()) == []
+            return
+        vocab = build_corpus(paths, folder / "corpus", kind, separator, min_freq, reserved)
+        assert (vocab.tokens, vocab.counts) == (tokens, counts)
+        corpus = load_corpus(folder / "corpus", kind)
+        assert corpus.vocab == vocab
+        first_line = contents[0].split("\n")[0]
+        assert corpus.first_line == len(reference.tokens(first_line, kind, separator))
+        for split, stream, content in zip(SPLITS, streams_of, contents, strict=True):
+            ids = load_split(folder / "corpus", split)
+            assert ids.tolist() == reference.encode(stream, tokens)
+            assert ids.dtype == np.min_scalar_type(len(tokens) - 1)
+            info = vocab.splits[split]
+            assert (info.num_tokens, info.num_unknown) == (len(stream), np.count_nonzero(ids == 0))
+            assert info.num_chars == len(reference.tokens(content, "char", separator))
+            encoded = corpus.splits[split]
+            assert encoded.texts() == stream
+            assert encoded.ends().tolist() == np.cumsum([len(token) for token in stream]).tolist()
+            assert encoded.unknown_places().tolist() == np.flatnonzero(ids == 0).tolist()
+            for start, stop in [(0, 3), (2, 5), (1, None)]:
+                assert encoded.texts(start, stop) == stream[start:stop]
+                assert encoded.lengths(start, stop).tolist() == [len(token) for token in stream[start:stop]]
+            alone = encode_tokens(vocab, stream)
+            assert (alone.texts(), alone.ids.tolist()) == (stream, ids.tolist())
+
+
+@pytest.mark.parametrize("make", [WordNumbering, lambda: HashedWordNumbering(2)], ids=["Python", "compiled"])
+@given(st.lists(st.text(alphabet="ab \n\té漢", max_size=30), max_size=8))
+def test_words_are_numbered_by_first_appearance(make: Callable[[], Numbering], blocks: list[str]) -> None:
+    """Beginning with a table of two entries, the compiled loops must enlarge it again and again."""
+    found = make()
+    numbers = [number for block in blocks if block for number in found.number(block).tolist()]
+    expected = [word for block in blocks for word in reference.words(block.replace("\n", " "))]
+    assert found.names() == list(dict.fromkeys(expected))
+    assert [found.names()[number] for number in numbers] == expected
+
+
+def test_many_words_are_told_apart() -> None:
+    """Thirty thousand words of 1 to 40 letters, each twice; the table begins with room for five hundred."""
+    rng = np.random.default_rng(0)
+    words = list({"".join(rng.choice(list("abé"), rng.integers(1, 40))) for _ in range(30_000)})
+    found = HashedWordNumbering(1 << 10)
+    twice = np.concatenate([found.number(" ".join(words)), found.number("\n".join(words))])
+    assert twice.tolist() == 2 * list(range(len(words)))
+    assert found.names() == words
+
+
+@given(st.lists(st.text(max_size=20), max_size=5))
+def test_characters_are_numbered_by_first_appearance(blocks: list[str]) -> None:
+    found, whole = CharNumbering(), "".join(blocks)
+    numbers = [number for block in blocks for number in found.number(block).tolist()]
+    assert found.names() == list(dict.fromkeys(whole))
+    assert "".join(found.names()[number] for number in numbers) == whole
+
+
+def test_a_word_longer_than_all_blocks_is_one_word(tmp_path: Path) -> None:
+    path = tmp_path / "split.txt"
+    path.write_text("a " + "b" * 1000 + " c\n")
+    blocks = list(stream_blocks(path, "word", "", block_bytes=10))
+    assert [word for block in blocks for word in block.split()] == ["a", "b" * 1000, "c"]
+
+
+def test_a_draft_keeps_numbers_of_any_size(tmp_path: Path) -> None:
+    parts = [[0, 1, 1], [70_000], [], [2, 255, 256]]
+    draft = Draft(tmp_path / "draft", (np.array(part, np.uint32) for part in parts))
+    assert [part.tolist() for part in draft.parts()] == parts
+    assert draft.num_tokens == 7
+    assert {number: int(draft.occurrences[number]) for number in np.flatnonzero(draft.occurrences)} == {
+        0: 1, 1: 2, 2: 1, 255: 1, 256: 1, 70_000: 1,
+    }  # fmt: skip
+    assert (tmp_path / "draft").stat().st_size == 3 * 1 + 1 * 4 + 3 * 4
+
+
+def test_changed_files_are_refused(tmp_path: Path) -> None:
+    paths = write_splits(tmp_path, ["a b\n", "a c\n", "d c\n"])
+    build_corpus(paths, tmp_path, "word", "", 0, [])
+    # c and d are unknown: c in val, then d and c in test.
+    corpus = load_corpus(tmp_path)
+    assert corpus.unknown_tokens == ["c", "d"]
+    assert corpus.splits["test"].unknown.tolist() == [1, 0]
+    value = json.loads((tmp_path / "unknown.json").read_text())
+    (tmp_path / "unknown.json").write_text(json.dumps(value | {"tokens": ["c", "e"]}))
+    with pytest.raises(DataError, match=r"unknown\.json: its content does not match its SHA-256"):
+        load_corpus(tmp_path)
+    build_corpus(paths, tmp_path, "word", "", 0, [])
+    (tmp_path / "unknown_test.npy").write_bytes((tmp_path / "unknown_val.npy").read_bytes())
+    with pytest.raises(DataError, match=r"unknown_test\.npy: its content does not match"):
+        load_corpus(tmp_path)
+    build_corpus(paths, tmp_path, "word", "", 0, [])
+    other = Vocab.load(tmp_path / "vocab.json")
+    build_corpus(write_splits(tmp_path, ["a b\n", "a b\n", "a b\n"]), tmp_path, "word", "", 0, [])
+    other.save(tmp_path / "vocab.json")
+    with pytest.raises(DataError, match=r"unknown\.json belongs to another vocab\.json"):
+        load_corpus(tmp_path)

@@ -1,0 +1,67 @@
+"""The vocab stage by hand: what cannot be scored or told apart is refused before anything is written."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stages_by_hand import RunStage
+
+
+def put_splits(tmp_path: Path, **contents: str) -> None:
+    folder = tmp_path / "data" / "text"
+    folder.mkdir(parents=True)
+    for split in ("train", "val", "test"):
+        (folder / f"{split}.txt").write_text(contents.get(split, "the sea and the tide\n"))
+
+
+def change(tmp_path: Path, old: str, new: str) -> None:
+    params = tmp_path / "params.yaml"
+    text = params.read_text()
+    assert old in text
+    params.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "split", "content", "complaint"),
+    [
+        ("word", "test", "tide\n", "the test split holds one word, and scoring it needs two at least"),
+        ("word", "val", "\n \n", "the val split holds no words"),
+        ("char", "val", "a\n", "the val split holds one character"),
+        ("char", "train", "\n\n", "the train split holds no characters"),
+    ],
+)
+def test_splits_that_cannot_be_scored_are_refused(
+    kind: str, split: str, content: str, complaint: str, run_stage: RunStage, tmp_path: Path
+) -> None:
+    put_splits(tmp_path, **{split: content})
+    result = run_stage("vocab", "--kind", kind)
+    assert (result.returncode, result.stderr.count("\n")) == (3, 1)
+    assert complaint in result.stderr
+    assert f"preprocess.split.{split}" in result.stderr
+    assert not (tmp_path / "data" / "corpus").exists()
+    assert not (tmp_path / "reports").exists()
+
+
+def test_two_tokens_in_a_split_are_enough(run_stage: RunStage, tmp_path: Path) -> None:
+    put_splits(tmp_path, val="a\nb\n", test="the tide\n")
+    for kind in ("char", "word"):
+        result = run_stage("vocab", "--kind", kind)
+        assert result.returncode == 0, result.stderr
+
+
+def test_a_min_freq_that_leaves_nothing_is_refused(run_stage: RunStage, tmp_path: Path) -> None:
+    put_splits(tmp_path)
+    change(tmp_path, "    min_freq: 0 ", "    min_freq: 1000000 ")
+    result = run_stage("vocab", "--kind", "char")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    # "the sea and the tide" has e four times and the space four times.
+    assert (
+        "vocab.char.min_freq = 1000000: no character of train occurs so often, the most frequent 4 times"
+        in result.stderr
+    )
+    assert list((tmp_path / "data" / "corpus" / "char").iterdir()) == []
+    change(tmp_path, "min_freq: 1000000 ", "min_freq: 4 ")
+    assert run_stage("vocab", "--kind", "char").returncode == 0
+    tokens = json.loads((tmp_path / "data" / "corpus" / "char" / "vocab.json").read_text())["tokens"]
+    assert tokens == ["<unk>", "e", " "]
