@@ -35,28 +35,28 @@ def _evaluate(layout: Layout) -> None:
     from seqlm.evaluate.combining import read_scores
     from seqlm.evaluate.ranking import collect_measures, leaders, rank_models
     from seqlm.evaluate.settings import EvaluateParams
-    from seqlm.evaluate.table_text import table_text
-    from seqlm.score.splits import read_streams
+    from seqlm.evaluate.table_text import describe_share, table_text
+    from seqlm.score.settings import ScoreParams
+    from seqlm.score.splits import read_all_streams
     from seqlm.train.runs import run_names
-    from seqlm.train.settings import read_config
-    from seqlm.vocab.vocabulary import KINDS
 
     params, seed = load(layout.params, "evaluate", EvaluateParams), load(layout.params, "seed", Seed)
-    names, reports = run_names(layout.configs), layout.reports("evaluate")
-    fitted = {run: read_config(layout.config(run)).max_tokens for run in names}
+    max_tokens, names = load(layout.params, "score", ScoreParams).max_tokens, run_names(layout.configs)
     with timed("scores read, best models mixed, all ranked", click.echo):
-        streams = {kind: read_streams(layout, kind) for kind in KINDS}
+        streams = read_all_streams(layout, max_tokens)
         scores = read_scores(layout, names, streams, params.mixtures)
-        measures = collect_measures(scores.all, streams, fitted)
+        measures = collect_measures(scores.all, streams)
         table = rank_models(scores.all, streams, measures, seed)
         found = {"measures": measures, "table": table, "leaders": leaders(table, scores.all, streams, seed)}
-    found |= {"orders": tables.order_table(table), "history": tables.history_table(layout, names)}
-    found |= {"choices": scores.choices} | {f"best/{name}": best for name, best in scores.headlines(measures).items()}
-    for name, content in [*found.items(), *tables.diagnostic_tables(layout, scores.of_characters(), streams)]:
-        write_table(reports, name, content)
+    history = tables.history_table(layout, names)
+    found |= {"choices": scores.choices, "orders": tables.order_table(table), "history": history}
+    found |= {f"best/{family}": headline for family, headline in scores.headlines(measures).items()}
+    diagnoses = tables.diagnostic_tables(layout, scores.of_characters(), streams["char"]["test"])
+    for name, content in [*found.items(), *diagnoses]:
+        write_table(layout.reports("evaluate"), name, content)
     write_json(layout.passages, tables.passages(layout, scores.all, streams, table["model"], params.passage_chars))
     clear_ghosts(layout, names)
-    click.echo(table_text(table))
+    click.echo(table_text(table, describe_share(measures)))
 
 
 def _score_text(layout: Layout, text: Path, names: tuple[str, ...], page: Path) -> None:

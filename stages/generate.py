@@ -40,16 +40,15 @@ def main(
     from seqlm.core.files import write_json, write_text
     from seqlm.core.progress import clocked
     from seqlm.generate.prefixes import chosen_prefixes
-    from seqlm.generate.samples import samples_markdown, write_samples
+    from seqlm.generate.samples import measure_continuations, samples_markdown, write_continuations
     from seqlm.generate.writers import all_writers, choose_writers
     from seqlm.rnn.continuing import Choice
     from seqlm.train.runs import run_names
 
     torch.set_num_threads(num_threads)
     by_hand = any(option not in (None, ()) for option in (prefix, only, temperature, num_preds, own_seed, on_unknown))
-    samples = []
-    written = write_samples(
-        layout,
+    written = []
+    continuations = write_continuations(
         choose_writers(all_writers(layout, resolve_device(device)), only),
         list(prefix) or chosen_prefixes(params.prefixes, layout),
         [Choice(heat, params.top_k, params.top_p) for heat in temperature or params.temperatures],
@@ -58,13 +57,14 @@ def main(
         # By default a prefix that a vocabulary lacks is continued from <unk>: any corpus must get its samples.
         on_unknown or ("error" if by_hand else "unk"),
     )
-    for of_model, seconds in clocked(written):
-        samples += of_model
-        for sample in of_model if by_hand else ():
-            click.echo(f"{sample.model}, temperature {sample.temperature:g}: {sample.prefix}{sample.text}")
+    for of_model, seconds in clocked(continuations):
+        written += of_model
+        for found in of_model if by_hand else ():
+            click.echo(f"{found.model}, temperature {found.temperature:g}: {found.prefix}{found.text}")
         if not by_hand:
             click.echo(f"{of_model[0].model}: {len(of_model)} samples, {seconds:.1f} s")
     if not by_hand:
+        samples = measure_continuations(layout, written)
         write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
         write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
         clear_ghosts(layout, run_names(layout.configs))

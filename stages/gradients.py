@@ -25,8 +25,8 @@ def main(layout: Layout) -> None:
 
     torch.set_num_threads(1)  # two threads on networks as small as these are slower than one
     folder = layout.corpus(params.token)
-    vocab, ids = Vocab.load(layout.vocab(params.token), params.token), load_split(folder, "train")
-    study = study_gradients(params, ids, load_split(folder, "val"), len(vocab), seed)
+    vocab, ids = Vocab.load(layout.vocab(params.token), params.token), load_split(folder, "train", mmap=True)
+    study = study_gradients(params, ids, load_split(folder, "val", mmap=True), len(vocab), seed)
     text = {
         "tokens": vocab.decode(ids[:_GRAPH_TOKENS]),
         "beginning": vocab.join(vocab.decode(ids[:_CUT_CHARS]))[:_CUT_CHARS],

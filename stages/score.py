@@ -37,11 +37,11 @@ def _score_run(layout: Layout, run: str) -> None:
     params, config = load(layout.params, "score", ScoreParams), read_config(layout.config(run))
     torch.set_num_threads(config.num_threads)
     network = load_network(layout.run(run), run, resolve_device(config.device))
-    streams = read_streams(layout, config.token)
+    streams = read_streams(layout, config.token, params.max_tokens, config.max_tokens)
     with timed(f"{run} scored", click.echo):
         score = score_network(run, config.token, network, streams)
     save_score(layout.scores_of_run(run), score)
-    measures = score.measures(streams, config.max_tokens)
+    measures = score.measures(streams)
     write_json(layout.reports("score", run, "metrics.json"), headline(measures))
     click.echo(f"{run}: {shown_bits(measures['val'])} on val")
     if params.dynamic is not None and config.max_tokens is None:
@@ -53,12 +53,14 @@ def _score_ngrams(layout: Layout, kind: str) -> None:
     from seqlm.core.progress import clocked
     from seqlm.ngrams.model_files import load_models
     from seqlm.score.measures import measure, save_score, shown_bits
+    from seqlm.score.settings import ScoreParams
     from seqlm.score.splits import read_streams
     from seqlm.score.surprisals import score_ngrams
     from seqlm.vocab.vocabulary import Vocab
 
+    max_tokens = load(layout.params, "score", ScoreParams).max_tokens
     vocab = Vocab.load(layout.vocab(kind), kind)
-    models, streams = load_models(layout.ngrams(kind), len(vocab)), read_streams(layout, vocab.kind)
+    models, streams = load_models(layout.ngrams(kind), len(vocab)), read_streams(layout, vocab.kind, max_tokens)
     for score, seconds in clocked(score_ngrams(models, vocab.kind, streams, click.echo)):
         save_score(layout.scores_of_ngrams(kind) / score.name, score)
         click.echo(f"{score.name}: {shown_bits(measure(score.nats['val'], streams['val']))} on val, {seconds:.1f} s")

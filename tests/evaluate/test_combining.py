@@ -52,7 +52,7 @@ def test_the_best_run_is_adapted_and_mixed_with_the_best_that_counts(layout: Lay
 
 def test_each_family_has_the_figures_of_its_best_on_val(layout: Layout) -> None:
     found = read(layout, mixtures=False)
-    measures = {made.name: made.measures(STREAMS["char"], None) for made in found.all}
+    measures = {made.name: made.measures(STREAMS["char"]) for made in found.all}
     headlines = found.headlines(measures)
     # exp of the mean surprisal; a bit is ln 2 nats, and 100 tokens are scored over 101 characters.
     assert headlines["network"]["val_perplexity"] == pytest.approx(np.e)

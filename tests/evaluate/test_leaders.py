@@ -24,7 +24,7 @@ def scored(**nats: float) -> list[Score]:
 
 
 def ranked(models: list[Score]):
-    return rank_models(models, STREAMS, collect_measures(models, STREAMS, {}), 0)
+    return rank_models(models, STREAMS, collect_measures(models, STREAMS), 0)
 
 
 # The same surprisals as those of the lstm in another order.

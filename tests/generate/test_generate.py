@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
 from seqlm.generate.counting import continue_by_counting
-from seqlm.generate.samples import describe, longest_copy, repeated_share, samples_markdown
+from seqlm.generate.samples import Sample, repeated_share, samples_markdown
 from seqlm.generate.writers import encode_prefix
 from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.models import KneserNey
@@ -31,22 +29,14 @@ def test_a_character_that_the_vocabulary_lacks_is_named() -> None:
         encode_prefix(VOCAB, "", "unk")
 
 
-def test_copies_and_repeats_are_measured() -> None:
-    assert longest_copy("the sea xyz", "near the sea") == len("the sea")
-    assert longest_copy("qqq", "abc") == 0
+def test_repeats_are_measured() -> None:
     # 16 characters have 9 runs of eight; the last one repeats the first.
     assert repeated_share("abcdefghabcdefgh") == pytest.approx(1 / 9)
     assert repeated_share("short") == 0
 
 
-@given(st.text(alphabet="ab ", max_size=25), st.text(alphabet="ab ", max_size=40))
-def test_the_longest_copy_is_the_longest(text: str, source: str) -> None:
-    runs = {text[i:j] for i in range(len(text)) for j in range(i + 1, len(text) + 1)}
-    assert longest_copy(text, source) == max((len(run) for run in runs if run in source), default=0)
-
-
 def test_markup_in_a_sample_is_shown_as_text() -> None:
-    text = samples_markdown([describe("m", "<i>", 0, "|<script>alert(1)</script>\n*x*", "source")])
+    text = samples_markdown([Sample("m", "<i>", 0, "|<script>alert(1)</script>\n*x*", 0, 0)])
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
     assert "\\|" in text

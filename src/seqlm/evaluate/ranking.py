@@ -18,11 +18,9 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def collect_measures(
-    scored: list[Score], streams: Mapping[Kind, Streams], fitted: Mapping[str, int | None]
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return model -> split -> measures. ``fitted`` says how many tokens of train a run saw, if not all."""
-    return {model.name: model.measures(streams[model.kind], fitted.get(model.name)) for model in scored}
+def collect_measures(scored: list[Score], streams: Mapping[Kind, Streams]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return model -> split -> measures."""
+    return {model.name: model.measures(streams[model.kind]) for model in scored}
 
 
 def rank_models(

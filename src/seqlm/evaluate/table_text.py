@@ -1,7 +1,11 @@
 """The main table as plain text."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
+_SPLITS = ("train", "val", "test")
 _NOTES = (
     "train, val, test: bits per character, unknown words charged for their spelling; less is better",
     "interval, against next: the choice of the test text, not that of the seed; not told apart: by this test text",
@@ -9,8 +13,8 @@ _NOTES = (
 _DYNAMIC = "*: dynamic: goes on learning from the test text, each piece after it has predicted it"
 
 
-def table_text(table: pd.DataFrame) -> str:
-    """Return the table as plain text for a terminal."""
+def table_text(table: pd.DataFrame, share: str = "") -> str:
+    """Return the table as plain text for a terminal; ``share`` says how much of the text was scored, if not all."""
     lines = [f"{'model':<34}{'train':>8}{'val':>8}{'test':>8}   {'95 % interval':<15}{'perplexity':>11}   against next"]
     for row in table.itertuples():
         cells = [_cell(row.train_bits), _cell(row.val_bits), _cell(row.test_bits)]
@@ -20,7 +24,20 @@ def table_text(table: pd.DataFrame) -> str:
         verdict = "" if pd.isna(row.against_next) else row.against_next
         lines.append(f"{name:<34}{''.join(cells)}   {interval:<15}{perplexity:>11}   {verdict}".rstrip())
     lines += [*_NOTES, _DYNAMIC] if table["adapts"].any() else _NOTES
+    lines += [share] if share else []
     return "\n".join(lines) + "\n"
+
+
+def describe_share(measures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """Return how much of each split was scored, the same by every model; nothing where it was all.
+
+    ``measures``: model -> split -> measures.
+    """
+    shares = {split: of_model[split]["scored_share"] for of_model in measures.values() for split in of_model}
+    if all(shares[split] == 1 for split in _SPLITS):
+        return ""
+    listed = ", ".join(f"{shares[split]:.2%} of {split}" for split in _SPLITS)
+    return f"scored: {listed}, in passages spread evenly over each"
 
 
 def _cell(value: float) -> str:

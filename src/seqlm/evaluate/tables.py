@@ -10,8 +10,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.diagnostics import calibration_error, calibration_table, class_table, position_table
 from seqlm.evaluate.passages import passage
 from seqlm.score.measures import Score
-from seqlm.score.splits import Streams
-from seqlm.vocab.streams import token_blocks
+from seqlm.score.splits import Stream, Streams
 from seqlm.vocab.vocabulary import Kind, Vocab
 
 _MAX_PASSAGES = 8
@@ -32,15 +31,15 @@ def order_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def diagnostic_tables(
-    layout: Layout, scores: Sequence[Score], streams: Mapping[Kind, Streams]
+    layout: Layout, scores: Sequence[Score], test: Stream
 ) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
     """Yield how surprisal depends on context, on the class of character and on confidence.
 
-    ``scores`` are the models of characters that are shown, in their order.
+    ``scores`` are the models of characters that are shown, in their order; ``test`` is the
+    text that they were scored on, as characters.
     """
-    test = streams["char"]["test"]
     vocab = Vocab.load(layout.vocab("char"), "char")
-    characters = "".join(_tokens(layout, vocab))
+    characters = "".join(token for text in test.passages for token in vocab.tokenize(text.read()))
     yield "positions", position_table(scores)
     yield "classes", class_table({score.name: test.charged(score.nats["test"]) for score in scores}, characters)
     calibration = calibration_table(scores)
@@ -68,13 +67,11 @@ def passages(
     found = {}
     for name in names[:_MAX_PASSAGES]:
         score = by_name[name]
+        test = streams[score.kind]["test"]
         if score.kind not in tokens:
-            tokens[score.kind] = _tokens(layout, Vocab.load(layout.vocab(score.kind), score.kind))
+            vocab = Vocab.load(layout.vocab(score.kind), score.kind)
+            tokens[score.kind] = vocab.tokenize(test.passages[0].read())
         joiner = " " if score.kind == "word" else ""
-        nats = streams[score.kind]["test"].charged(score.nats["test"])
+        nats = test.charged(score.nats["test"])
         found[name] = passage(tokens[score.kind], joiner, nats, num_chars)
     return found
-
-
-def _tokens(layout: Layout, vocab: Vocab) -> list[str]:
-    return [t for block in token_blocks(layout.split("test"), vocab.kind, vocab.line_separator) for t in block]

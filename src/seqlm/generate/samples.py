@@ -2,69 +2,83 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from seqlm.core.layout import Layout
-from seqlm.generate.writers import Writer
+from seqlm.generate.copying import decoded_blocks, longest_copies
+from seqlm.generate.writers import Writers
 from seqlm.rnn.continuing import Choice
 from seqlm.vocab.streams import load_split
+from seqlm.vocab.vocabulary import KINDS, Kind, Vocab
 
 _REPEATED_LENGTH = 8
 
 
 @dataclass(frozen=True)
-class Sample:
+class Continuation:
     """One continuation of one prefix by one model."""
+
+    model: str
+    kind: Kind
+    """The tokens that the model writes."""
+    prefix: str
+    temperature: float
+    text: str
+    """What follows the prefix."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A continuation, and how much of it is copied or repeated."""
 
     model: str
     prefix: str
     temperature: float
     text: str
-    """What follows the prefix."""
     copied: int
     """Length of the longest run of characters that stands in train too."""
     repeated: float
     """Share of the runs of eight characters that occurred earlier in the continuation."""
 
 
-def write_samples(
-    layout: Layout,
-    writers: Sequence[Writer],
+def write_continuations(
+    writers: Writers,
     prefixes: Sequence[str],
     choices: Sequence[Choice],
     num_preds: int,
     seed: int,
     on_unknown: str,
-) -> Iterator[list[Sample]]:
+) -> Iterator[list[Continuation]]:
     """Yield what each writer makes of each prefix, for each way to choose tokens."""
-    for writer in writers:
-        samples = []
-        source = writer.vocab.join(writer.vocab.decode(load_split(layout.corpus(writer.vocab.kind), "train")))
+    for name, load in writers.items():
+        writer, written = load(), []
         for choice in choices:
             texts = writer.write(prefixes, num_preds, choice, seed, on_unknown)
             pairs = zip(prefixes, texts, strict=True)
-            samples += [describe(writer.name, prefix, choice.temperature, text, source) for prefix, text in pairs]
-        yield samples
+            written += [
+                Continuation(name, writer.vocab.kind, prefix, choice.temperature, text) for prefix, text in pairs
+            ]
+        yield written
 
 
-def longest_copy(text: str, source: str) -> int:
-    """Return the length of the longest run of characters of ``text`` that stands in ``source``."""
-    best = 0
-    for start in range(len(text)):
-        # A longer run than the best so far must begin somewhere: grow only from there.
-        while start + best < len(text) and text[start : start + best + 1] in source:
-            best += 1
-    return best
+def measure_continuations(layout: Layout, written: Sequence[Continuation]) -> list[Sample]:
+    """Return continuations with how much of each is copied from train, which is read once for each kind of token."""
+    copied: dict[tuple[Kind, str], int] = {}
+    for kind in KINDS:
+        if texts := [found.text for found in written if found.kind == kind]:
+            vocab, train = Vocab.load(layout.vocab(kind), kind), load_split(layout.corpus(kind), "train", mmap=True)
+            lengths = longest_copies(texts, partial(decoded_blocks, vocab, train))
+            copied |= {(kind, text): length for text, length in zip(texts, lengths, strict=True)}
+    return [
+        Sample(w.model, w.prefix, w.temperature, w.text, copied[w.kind, w.text], repeated_share(w.text))
+        for w in written
+    ]
 
 
 def repeated_share(text: str) -> float:
     """Return the share of the runs of eight characters that occurred earlier in ``text``."""
     runs = [text[start : start + _REPEATED_LENGTH] for start in range(len(text) - _REPEATED_LENGTH + 1)]
     return 1 - len(set(runs)) / len(runs) if runs else 0.0
-
-
-def describe(model: str, prefix: str, temperature: float, text: str, source: str) -> Sample:
-    """Return a continuation with how much of it is copied from ``source`` and repeated."""
-    return Sample(model, prefix, temperature, text, longest_copy(text, source), repeated_share(text))
 
 
 def samples_markdown(samples: Sequence[Sample]) -> str:

@@ -1,7 +1,8 @@
 """Models that write: one way to ask a recurrent network and an n-gram model for text."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -42,24 +43,27 @@ class Writer:
         ]
 
 
-def all_writers(layout: Layout, device: torch.device) -> list[Writer]:
+Writers = dict[str, Callable[[], Writer]]
+"""How to get each writer, by its name: a network is loaded when its turn comes."""
+
+
+def all_writers(layout: Layout, device: torch.device) -> Writers:
     """Return every trained run, and of the models that count those which show what counting can write."""
     vocabs = {kind: Vocab.load(layout.vocab(kind), kind) for kind in KINDS}
-    writers = []
+    writers: Writers = {}
     for run in run_names(layout.configs):
         vocab = vocabs[read_config(layout.config(run)).token]
-        writers.append(network_writer(layout, run, vocab, device))
+        writers[run] = partial(network_writer, layout, run, vocab, device)
     for vocab in vocabs.values():
-        writers += counting_writers(layout, vocab)
+        writers |= counting_writers(layout, vocab)
     return writers
 
 
-def choose_writers(writers: Sequence[Writer], names: Sequence[str]) -> list[Writer]:
+def choose_writers(writers: Writers, names: Sequence[str]) -> Writers:
     """Return the writers of these names, all where there are none. Raises ParamsError for a name that none has."""
-    known = [writer.name for writer in writers]
-    if missing := set(names) - set(known):
-        raise ParamsError(f"--model {min(missing)}: no such model: choose from {', '.join(known)}")
-    return [writer for writer in writers if not names or writer.name in names]
+    if missing := set(names) - set(writers):
+        raise ParamsError(f"--model {min(missing)}: no such model: choose from {', '.join(writers)}")
+    return {name: writer for name, writer in writers.items() if not names or name in names}
 
 
 def network_writer(layout: Layout, run: str, vocab: Vocab, device: torch.device) -> Writer:
@@ -72,20 +76,22 @@ def network_writer(layout: Layout, run: str, vocab: Vocab, device: torch.device)
     return Writer(run, vocab, go_on)
 
 
-def counting_writers(layout: Layout, vocab: Vocab) -> Iterator[Writer]:
-    """Yield the n-gram models of the highest order of each smoothing; of a choice they obey the temperature."""
+def counting_writers(layout: Layout, vocab: Vocab) -> Writers:
+    """Return the n-gram models of the highest order of each smoothing."""
     models = load_models(layout.ngrams(vocab.kind), len(vocab))
-    for smoothing in ("laplace", "kneser-ney"):
-        name = [name for name in models if name.startswith(smoothing)][-1]
-        model = models[name]
+    highest = [[name for name in models if name.startswith(smoothing)][-1] for smoothing in ("laplace", "kneser-ney")]
+    return {f"{vocab.kind}-{name}": partial(counting_writer, models, name, vocab) for name in highest}
 
-        def go_on(
-            prefixes: list[list[int]], num_preds: int, choice: Choice, seed: int, model: NGramModel = model
-        ) -> list[list[int]]:
-            rng = np.random.default_rng(seed)
-            return [continue_by_counting(model, prefix, num_preds, choice.temperature, rng) for prefix in prefixes]
 
-        yield Writer(f"{vocab.kind}-{name}", vocab, go_on)
+def counting_writer(models: Mapping[str, NGramModel], name: str, vocab: Vocab) -> Writer:
+    """Return an n-gram model as a writer; of a choice it obeys the temperature."""
+    model = models[name]
+
+    def go_on(prefixes: list[list[int]], num_preds: int, choice: Choice, seed: int) -> list[list[int]]:
+        rng = np.random.default_rng(seed)
+        return [continue_by_counting(model, prefix, num_preds, choice.temperature, rng) for prefix in prefixes]
+
+    return Writer(f"{vocab.kind}-{name}", vocab, go_on)
 
 
 def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:

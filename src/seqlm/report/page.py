@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
+from seqlm.evaluate.table_text import describe_share
 from seqlm.report.surprisal import passage_html
 
 _KINDS = ("char", "word")
@@ -87,6 +88,7 @@ def _of_models(layout: Layout) -> dict[str, Any]:
     return {
         "table": _records(table),
         "leaders": read_json(layout.reports("evaluate", "leaders.json")),
+        "share": describe_share(read_json(layout.reports("evaluate", "measures.json"))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),

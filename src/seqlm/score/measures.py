@@ -1,7 +1,7 @@
 """A model's score: its surprisals on the splits, and the figures that sum them up."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ import numpy as np
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_npy, read_sealed, sha256_of_file, write_npy, write_sealed
 from seqlm.core.metrics import Nats, bits_per_character, perplexity
-from seqlm.score.splits import Stream
+from seqlm.score.splits import FITTED, Stream
 from seqlm.vocab.streams import SPLITS
 from seqlm.vocab.vocabulary import Kind
 
-FORMAT = 1
+FORMAT = 2
 _ADVICE = "score again"
 
 STRONGEST = "strongest"
@@ -33,28 +33,29 @@ class Score:
     nats: Mapping[str, Nats]
     """Split -> surprisals."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What else is known of the model: see :mod:`seqlm.score.diagnostics`."""
+    """What else is known of the model: see :mod:`seqlm.score.diagnostics`; measures of what it saw (FITTED)."""
 
     @property
     def adapts(self) -> bool:
         """Whether the model, or one that is mixed into it, learns on from the text that it is scored on."""
         return DYNAMIC in self.name
 
-    def measures(self, streams: Mapping[str, Stream], fitted: int | None) -> dict[str, dict[str, Any]]:
-        """Return the measures of each split; ``fitted`` is how many tokens of train the model saw, if not all."""
+    def measures(self, streams: Mapping[str, Stream]) -> dict[str, dict[str, Any]]:
+        """Return the measures of each split, and of what a run saw of train where it did not see all."""
         found = {split: measure(self.nats[split], streams[split]) for split in SPLITS if split in self.nats}
-        if fitted is not None and fitted < len(streams["train"].ids):
-            found["fitted"] = measure(self.nats["train"][: fitted - 1], streams["train"].beginning(fitted))
-        return found
+        return found | ({FITTED: self.about[FITTED]} if FITTED in self.about else {})
 
 
 def measure(nats: Nats, stream: Stream) -> dict[str, Any]:
-    """Return nats per token, perplexity, bits per character, tokens and the share of unknown tokens.
+    """Return nats per token, perplexity, bits per character, tokens, the share of unknown ones, that of the split.
 
     Perplexity is the model's own, over its own tokens. Bits per character charge unknown
     tokens besides, and divide by the characters that were scored, those after the first
-    token. Infinite values are None, with the reason.
+    token. Infinite values are None, with the reason. Raises DataError where the surprisals
+    are those of another text.
     """
+    if len(nats) != max(len(stream.ids) - 1, 0):
+        raise DataError(f"{len(nats)} surprisals for a text of {len(stream.ids)} tokens: {_ADVICE}")
     total, charged = float(nats.sum()), float(stream.charged(nats).sum())
     per_token = total / max(len(nats), 1)
     values = {
@@ -65,7 +66,7 @@ def measure(nats: Nats, stream: Stream) -> dict[str, Any]:
     found: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in values.items()}
     if None in found.values():
         found["reason"] = _why_infinite(nats, per_token)
-    return found | {"tokens": len(nats), "unknown_share": stream.unknown_share}
+    return found | {"tokens": len(nats), "unknown_share": stream.unknown_share, "scored_share": stream.share}
 
 
 def _why_infinite(nats: Nats, per_token: float) -> str:
@@ -100,17 +101,32 @@ def save_score(folder: Path, score: Score) -> None:
 
 
 def load_score(folder: Path, name: str) -> Score:
-    """Return the score of a model.
+    """Return the score of a model; its surprisals stay in their files.
 
     Raises DataError where a file is missing, changed, of another format, or of another model.
     """
     description = read_sealed(folder / "score.json", FORMAT, _ADVICE)
     if description["name"] != name:
         raise DataError(f"{folder}: holds the score of {description['name']!r}, not of {name!r}: {_ADVICE}")
-    nats = {}
+    paths = {}
     for split, digest in description["sha256"].items():
-        path = folder / f"{split}.npy"
-        if sha256_of_file(path) != digest:
-            raise DataError(f"{path}: its content does not match the SHA-256 in score.json: {_ADVICE}")
-        nats[split] = read_npy(path)
-    return Score(name, description["kind"], nats, description["about"])
+        paths[split] = folder / f"{split}.npy"
+        if sha256_of_file(paths[split]) != digest:
+            raise DataError(f"{paths[split]}: its content does not match the SHA-256 in score.json: {_ADVICE}")
+    return Score(name, description["kind"], _StoredNats(paths), description["about"])
+
+
+@dataclass(frozen=True)
+class _StoredNats(Mapping[str, Nats]):
+    """Surprisals in files: they are mapped when they are asked for, so that those of many models need no memory."""
+
+    paths: dict[str, Path]
+
+    def __getitem__(self, split: str) -> Nats:
+        return np.asarray(read_npy(self.paths[split], mmap=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)

@@ -27,7 +27,9 @@ class DynamicParams(Section):
 
 
 class ScoreParams(Section):
-    """What is scored beside the plain models."""
+    """What is scored."""
 
+    max_tokens: Annotated[int, Field(ge=1_000, le=10**9)]
+    """Most tokens of a split that a model scores: of a longer one it scores passages, the same text for every model."""
     dynamic: DynamicParams | None
     """Also evaluate the runs that saw all of train dynamically; null: not."""

@@ -18,25 +18,29 @@ from seqlm.ngrams.models import KneserNey, nats
 NATS_OF_ANY_CHARACTER = math.log(0x110000)
 _ORDER = 4
 _END = "\n"
+_MAX_CHARS = 2_000_000
+"""Characters that the model learns from: of a larger vocabulary every second word is taken, every third, and so on."""
 
 
 class SpellingModel:
     """A Kneser-Ney model over the characters of the vocabulary's words, each word once."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        text = _END + "".join(word + _END for word in words)
+        learnt = words[:: sum(map(len, words)) // _MAX_CHARS + 1]
+        text = _END + "".join(word + _END for word in learnt)
         self._indices = {character: index for index, character in enumerate(["<unk>", *sorted(set(text))])}
         ids = self._encode(text)
         self._model = KneserNey(count_ngrams(ids, len(self._indices), min(_ORDER, len(ids))), min(_ORDER, len(ids)))
 
     def nats(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return -log p of spelling each word, its end included; shape ``(len(words),)``."""
-        costs = []
-        for word in words:
-            ids = self._encode(_END + word + _END)
-            unknown = int(np.count_nonzero(ids == 0))
-            costs.append(float(nats(self._model, ids).sum()) + unknown * NATS_OF_ANY_CHARACTER)
-        return np.array(costs)
+        costs = {word: self._cost(word) for word in set(words)}
+        return np.array([costs[word] for word in words])
+
+    def _cost(self, word: str) -> float:
+        ids = self._encode(_END + word + _END)
+        unknown = int(np.count_nonzero(ids == 0))
+        return float(nats(self._model, ids).sum()) + unknown * NATS_OF_ANY_CHARACTER
 
     def _encode(self, text: str) -> NDArray[np.int64]:
         return np.array([self._indices.get(character, 0) for character in text], np.int64)

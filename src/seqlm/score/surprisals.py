@@ -1,6 +1,7 @@
 """Scores a trained run, or all n-gram models over one kind of token, on all splits."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from seqlm.core.metrics import Nats
@@ -13,16 +14,23 @@ from seqlm.score.diagnostics import counting_predictor, diagnose, network_predic
 from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
 from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, shown_bits
 from seqlm.score.settings import DynamicParams
-from seqlm.score.splits import Stream, Streams
+from seqlm.score.splits import FITTED, Ids, Stream, Streams
 from seqlm.vocab.streams import SPLITS
 from seqlm.vocab.vocabulary import Kind
+
+_CHOICE_TOKENS = 20_000
+"""Tokens of val on which the settings of dynamic evaluation are chosen: there are several, and learning takes time."""
 
 
 def score_network(name: str, kind: Kind, network: Network, streams: Streams) -> Score:
     """Return a run's score on every split and, for characters, its diagnostics on test."""
-    nats = {split: stream_nats(network, streams[split].ids) for split in SPLITS}
-    about = diagnose(network_predictor(network), streams["test"].ids) if kind == "char" else {}
-    return Score(name, kind, nats, about)
+    score = partial(stream_nats, network)
+    about: dict[str, Any] = {}
+    if FITTED in streams:
+        about[FITTED] = measure(streams[FITTED].nats(score), streams[FITTED])
+    if kind == "char":
+        about |= diagnose(network_predictor(network), streams["test"].ids)
+    return Score(name, kind, {split: streams[split].nats(score) for split in SPLITS}, about)
 
 
 def score_dynamically(
@@ -30,25 +38,31 @@ def score_dynamically(
 ) -> Score:
     """Return a run's dynamic score of val and test; the settings that were chosen on val are in what is known of it.
 
-    What each of the settings comes to on val is said as soon as it is known.
+    What each of the settings comes to on the beginning of val is said as soon as it is known.
     """
-    every, name = dynamic.every, name + DYNAMIC
-    rules, on_val = [], []
-    for (rule, nats), seconds in clocked(_tried(network, streams, dynamic)):
+    name, val, beginning = name + DYNAMIC, streams["val"], streams["val"].beginning(_CHOICE_TOKENS)
+    rules, tried = [], []
+    for (rule, nats), seconds in clocked(_tried(network, streams["train"], beginning, dynamic)):
         rules.append(rule)
-        on_val.append(nats)
+        tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
-        say(f"{name}, {settings}: {shown_bits(measure(nats, streams['val']))} on val, {seconds:.1f} s")
-    best = min(range(len(rules)), key=lambda index: float(on_val[index].sum()))
-    on_test = dynamic_nats(network, streams["test"].ids, every=every, apply=rules[best].apply)
-    chosen = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
-    return Score(name, kind, {"val": on_val[best], "test": on_test}, {"choices": chosen})
+        say(f"{name}, {settings}: {shown_bits(measure(nats, beginning))} on val, {seconds:.1f} s")
+    best = min(range(len(rules)), key=lambda index: float(tried[index].sum()))
+    chosen, score = rules[best], _adapting(network, rules[best], dynamic)
+    found = {"val": tried[best] if beginning is val else val.nats(score), "test": streams["test"].nats(score)}
+    return Score(name, kind, found, {"choices": {f"dynamic_{key}": value for key, value in chosen.settings.items()}})
 
 
-def _tried(network: Network, streams: Streams, dynamic: DynamicParams) -> Iterator[tuple[SgdRule | RmsRule, Nats]]:
-    """Yield the rules of learning to choose from, with the surprisals of val under each."""
-    for rule in _rules(network, streams["train"], dynamic):
-        yield rule, dynamic_nats(network, streams["val"].ids, every=dynamic.every, apply=rule.apply)
+def _tried(
+    network: Network, train: Stream, beginning: Stream, dynamic: DynamicParams
+) -> Iterator[tuple[SgdRule | RmsRule, Nats]]:
+    """Yield the rules of learning to choose from, with the surprisals of the beginning of val under each."""
+    for rule in _rules(network, train, dynamic):
+        yield rule, beginning.nats(_adapting(network, rule, dynamic))
+
+
+def _adapting(network: Network, rule: SgdRule | RmsRule, dynamic: DynamicParams) -> Callable[[Ids], Nats]:
+    return partial(dynamic_nats, network, every=dynamic.every, apply=rule.apply)
 
 
 def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[SgdRule | RmsRule]:
@@ -64,17 +78,22 @@ def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[
 def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams, say: Say) -> Iterator[Score]:
     """Yield the score of every n-gram model of a kind, named ``KIND-MODEL``; the best on val has its diagnostics."""
     _say_fallbacks(models, kind, say)
-    on_val = {name: float(ngram_nats(model, streams["val"].ids).sum()) for name, model in models.items()}
+    on_val = {name: float(_ngram_nats(model, streams["val"]).sum()) for name, model in models.items()}
     strongest = min(on_val, key=lambda name: on_val[name])
     for name, model in models.items():
-        nats: dict[str, Nats] = {split: ngram_nats(model, streams[split].ids) for split in SPLITS}
+        nats = {split: _ngram_nats(model, streams[split]) for split in SPLITS}
         about: dict[str, Any] = {STRONGEST: name == strongest}
         if name == strongest and kind == "char":
             about |= diagnose(counting_predictor(model), streams["test"].ids)
         yield Score(f"{kind}-{name}", kind, nats, about)
 
 
+def _ngram_nats(model: NGramModel, stream: Stream) -> Nats:
+    return stream.nats(partial(ngram_nats, model))
+
+
 def _say_fallbacks(models: Mapping[str, NGramModel], kind: Kind, say: Say) -> None:
+    # Only models that estimate discounts have such orders.
     if orders := sorted({order for model in models.values() for order in getattr(model, "fallback_orders", ())}):
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
         say(
