@@ -30,15 +30,15 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_classes_of_characters_bear_what_unknown_ones_cost(layout: Layout) -> None:
-    streams = {"char": read_streams(layout, "char")}
+    test = read_streams(layout, "char")["test"]
     score = Score("m", "char", {"test": np.full(14, BIT)}, DIAGNOSES)
-    table = dict(diagnostic_tables(layout, [score], streams))["classes"]
+    table = dict(diagnostic_tables(layout, [score], test))["classes"]
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # z, t and s begin words after the first letter of all: one bit each, and z one of all characters besides.
     assert first == pytest.approx(1 + NATS_OF_ANY_CHARACTER / BIT / 3)
     # All classes together give what the table of models says.
     assert (table["share"] * table["bits"]).sum() == pytest.approx(
-        measure(score.nats["test"], streams["char"]["test"])["bits_per_character"]
+        measure(score.nats["test"], test)["bits_per_character"]
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqlm.core.errors import DataError
+from seqlm.core.layout import Layout
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.preparing import find_raw_text
@@ -16,9 +17,11 @@ PROSE = "The tide went out, slowly; and when it came back nobody was there to se
 
 
 def bring(tmp_path: Path, content: bytes, name: str = "diary.txt") -> None:
-    (tmp_path / "data" / "raw").mkdir()
-    (tmp_path / "data" / "raw" / "corpus.txt").write_bytes(content)
-    (tmp_path / "data" / "raw" / "corpus.json").write_text(json.dumps({"name": name, "file": name}))
+    layout = Layout(tmp_path)
+    layout.raw_text.parent.mkdir()
+    layout.raw_text.write_bytes(content)
+    layout.corpus_record.parent.mkdir(parents=True)
+    layout.corpus_record.write_text(json.dumps({"name": name, "file": name}))
 
 
 @pytest.mark.parametrize(
@@ -55,9 +58,9 @@ def test_three_kilobytes_are_enough(content: str, run_stage: RunStage, tmp_path:
 def test_a_corpus_without_a_record_goes_by_its_path(tmp_path: Path) -> None:
     raw = tmp_path / "corpus.txt"
     with pytest.raises(DataError, match="no such file: run the stage that writes it"):
-        find_raw_text(raw, tmp_path / "corpus.json")
+        find_raw_text(raw, tmp_path / "summary.json")
     raw.write_text("text")
-    assert find_raw_text(raw, tmp_path / "corpus.json").name == str(raw)
+    assert find_raw_text(raw, tmp_path / "summary.json").name == str(raw)
 
 
 def test_the_line_of_an_error_is_found_across_blocks(tmp_path: Path) -> None:

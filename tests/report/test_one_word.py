@@ -6,14 +6,19 @@ import pandas as pd
 
 from seqlm.ngrams.counting import Chunking
 from seqlm.ngrams.statistics import zipf_fits, zipf_table
-from seqlm.ngrams.whole_text import read_whole
+from seqlm.ngrams.whole_text import join_splits
 from seqlm.report.figures.ngrams import zipf_figure
 from seqlm.report.figures.style import svg_text
+from seqlm.vocab.encoded import load_corpus
+from seqlm.vocab.streams import SPLITS, build_corpus
 
 
 def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("sea sea sea\n" * 5)
-    text = read_whole([tmp_path / "text.txt"], "word", "", Chunking(2**30, tmp_path))
+    paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
+    for path in paths.values():
+        path.write_text("sea sea sea\n" * 5)
+    build_corpus(paths, tmp_path, "word", "", 0, [])
+    text = join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path))
     fits = zipf_fits(text, 2)
     assert fits == {}
     ranks = zipf_table(text)

@@ -113,17 +113,17 @@ def test_the_tiles_become_fused_vector_instructions(
         assert "fmaf" not in found
 
 
-@pytest.mark.parametrize(("triple", "name"), [(ARM, "sched_yield"), (MAC, "sched_yield"), (WINDOWS, "SwitchToThread")])
-def test_threads_wait_with_what_their_system_has(monkeypatch: pytest.MonkeyPatch, triple: str, name: str) -> None:
+@pytest.mark.parametrize(("triple", "name"), [(ARM, "usleep"), (MAC, "usleep"), (WINDOWS, "Sleep")])
+def test_threads_sleep_with_what_their_system_has(monkeypatch: pytest.MonkeyPatch, triple: str, name: str) -> None:
     # The other system's function must be found here, where nothing calls it, for the code to be linked.
-    binding.add_symbol("SwitchToThread", binding.address_of_symbol("sched_yield"))
-    monkeypatch.setattr(team, "_YIELD_NAME", name)
+    binding.add_symbol("Sleep", binding.address_of_symbol("usleep"))
+    monkeypatch.setattr(team, "_NAP", name)
     # Written in, not called: what was compiled before is this processor's already.
     monkeypatch.setattr(team, "_look", njit(inline="always")(team._look.py_func))
     found = assembly(llvm_of(barrier.py_func, np.zeros(64, np.int64), 1), triple)
-    assert set(re.findall("sched_yield|SwitchToThread", found)) == {name}
+    assert set(re.findall("usleep|Sleep", found)) == {name}
 
 
-def test_this_system_has_the_function_that_it_waits_with() -> None:
-    assert (team._YIELD_NAME == "SwitchToThread") == (sys.platform == "win32")
-    assert binding.address_of_symbol(team._YIELD_NAME)
+def test_this_system_has_the_function_that_it_sleeps_with() -> None:
+    assert (team._NAP == "Sleep") == (sys.platform == "win32")
+    assert binding.address_of_symbol(team._NAP)
