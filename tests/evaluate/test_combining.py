@@ -46,8 +46,22 @@ def test_the_best_run_is_adapted_and_mixed_with_the_best_that_counts(layout: Lay
     mixed = ["good+char-first", "good+dynamic+char-first"]
     assert {made.name for made in found.combined} == {"good+dynamic", *mixed}
     # Each mixture's better half is better at every token: it gets all of the weight.
-    assert found.choices == {"dynamic_lr": 0.1, "weight of good": 1.0, "weight of good+dynamic": 1.0}
+    assert found.choices == pytest.approx({
+        "weight of good in good+char-first": 1.0, "weight of char-first in good+char-first": 0.0,
+        "dynamic_lr of good+dynamic": 0.1,
+        "weight of good+dynamic in good+dynamic+char-first": 1.0,
+        "weight of char-first in good+dynamic+char-first": 0.0,
+    })  # fmt: skip
     assert [made.name for made in read(layout, mixtures=False).combined] == ["good+dynamic"]
+
+
+def test_runs_that_help_the_best_one_are_mixed_in(layout: Layout) -> None:
+    # The best run is sure of two tokens of three, the other one of the third, the model that counts of none.
+    nats = np.array([0.1, 0.1, 9.0] * 33 + [0.1])
+    for name, made in (("good", nats), ("weak", 9.1 - nats)):
+        save_score(layout.scores_of_run(name), Score(name, "char", dict.fromkeys(("train", "val", "test"), made)))
+    names = [made.name for made in read(layout, mixtures=True).combined]
+    assert names == ["good+char-first", "good+weak", "good+dynamic", "good+dynamic+char-first"]
 
 
 def test_each_family_has_the_figures_of_its_best_on_val(layout: Layout) -> None:

@@ -1,6 +1,6 @@
 """What can be made of the best models' scores without training, and which models are the best of their family."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ class Scores:
     counting: list[Score]
     networks: list[Score]
     combined: list[Score]
-    """Of the best network: itself, learning on; and its mixtures with the best model that counts."""
+    """The best network as it learns on; and mixtures of networks with the best model that counts."""
     choices: dict[str, float]
     """What was chosen on val to make the combined ones."""
 
@@ -46,7 +46,7 @@ def read_scores(layout: Layout, runs: Sequence[str], streams: Mapping[Kind, Stre
     """Return the scores of the n-gram models and of ``runs``, and what can be made of the best of them.
 
     The run that is best on val is mixed with the n-gram model of its kind that is best on
-    val, as it is and as it learns on.
+    val, and both with the other runs of their kind that help them; as they are, and as they learn on.
     """
     counting = []
     for kind in streams:
@@ -59,18 +59,33 @@ def read_scores(layout: Layout, runs: Sequence[str], streams: Mapping[Kind, Stre
 
     best = min(networks, key=on_val)
     partner = min((score for score in counting if score.kind == best.kind), key=on_val)
-    bases, combined = [best], []
+    team = sorted((score for score in networks if score.kind == best.kind), key=on_val)
+    combined: list[Score] = []
     choices: dict[str, float] = {}
-    if layout.dynamic_scores_of_run(best.name).exists():
-        adapted = load_score(layout.dynamic_scores_of_run(best.name), best.name + DYNAMIC)
-        choices |= adapted.about["choices"]
-        bases.append(adapted)
-        combined.append(adapted)
-    if mixtures:
-        for base in bases:
-            mixture, choices[f"weight of {base.name}"] = best_mixture(base, partner)
-            combined.append(mixture)
+    for members in (team, list(_adapted(layout, team))):
+        if members and members[0].adapts:
+            choices |= {f"{name} of {members[0].name}": value for name, value in members[0].about["choices"].items()}
+            combined.append(members[0])
+        if mixtures and members:
+            for mixture, weights in _mixtures(members, partner):
+                choices |= {f"weight of {name} in {mixture.name}": weight for name, weight in weights.items()}
+                combined.append(mixture)
     return Scores(counting, networks, combined, choices)
+
+
+def _adapted(layout: Layout, networks: Sequence[Score]) -> Iterator[Score]:
+    """Yield the scores of the networks that were evaluated dynamically."""
+    for score in networks:
+        if (folder := layout.dynamic_scores_of_run(score.name)).exists():
+            yield load_score(folder, score.name + DYNAMIC)
+
+
+def _mixtures(networks: Sequence[Score], partner: Score) -> Iterator[tuple[Score, dict[str, float]]]:
+    """Yield the first network mixed with the model that counts, and both with what else there is, where that helps."""
+    yield best_mixture([networks[0], partner], keep=2)
+    all_together, weights = best_mixture([*networks, partner])
+    if set(weights) - {networks[0].name, partner.name}:
+        yield all_together, weights
 
 
 def _bits(measured: Mapping[str, Any]) -> float:
