@@ -9,10 +9,11 @@ from harness import file, stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.ngrams.settings import NgramsParams
+from seqlm.vocab.settings import KINDS
 
 
 @stage()
-@click.option("--kind", type=click.Choice(["char", "word"]), required=True, help="Kind of token.")
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 @click.option("--arpa", type=file(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz.")
 def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     """Count n-grams of one kind of token, describe them, and prepare the models that count.

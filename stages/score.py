@@ -6,11 +6,12 @@ from harness import stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
+from seqlm.vocab.settings import KINDS
 
 
 @stage()
 @click.option("--run", "run", help="A run's name.")
-@click.option("--kind", type=click.Choice(["char", "word"]), help="A kind of token, for the n-gram models over it.")
+@click.option("--kind", type=click.Choice(KINDS), help="A kind of token, for the n-gram models over it.")
 def main(layout: Layout, run: str | None, kind: str | None) -> None:
     """Score one trained run, or the n-gram models over one kind of token, on train, val and test."""
     if (run is None) == (kind is None):

@@ -5,27 +5,27 @@ import click
 from harness import stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.vocab.settings import VocabParams
+from seqlm.vocab.settings import KINDS, VocabParams
 
 _HEAD_ROWS = 100
 
 
 @stage()
-@click.option("--kind", type=click.Choice(["char", "word"]), required=True, help="Kind of token.")
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
     import pandas as pd
 
     from seqlm.core.files import write_csv, write_json
+    from seqlm.vocab.kinds.known import kind_of
     from seqlm.vocab.streams import SPLITS, build_corpus, require_scorable
 
     params = load(layout.params, "vocab", VocabParams)
-    chosen = params.char if kind == "char" else params.word
+    settings, separator = params.of(kind), params.line_separator
     texts = {split: layout.split(split) for split in SPLITS}
-    require_scorable(texts, kind, params.line_separator)
-    vocab = build_corpus(
-        texts, layout.corpus(kind), kind, params.line_separator, chosen.min_freq, chosen.reserved_tokens
-    )
+    require_scorable(texts, kind, separator)
+    pieces = kind_of(kind).learn(texts["train"], separator, settings)
+    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, *kind_of(kind).choice(settings), pieces)
     head = pd.DataFrame({"token": vocab.tokens[:_HEAD_ROWS], "count": vocab.counts[:_HEAD_ROWS]})
     write_csv(layout.reports("vocab", kind, "head.csv"), head.rename_axis("index").reset_index())
     splits = {

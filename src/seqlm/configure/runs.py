@@ -7,10 +7,9 @@ from typing import Any
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import check
 from seqlm.train.settings import RunConfig, TrainParams
+from seqlm.vocab.settings import MODEL_PREFIXES
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_RESERVED_PREFIXES = ("char-", "word-")
-"""What the names of n-gram models begin with in every table."""
 _OF_THE_MACHINE = ("device", "seed", "num_threads")
 """Settings of the whole file that a run may have of its own."""
 
@@ -30,10 +29,10 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
 
 
 def _resolve(name: str, own: object, shared: Mapping[str, Any], source: str) -> RunConfig:
-    if not _RUN_NAME.fullmatch(name) or name.startswith(_RESERVED_PREFIXES):
+    if not _RUN_NAME.fullmatch(name) or name.startswith(MODEL_PREFIXES):
         raise ParamsError(
             f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', "
-            f"and does not begin with {' or '.join(_RESERVED_PREFIXES)}"
+            f"and does not begin with {' or '.join(MODEL_PREFIXES)}"
         )
     own = {} if own is None else own
     if not isinstance(own, Mapping):

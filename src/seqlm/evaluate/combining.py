@@ -8,7 +8,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import best_mixture
 from seqlm.score.measures import DYNAMIC, STRONGEST, Score, headline, load_score, measure
 from seqlm.score.splits import Streams
-from seqlm.vocab.vocabulary import Kind
+from seqlm.vocab.kinds.known import Kind, kind_of
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Scores:
 
     def of_characters(self) -> list[Score]:
         """Return the models of characters to diagnose, the best on val first: every run, and the best that counts."""
-        strongest = [score for score in self.counting if score.kind == "char" and score.about[STRONGEST]]
-        shown = [*strongest, *(score for score in self.networks if score.kind == "char")]
+        strongest = [score for score in self.counting if kind_of(score.kind).is_character and score.about[STRONGEST]]
+        shown = [*strongest, *(score for score in self.networks if kind_of(score.kind).is_character)]
         return sorted(shown, key=lambda score: float(score.nats["val"].sum()))
 
     def headlines(self, measures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:

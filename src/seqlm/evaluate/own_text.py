@@ -21,7 +21,8 @@ from seqlm.score.measures import measure
 from seqlm.score.splits import Stream, as_stream, chars_of_first, spelling_model
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
-from seqlm.vocab.vocabulary import KINDS, Kind, Vocab
+from seqlm.vocab.kinds.known import KINDS, Kind, kind_of_model
+from seqlm.vocab.vocabulary import Vocab
 
 _MAX_SHOWN_CHARS = 20_000
 """Characters that the text's page shows, so that it stays a page."""
@@ -64,7 +65,7 @@ def describe_score(name: str, score: dict[str, Any]) -> str:
 
 
 def _score(layout: Layout, text: str, name: str, kinds: dict[str, Kind], device: torch.device) -> dict[str, Any]:
-    kind = kinds.get(name) or next((kind for kind in KINDS if name.startswith(f"{kind}-")), None)
+    kind = kinds.get(name) or kind_of_model(name)
     if kind is None:
         raise _unknown(name, kinds)
     vocab = Vocab.load(layout.vocab(kind), kind)
@@ -78,7 +79,7 @@ def _score(layout: Layout, text: str, name: str, kinds: dict[str, Kind], device:
         nats = stream_nats(load_network(layout.run(name), name, device), stream.ids)
     else:
         nats = _ngram_nats(layout, name, kinds, stream, vocab)
-    shown = passage(tokens, " " if kind == "word" else "", stream.charged(nats), _MAX_SHOWN_CHARS)
+    shown = passage(vocab.of_kind, tokens, stream.charged(nats), _MAX_SHOWN_CHARS)
     return {"kind": kind, "passage": shown} | measure(nats, stream)
 
 
@@ -90,7 +91,6 @@ def _ngram_nats(layout: Layout, name: str, kinds: dict[str, Kind], stream: Strea
     return ngram_nats(models[bare], stream.ids)
 
 
-def _unknown(
-    name: str, runs: dict[str, Kind], counted: Sequence[str] = ("char-kneser-ney-N", "word-kneser-ney-N")
-) -> ParamsError:
+def _unknown(name: str, runs: dict[str, Kind], counted: Sequence[str] | None = None) -> ParamsError:
+    counted = [f"{kind}-kneser-ney-N" for kind in KINDS] if counted is None else counted
     return ParamsError(f"--run {name}: no such model; there are {', '.join([*runs, *counted])}")

@@ -10,7 +10,7 @@ import pandas as pd
 from seqlm.evaluate.uncertainty import Draws, draw_bits
 from seqlm.score.measures import Score
 from seqlm.score.splits import Streams
-from seqlm.vocab.vocabulary import Kind
+from seqlm.vocab.kinds.known import Kind
 
 COLUMNS = [
     "model", "kind", "adapts", "fitted_bits", "train_bits", "val_bits", "test_bits", "low", "high", "against_next",

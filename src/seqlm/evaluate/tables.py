@@ -11,7 +11,8 @@ from seqlm.evaluate.diagnostics import calibration_error, calibration_table, cla
 from seqlm.evaluate.passages import passage
 from seqlm.score.measures import Score
 from seqlm.score.splits import Stream, Streams
-from seqlm.vocab.vocabulary import Kind, Vocab
+from seqlm.vocab.kinds.known import KINDS, Kind, kind_of, kind_of_model
+from seqlm.vocab.vocabulary import Vocab
 
 _MAX_PASSAGES = 8
 
@@ -23,7 +24,7 @@ def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
 
 def order_table(table: pd.DataFrame) -> pd.DataFrame:
     """Return held-out bits per character of the n-gram models: smoothing, order, bits_per_character."""
-    found = table["model"].str.extract(r"^((?:char|word)-(?:laplace|kneser-ney))-(\d+)$")
+    found = table["model"].str.extract(rf"^((?:{'|'.join(KINDS)})-(?:laplace|kneser-ney))-(\d+)$")
     rows = pd.DataFrame(
         {"smoothing": found[0], "order": pd.to_numeric(found[1]), "bits_per_character": table["test_bits"]}
     ).dropna(subset=["smoothing"])
@@ -60,8 +61,8 @@ def passages(
     bits per character of the table.
     """
     by_name, ranked = {score.name: score for score in scores}, list(ranked)
-    names = [name for name in ranked if not name.startswith(("char-", "word-"))]
-    for kind in ("char", "word"):
+    names = [name for name in ranked if kind_of_model(name) is None]
+    for kind in KINDS:
         names += [name for name in ranked if name.startswith(f"{kind}-kneser-ney")][:1]
     tokens: dict[Kind, list[str]] = {}
     found = {}
@@ -71,7 +72,6 @@ def passages(
         if score.kind not in tokens:
             vocab = Vocab.load(layout.vocab(score.kind), score.kind)
             tokens[score.kind] = vocab.tokenize(test.passages[0].read())
-        joiner = " " if score.kind == "word" else ""
         nats = test.charged(score.nats["test"])
-        found[name] = passage(tokens[score.kind], joiner, nats, num_chars)
+        found[name] = passage(kind_of(score.kind), tokens[score.kind], nats, num_chars)
     return found

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from seqlm.vocab.kinds.kind import TokenKind
 from seqlm.vocab.vocabulary import Vocab
 
 Codes = NDArray[np.uint32]
@@ -42,7 +43,21 @@ def longest_copies(texts: Sequence[str], source: Callable[[], Iterable[Codes]]) 
 
 def decoded_blocks(vocab: Vocab, ids: NDArray[np.integer]) -> Iterator[Codes]:
     """Yield the text of a stream of tokens as code points: words are joined by spaces."""
-    joiner = " " if vocab.kind == "word" else ""
+    blocks = _joined_blocks(vocab, ids)
+    return blocks if vocab.of_kind.has_unknown else _in_characters(vocab.of_kind, blocks)
+
+
+def _in_characters(kind: TokenKind, blocks: Iterable[Codes]) -> Iterator[Codes]:
+    """Yield a text in which tokens may stand for bytes as its characters."""
+    pending = ""
+    for block in blocks:
+        text, pending = kind.whole(pending + block.tobytes().decode("utf-32-le"))
+        yield _codes(text)
+    yield _codes(kind.join([pending]))
+
+
+def _joined_blocks(vocab: Vocab, ids: NDArray[np.integer]) -> Iterator[Codes]:
+    joiner = vocab.of_kind.joiner
     codes = _codes("".join(joiner + token for token in vocab.tokens))
     lengths = np.array([len(joiner) + len(token) for token in vocab.tokens])
     starts = np.cumsum(lengths) - lengths

@@ -8,8 +8,9 @@ from seqlm.core.layout import Layout
 from seqlm.generate.copying import decoded_blocks, longest_copies
 from seqlm.generate.writers import Writers
 from seqlm.rnn.continuing import Choice
+from seqlm.vocab.kinds.known import KINDS, Kind
 from seqlm.vocab.streams import load_split
-from seqlm.vocab.vocabulary import KINDS, Kind, Vocab
+from seqlm.vocab.vocabulary import Vocab
 
 _REPEATED_LENGTH = 8
 

@@ -16,7 +16,8 @@ from seqlm.rnn.building import load_network
 from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
-from seqlm.vocab.vocabulary import KINDS, Vocab
+from seqlm.vocab.kinds.known import KINDS
+from seqlm.vocab.vocabulary import Vocab
 
 Continue = Callable[[list[list[int]], int, Choice, int], list[list[int]]]
 """From encoded prefixes, a number of tokens, a choice and a seed to the tokens that follow."""
@@ -37,7 +38,7 @@ class Writer:
         ``on_unknown`` is "unk".
         """
         encoded = [encode_prefix(self.vocab, prefix, on_unknown) for prefix in prefixes]
-        lead = " " if self.vocab.kind == "word" else ""
+        lead = self.vocab.of_kind.joiner
         return [
             lead + self.vocab.join(self.vocab.decode(tokens)) for tokens in self.go_on(encoded, num_preds, choice, seed)
         ]
@@ -104,6 +105,7 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
     if not tokens:
         raise DataError(f"the prefix {prefix!r} holds no {vocab.kind}: give at least one")
     if on_unknown == "error" and (missing := [token for token in tokens if token not in vocab]):
-        what = "character" if vocab.kind == "char" else "word"
-        raise DataError(f"the {what} {missing[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk")
+        raise DataError(
+            f"the {vocab.of_kind.noun} {missing[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk"
+        )
     return [int(index) for index in vocab.encode(tokens)]

@@ -1,10 +1,11 @@
 """Settings of the ``gradients`` stage."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from seqlm.core.settings import Section
+from seqlm.vocab.settings import Kind
 
 Small = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -12,7 +13,7 @@ Small = Annotated[int, Field(ge=1, le=10_000)]
 class GradientsParams(Section):
     """The small models of section 8.7 and what is measured with them."""
 
-    token: Literal["char", "word"]
+    token: Kind
     num_hiddens: Small
     num_steps: Annotated[int, Field(ge=2, le=1000)]
     """Steps of the windows."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from seqlm.core.settings import Section
+from seqlm.vocab.settings import KINDS, Kind
 
 Order = Annotated[int, Field(ge=1, le=100)]
 Epsilon = Annotated[float, Field(ge=0, le=1e12)]
@@ -30,7 +31,7 @@ class LaplaceParams(Section):
 class NgramsParams(Section):
     """What is counted and how it is smoothed."""
 
-    max_order: dict[Literal["char", "word"], Order]
+    max_order: dict[Kind, Order]
     """Highest order that is counted, for each kind of token."""
     laplace: LaplaceParams
     memory: Annotated[int, Field(ge=2**28, le=2**50)]
@@ -42,8 +43,8 @@ class NgramsParams(Section):
 
     @model_validator(mode="after")
     def _orders_fit(self) -> "NgramsParams":
-        if set(self.max_order) != {"char", "word"}:
-            raise ValueError("max_order must name char and word")
+        if set(self.max_order) != set(KINDS):
+            raise ValueError(f"max_order must name {', '.join(KINDS)}")
         if self.laplace.max_order > min(self.max_order.values()):
-            raise ValueError("laplace.max_order must not exceed max_order of char and word")
+            raise ValueError("laplace.max_order must not exceed max_order of any kind of token")
         return self

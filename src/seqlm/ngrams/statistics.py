@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from seqlm.ngrams.most_frequent import by_frequency
 from seqlm.ngrams.whole_text import WholeText
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
+from seqlm.vocab.kinds.known import kind_of
 from seqlm.vocab.vocabulary import UNKNOWN
 
 _HEAD = 10
@@ -23,11 +24,11 @@ _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
     """Return the most frequent n-grams of each order: columns n, rank, ngram, count."""
     rows = []
-    joiner = " " if text.kind == "word" else ""
+    kind = kind_of(text.kind)
     for n in range(1, text.counts.max_order + 1):
         best = by_frequency(text.pieces.blocks(), text.counts, n, limit)
         for rank, (row, ids) in enumerate(zip(best, text.counts.tokens_of(n, best), strict=True), start=1):
-            ngram = joiner.join(text.pieces.names[index] for index in ids)
+            ngram = kind.join(text.pieces.names[index] for index in ids)
             rows.append((n, rank, ngram, int(text.counts.table(n).counts[row])))
     return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
 

@@ -19,7 +19,7 @@ from seqlm.ngrams.counting import Chunking, NgramCounter
 from seqlm.ngrams.first_places import BLOCK, first_places
 from seqlm.ngrams.packing import PackedCounts, bits_of
 from seqlm.vocab.encoded import EncodedCorpus, EncodedSplit
-from seqlm.vocab.vocabulary import Kind
+from seqlm.vocab.kinds.known import Kind
 
 MAX_ORDER = 3
 """The n-grams that describe a text."""
@@ -37,7 +37,7 @@ class Pieces:
         self._joint = np.empty(0, np.int64)
         """The number of the separator between splits, where one stands there."""
         separator = corpus.vocab.line_separator
-        if corpus.vocab.kind == "char" and separator:
+        if corpus.vocab.of_kind.covers_text and separator:
             if separator not in self.names:
                 self.names.append(separator)
             self._joint = np.array([self.names.index(separator)])
@@ -106,7 +106,7 @@ class WholeText:
 
 
 def join_splits(corpus: EncodedCorpus, chunking: Chunking, train: PackedCounts | None = None) -> WholeText:
-    """Return all splits of a corpus as one text, joined by the line separator where they are characters.
+    """Return all splits of a corpus as one text, joined by the line separator where tokens are all of the text.
 
     ``train`` is what a counter of train kept, in keys for as many tokens as the corpus has
     (:func:`num_tokens_of`); without it, and where it does not serve, all of the text is counted.

@@ -10,10 +10,10 @@ from seqlm.core.progress import Say
 from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
 from seqlm.report.figures.fonts import STAND_IN, without_font
 from seqlm.report.figures.style import save_svg
+from seqlm.vocab.kinds.known import KINDS
 
 Drawn = Iterator[tuple[str, Figure]]
 
-_KINDS = ("char", "word")
 _PARTITIONED, _UNROLLED = 29, 9
 """Characters that the drawings of the text show."""
 
@@ -42,7 +42,7 @@ def draw_all(layout: Layout, say: Say) -> None:
 
 def _figures(layout: Layout) -> Drawn:
     yield from _of_text(layout)
-    for kind in _KINDS:
+    for kind in KINDS:
         yield from _of_ngrams(layout, kind)
     yield from _of_sine(layout)
     yield from _of_models(layout)

@@ -14,8 +14,8 @@ from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.table_text import describe_share
 from seqlm.report.surprisal import passage_html
+from seqlm.vocab.kinds.known import KINDS
 
-_KINDS = ("char", "word")
 _TOP_ROWS = 10
 
 
@@ -71,11 +71,11 @@ def _content(layout: Layout) -> dict[str, Any]:
 
 
 def _of_text(layout: Layout) -> dict[str, Any]:
-    ngrams = {kind: layout.reports("ngrams", kind) for kind in _KINDS}
+    ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
     return {
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
-        "vocabs": {kind: read_json(layout.reports("vocab", kind, "summary.json")) for kind in _KINDS},
+        "vocabs": {kind: read_json(layout.reports("vocab", kind, "summary.json")) for kind in KINDS},
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
         "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
         "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),

@@ -12,8 +12,8 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_npy, read_sealed, sha256_of_file, write_npy, write_sealed
 from seqlm.core.metrics import Nats, bits_per_character, perplexity
 from seqlm.score.splits import FITTED, Stream
+from seqlm.vocab.kinds.known import Kind
 from seqlm.vocab.streams import SPLITS
-from seqlm.vocab.vocabulary import Kind
 
 FORMAT = 2
 _ADVICE = "score again"

@@ -1,7 +1,8 @@
 """What of a split is scored: the whole of it, or passages that are spread evenly over one that is too long.
 
-Passages begin and end behind a space or a line end, where tokens of no kind are cut: they
-are the same text for every model, whatever its tokens.
+Passages begin and end behind a space or a line end, where words are not cut: they are the
+same text for every model, whatever its tokens. A token that begins with the space before
+its word is of the passage that the word is of, and so is that space.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ from typing import BinaryIO
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.vocab.vocabulary import Kind
 
 NUM_PASSAGES = 50
 _BLOCK_BYTES = 1 << 20
@@ -31,9 +31,9 @@ class Place:
     """Without the split's last one, which is no token."""
     words: int
 
-    def num_tokens(self, kind: Kind, line_separator: str) -> int:
-        """Return how many tokens of a kind stand before this place."""
-        return self.words if kind == "word" else self.characters + self.line_ends * len(line_separator)
+    def num_chars(self, line_separator: str) -> int:
+        """Return how many characters stand before this place, lines joined."""
+        return self.characters + self.line_ends * len(line_separator)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Passage:
 
     def num_chars(self, line_separator: str) -> int:
         """Return the passage's characters, lines joined."""
-        return self.end.num_tokens("char", line_separator) - self.begin.num_tokens("char", line_separator)
+        return self.end.num_chars(line_separator) - self.begin.num_chars(line_separator)
 
     def read(self) -> str:
         """Return the passage with its line ends, but for the split's last one."""

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
+from seqlm.score.borders import tokens_before
 from seqlm.score.scored_text import Passage, find_passages
 from seqlm.score.spelling import NATS_OF_ANY_CHARACTER, SpellingModel
+from seqlm.vocab.kinds.known import KINDS, Kind, kind_of
 from seqlm.vocab.streams import SPLITS, load_split, token_blocks
-from seqlm.vocab.vocabulary import KINDS, UNKNOWN, Kind, Vocab
+from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 WARMUP = 512
 """Tokens that a model reads before a passage without being scored on them."""
@@ -83,7 +85,8 @@ def read_all_streams(layout: Layout, max_tokens: int) -> dict[Kind, Streams]:
 def read_streams(layout: Layout, kind: Kind, max_tokens: int | None = None, fitted: int | None = None) -> Streams:
     """Return of every split the text that is scored, as a stream of one kind of token.
 
-    It has about ``max_tokens`` characters at most: no kind has more tokens than characters.
+    It has about ``max_tokens`` characters at most: no kind has more tokens than characters, but for those
+    that are written in bytes.
     Without a limit it is the whole split.
     ``fitted`` is how many tokens of train a run saw, if not all: the first of them are a
     stream too, :data:`FITTED`.
@@ -97,7 +100,10 @@ def read_streams(layout: Layout, kind: Kind, max_tokens: int | None = None, fitt
         found[split] = _read_stream(vocab, ids, find_passages(path, num_chars, max_tokens), num_chars, spelling)
         if split == "train" and fitted is not None and fitted < len(ids):
             first = ids[: min(fitted, max_tokens or fitted)]
-            tokens = list(islice(chain.from_iterable(token_blocks(path, kind, vocab.line_separator)), len(first)))
+            if vocab.of_kind.has_unknown:
+                tokens = list(islice(chain.from_iterable(token_blocks(path, kind, vocab.line_separator)), len(first)))
+            else:
+                tokens = vocab.decode(first.tolist())
             # Joined by nothing, one character is one token; otherwise the share of the characters is taken.
             chars = round(num_chars * (len(first) - 1) / (len(ids) - 1))
             found[FITTED] = as_stream(vocab, first, tokens, chars, spelling)
@@ -108,22 +114,22 @@ def _read_stream(
     vocab: Vocab, ids: Ids, passages: Sequence[Passage], num_chars: int, spelling: SpellingModel
 ) -> Stream:
     """Return the passages of a split, which has ``ids`` and ``num_chars`` in all, as one stream."""
-    kind, separator = vocab.kind, vocab.line_separator
+    separator = vocab.line_separator
+    borders = tokens_before(vocab, ids, [place for passage in passages for place in (passage.begin, passage.end)])
     scored, read, is_scored, costs, lengths, chars, first_chars, last = [], [], [], [], [], 0, 0, 0
-    for passage in passages:
-        begin, end = (place.num_tokens(kind, separator) for place in (passage.begin, passage.end))
+    for passage, begin, end in zip(passages, borders[::2], borders[1::2], strict=True):
         text = passage.read()
-        tokens = vocab.tokenize(text)
+        tokens = _tokens_of(vocab, ids[begin:end], text)
         if not len(tokens) == end - begin == len(ids[begin:end]):
             raise DataError(f"{passage.path}: not the text that was encoded: run the vocab stage again")
         if not last:  # the split's first token is not scored
-            first_chars = chars + chars_of_first(kind, tokens, [text.replace("\n", separator)])
+            first_chars = chars + chars_of_first(vocab.kind, tokens, [text.replace("\n", separator)])
         start = max(begin - WARMUP, last) if last else begin
         scored.append(ids[begin:end])
         read.append(ids[start:end])
         is_scored.append(np.arange(start, end) >= begin)
         costs.append(_unknown_costs(vocab, scored[-1], tokens, spelling))
-        lengths.append(_lengths(tokens))
+        lengths.append(vocab.lengths(tokens))
         chars += passage.num_chars(separator)
         last = end
     return Stream(
@@ -143,29 +149,33 @@ def chars_of_first(kind: Kind, tokens: Sequence[str], text: Iterable[str]) -> in
 
     ``text`` is the text in blocks, its lines joined.
     """
-    separators = "" if kind == "char" else " \n"
     before = 0
     for block in text:
-        rest = block.lstrip(separators)
-        before += len(block) - len(rest)
-        if rest:
+        skipped = kind_of(kind).characters_before_first(block)
+        before += skipped
+        if skipped < len(block):
             break
-    return before + len(tokens[0]) if tokens else 0
+    return before + kind_of(kind).length(tokens[0]) if tokens else 0
 
 
 def as_stream(vocab: Vocab, ids: Ids, tokens: Sequence[str], scored_chars: int, spelling: SpellingModel) -> Stream:
     """Return a text as a stream; ``tokens`` are its tokens as text, the unknown ones too."""
-    return Stream(ids, scored_chars, _unknown_costs(vocab, ids, tokens, spelling), np.cumsum(_lengths(tokens)))
+    return Stream(ids, scored_chars, _unknown_costs(vocab, ids, tokens, spelling), np.cumsum(vocab.lengths(tokens)))
 
 
-def _lengths(tokens: Sequence[str]) -> NDArray[np.int64]:
-    return np.fromiter(map(len, tokens), np.int64, len(tokens))
+def _tokens_of(vocab: Vocab, ids: Ids, text: str) -> list[str]:
+    """Return the tokens of a passage as they stand in the text; none where it is not the text of these ids."""
+    if vocab.of_kind.has_unknown:
+        return vocab.tokenize(text)
+    tokens = vocab.decode(ids.tolist())
+    # The space before a passage's first word is of its first token, and the one at its end of the next passage's.
+    return tokens if vocab.join(tokens).strip() == text.replace("\n", vocab.line_separator).strip() else []
 
 
 def _unknown_costs(vocab: Vocab, ids: Ids, tokens: Sequence[str], spelling: SpellingModel) -> Nats:
     costs = np.zeros(len(ids))
     unknown = np.flatnonzero(np.asarray(ids) == 0)
-    if vocab.kind == "char":
+    if vocab.of_kind.is_character:
         costs[unknown] = NATS_OF_ANY_CHARACTER
     elif len(unknown):
         costs[unknown] = spelling.nats([tokens[place] for place in unknown.tolist()])

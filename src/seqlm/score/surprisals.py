@@ -15,8 +15,8 @@ from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, 
 from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, shown_bits
 from seqlm.score.settings import DynamicParams
 from seqlm.score.splits import FITTED, Ids, Stream, Streams
+from seqlm.vocab.kinds.known import Kind, kind_of
 from seqlm.vocab.streams import SPLITS
-from seqlm.vocab.vocabulary import Kind
 
 _CHOICE_TOKENS = 20_000
 """Tokens of val on which the settings of dynamic evaluation are chosen: there are several, and learning takes time."""
@@ -28,7 +28,7 @@ def score_network(name: str, kind: Kind, network: Network, streams: Streams) -> 
     about: dict[str, Any] = {}
     if FITTED in streams:
         about[FITTED] = measure(streams[FITTED].nats(score), streams[FITTED])
-    if kind == "char":
+    if kind_of(kind).is_character:
         about |= diagnose(network_predictor(network), streams["test"].ids)
     return Score(name, kind, {split: streams[split].nats(score) for split in SPLITS}, about)
 
@@ -83,7 +83,7 @@ def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams,
     for name, model in models.items():
         nats = {split: _ngram_nats(model, streams[split]) for split in SPLITS}
         about: dict[str, Any] = {STRONGEST: name == strongest}
-        if name == strongest and kind == "char":
+        if name == strongest and kind_of(kind).is_character:
             about |= diagnose(counting_predictor(model), streams["test"].ids)
         yield Score(f"{kind}-{name}", kind, nats, about)
 

@@ -9,6 +9,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, read_sealed
 from seqlm.core.settings import Device, NumThreads, Seed, check
 from seqlm.rnn.settings import NetworkSettings
+from seqlm.vocab.settings import Kind
 
 CONFIG_FORMAT = 1
 """Of the files that ``configure`` writes."""
@@ -19,7 +20,7 @@ PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 class TrainParams(NetworkSettings):
     """Everything that decides one trained network, but for the machine's settings."""
 
-    token: Literal["char", "word"]
+    token: Kind
     """Kind of token."""
 
     sampling: Literal["random", "sequential"]

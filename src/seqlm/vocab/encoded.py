@@ -74,11 +74,11 @@ class EncodedSplit:
 
     @cached_property
     def _known_lengths(self) -> NDArray[np.int64]:
-        return np.array([len(token) for token in self.vocab.tokens], np.int64)
+        return self.vocab.lengths(self.vocab.tokens)
 
     @cached_property
     def _unknown_lengths(self) -> NDArray[np.int64]:
-        return np.array([len(token) for token in self.unknown_tokens], np.int64)
+        return self.vocab.lengths(self.unknown_tokens)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.text import words
-from seqlm.vocab.vocabulary import Kind
 
 Numbers = NDArray[np.uint32]
 
@@ -32,17 +31,6 @@ class Numbering(Protocol):
     def names(self) -> list[str]:
         """Return the tokens met so far; token n has number n."""
         ...
-
-
-def numbering_for(kind: Kind, num_bytes: int) -> Numbering:
-    """Return an empty numbering of one kind of token for a text of this size."""
-    if kind == "char":
-        return CharNumbering()
-    if num_bytes < COMPILED_FROM_BYTES:
-        return WordNumbering()
-    from seqlm.vocab.hashing import HashedWordNumbering
-
-    return HashedWordNumbering()
 
 
 class CharNumbering:

@@ -1,12 +1,16 @@
 """Settings of the ``vocab`` stages."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, create_model
 
 from seqlm.core.settings import Section
+from seqlm.vocab.kinds.known import ALL
+from seqlm.vocab.kinds.known import KINDS as KINDS
+from seqlm.vocab.kinds.known import Kind as Kind
 
-Token = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\S+$")]
+MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
+"""What the names of the n-gram models over each kind of token begin with."""
 
 
 def _line_end(value: object) -> object:
@@ -14,25 +18,21 @@ def _line_end(value: object) -> object:
     return "\n" if value == "\\n" else value
 
 
-class KindParams(Section):
-    """Settings of one kind of token."""
-
-    min_freq: Annotated[int, Field(ge=0, le=10**9)]
-    """Tokens that occur less often in train are left out of the vocabulary."""
-    reserved_tokens: Annotated[list[Token], Field(max_length=1000)]
-    """Tokens that follow ``<unk>``, whether the text has them or not."""
-
-    @model_validator(mode="after")
-    def _distinct(self) -> "KindParams":
-        if len({"<unk>", *self.reserved_tokens}) != len(self.reserved_tokens) + 1:
-            raise ValueError("reserved_tokens must be distinct and not <unk>")
-        return self
-
-
-class VocabParams(Section):
-    """Settings of both vocabularies."""
+class _SharedParams(Section):
+    """What holds for all kinds."""
 
     line_separator: Annotated[Literal["", " ", "\n"], BeforeValidator(_line_end)]
     """What joins lines in the stream of characters; a line end may be written as ``\\n`` in two characters."""
-    char: KindParams
-    word: KindParams
+
+    def of(self, kind: str) -> Section:
+        """Return the settings of one kind of token."""
+        section: Section = getattr(self, kind)
+        return section
+
+
+if TYPE_CHECKING:
+    VocabParams = _SharedParams
+else:
+    _OF_KINDS = {name: (kind.settings, ...) for name, kind in ALL.items()}
+    VocabParams = create_model("VocabParams", __base__=_SharedParams, **_OF_KINDS)
+    """Settings of all vocabularies: those that they share, and an entry for each kind of token."""

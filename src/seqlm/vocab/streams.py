@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import read_npy, sha256_of_file, write_blocks
-from seqlm.core.text import BLOCK_BYTES, read_first_lines, text_blocks, words
-from seqlm.vocab.numbering import Draft, Numbering, numbering_for
+from seqlm.core.text import BLOCK_BYTES, read_first_lines
+from seqlm.vocab.kinds.known import Kind, kind_of
+from seqlm.vocab.numbering import Draft, Numbering
+from seqlm.vocab.pieces import Pieces
 from seqlm.vocab.unknown import write_unknown
-from seqlm.vocab.vocabulary import Kind, SplitInfo, Vocab, choose_tokens
+from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")
-_NUMBERED_BYTES = {"char": BLOCK_BYTES, "word": 64 * BLOCK_BYTES}
-"""Text that is numbered at once. It is counted into a table as long as the vocabulary, which words make long."""
-_NOUNS = {"char": "character", "word": "word"}
 
 
 def stream_blocks(path: Path, kind: Kind, line_separator: str, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
@@ -25,30 +24,15 @@ def stream_blocks(path: Path, kind: Kind, line_separator: str, block_bytes: int 
 
     A split's last line end is left out; among characters the others become ``line_separator``.
     """
-    if kind == "char":
-        pending = ""
-        for block in text_blocks(path, block_bytes):
-            text = pending + block
-            # The last character waits: a line end there may be the split's last.
-            pending = text[-1:]
-            yield text[:-1].replace("\n", line_separator)
-        yield pending.replace("\n", "")
-        return
-    pieces: list[str] = []
-    for block in text_blocks(path, block_bytes):
-        if end := max(block.rfind(" "), block.rfind("\n")) + 1:
-            yield "".join([*pieces, block[:end]])
-            pieces = []
-        pieces.append(block[end:])
-    yield "".join(pieces)
+    return kind_of(kind).blocks(path, line_separator, block_bytes)
 
 
 def token_blocks(
     path: Path, kind: Kind, line_separator: str, block_bytes: int = BLOCK_BYTES
-) -> Iterator[list[str] | str]:
-    """Yield the tokens of a split in blocks: strings for characters, lists for words."""
+) -> Iterator[Sequence[str]]:
+    """Yield the tokens of a split in blocks, strings for characters; of tokens that are learnt what they are cut of."""
     for block in stream_blocks(path, kind, line_separator, block_bytes):
-        yield block if kind == "char" else words(block.replace("\n", " "))
+        yield kind_of(kind).cut(block, line_separator)
 
 
 def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str) -> None:
@@ -60,7 +44,8 @@ def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str)
             if num_tokens >= 2:
                 break
         else:
-            held = f"one {_NOUNS[kind]}" if num_tokens else f"no {_NOUNS[kind]}s"
+            noun = kind_of(kind).noun
+            held = f"one {noun}" if num_tokens else f"no {noun}s"
             raise DataError(
                 f"the {split} split holds {held}, and scoring it needs two at least: bring a longer text, "
                 f"or raise preprocess.split.{split}"
@@ -68,13 +53,20 @@ def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str)
 
 
 def build_corpus(
-    texts: Mapping[str, Path], folder: Path, kind: Kind, line_separator: str, min_freq: int, reserved: Sequence[str]
+    texts: Mapping[str, Path],
+    folder: Path,
+    kind: Kind,
+    line_separator: str,
+    min_freq: int,
+    reserved: Sequence[str],
+    pieces: Pieces | None = None,
 ) -> Vocab:
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
     ``texts`` names the file of each split, train first. Writes ``vocab.json``, one ``.npy``
     of shape ``(num_tokens,)`` a split, and what :mod:`seqlm.vocab.unknown` describes. The
-    text is read once. Returns the vocabulary. Raises ParamsError where ``min_freq`` leaves
+    text is read once. ``pieces`` are those of a kind whose tokens were learnt: its vocabulary has
+    all of them. Returns the vocabulary. Raises ParamsError where ``min_freq`` leaves
     none of train's tokens in it.
     """
     try:
@@ -83,31 +75,31 @@ def build_corpus(
     except OSError as error:
         raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
     with workplace as name:
-        numbering = numbering_for(kind, sum(path.stat().st_size for path in texts.values()))
+        numbering = kind_of(kind).numbering(sum(path.stat().st_size for path in texts.values()), line_separator, pieces)
         drafts = {
             split: _drafted(path, kind, line_separator, numbering, Path(name) / split) for split, path in texts.items()
         }
         met = numbering.names()
-        chosen = choose_tokens(met, drafts["train"].occurrences, min_freq, reserved)
+        chosen = choose_tokens(met, drafts["train"].occurrences, min_freq, reserved, keep_all=pieces is not None)
         if not any(chosen.counts[1:]):
             most = max(drafts["train"].occurrences, default=0)
             raise ParamsError(
-                f"vocab.{kind}.min_freq = {min_freq}: no {_NOUNS[kind]} of train occurs so often, the most frequent "
-                f"{most} times: lower it"
+                f"vocab.{kind}.min_freq = {min_freq}: no {kind_of(kind).noun} of train occurs so often, "
+                f"the most frequent {most} times: lower it"
             )
         splits = {
             split: _write_split(draft, chosen.ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
             for split, draft in drafts.items()
         }
         first_line = next(read_first_lines(texts["train"], 1))
-        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits)
+        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits, pieces)
         write_unknown(folder, met, chosen.ids, drafts, len(vocab.tokenize(first_line)))
     vocab.save(folder / "vocab.json")
     return vocab
 
 
 def _drafted(path: Path, kind: Kind, line_separator: str, numbering: Numbering, target: Path) -> Draft:
-    blocks = stream_blocks(path, kind, line_separator, _NUMBERED_BYTES[kind])
+    blocks = stream_blocks(path, kind, line_separator, kind_of(kind).numbered_bytes)
     return Draft(target, (numbering.number(block) for block in blocks if block))
 
 

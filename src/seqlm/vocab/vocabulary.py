@@ -1,23 +1,24 @@
-"""Vocabularies of characters and words, and corpora encoded with them (section 8.2).
+"""Vocabularies of one kind of token, and corpora encoded with them (section 8.2).
 
 A vocabulary is built on the training split alone. ``<unk>`` is token 0; reserved tokens
 follow; then come the tokens of the text by falling frequency, ties by first appearance.
+A kind whose tokens are learnt has all of them here, those too that do not occur.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_sealed, write_sealed
-from seqlm.core.text import words
+from seqlm.vocab.kinds.kind import TokenKind
+from seqlm.vocab.kinds.known import Kind, kind_of
+from seqlm.vocab.pieces import Pieces
 
-Kind = Literal["char", "word"]
-KINDS: tuple[Kind, ...] = ("char", "word")
 UNKNOWN = "<unk>"
 FORMAT = 2
 
@@ -50,6 +51,8 @@ class Vocab:
     counts: list[int]
     line_separator: str
     splits: dict[str, SplitInfo]
+    pieces: Pieces | None = field(default=None, repr=False, compare=False)
+    """What text is cut into tokens with, where these are learnt."""
     _indices: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -62,8 +65,13 @@ class Vocab:
         return token in self._indices
 
     @property
+    def of_kind(self) -> TokenKind:
+        """All that is asked of the kind of token."""
+        return kind_of(self.kind)
+
+    @property
     def num_chars(self) -> dict[str, int]:
-        """Characters of each split, lines joined: the same for both kinds of token."""
+        """Characters of each split, lines joined: the same for all kinds of tokens."""
         return {name: split.num_chars for name, split in self.splits.items()}
 
     @property
@@ -88,13 +96,15 @@ class Vocab:
 
     def tokenize(self, text: str) -> list[str]:
         """Return the tokens of a cleaned text of any number of lines."""
-        if self.kind == "char":
-            return list(text.replace("\n", self.line_separator))
-        return words(text.replace("\n", " "))
+        return self.of_kind.tokenize(text, self.line_separator, self.pieces)
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of ``tokens``: words are joined by spaces."""
-        return ("" if self.kind == "char" else " ").join(tokens)
+        return self.of_kind.join(tokens)
+
+    def lengths(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+        """Return how many characters of the text each token has; shape ``(len(tokens),)``."""
+        return np.fromiter(map(self.of_kind.length, tokens), np.int64, len(tokens))
 
     @classmethod
     def load(cls, path: Path, kind: str | None = None) -> "Vocab":
@@ -103,11 +113,12 @@ class Vocab:
         if kind is not None and value["kind"] != kind:
             raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
         splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
-        return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits)
+        pieces = Pieces.load(path.parent, value["pieces"]) if "pieces" in value else None
+        return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits, pieces)
 
     def save(self, path: Path) -> None:
-        """Write this vocabulary as JSON with a hash of its content."""
-        value = {
+        """Write this vocabulary as JSON with a hash of its content, and its pieces beside it."""
+        value: dict[str, Any] = {
             "format": FORMAT,
             "kind": self.kind,
             "line_separator": self.line_separator,
@@ -115,6 +126,8 @@ class Vocab:
             "tokens": self.tokens,
             "counts": self.counts,
         }
+        if self.pieces is not None:
+            value["pieces"] = self.pieces.save(path.parent)
         write_sealed(path, value)
 
 
@@ -128,17 +141,27 @@ class Chosen:
     """For each token that was met its index in the vocabulary, 0 for those that it lacks."""
 
 
-def choose_tokens(met: Sequence[str], occurrences: NDArray[np.int64], min_freq: int, reserved: Sequence[str]) -> Chosen:
+def choose_tokens(
+    met: Sequence[str],
+    occurrences: NDArray[np.int64],
+    min_freq: int,
+    reserved: Sequence[str],
+    *,
+    keep_all: bool = False,
+) -> Chosen:
     """Choose the tokens of a vocabulary.
 
     ``met`` names the tokens of all splits in the order of their first appearance, and
     ``occurrences`` says how often each of them, or of the first of them, occurs in train.
-    ``min_freq``: tokens that occur less often are left out and count as ``<unk>``.
+    ``min_freq``: tokens that occur less often are left out and count as ``<unk>``;
+    ``keep_all``: none is left out, even if it does not occur in train.
     """
+    if keep_all:
+        occurrences = np.pad(occurrences, (0, len(met) - len(occurrences)))
     special = {token: index for index, token in enumerate([UNKNOWN, *reserved])}
     # A stable order keeps those of equal frequency in the order of their first appearance.
     ranked = np.argsort(-occurrences, kind="stable")
-    ranked = ranked[occurrences[ranked] >= max(min_freq, 1)]
+    ranked = ranked[occurrences[ranked] >= (0 if keep_all else max(min_freq, 1))]
     if found := [number for number, token in enumerate(met) if token in special]:
         ranked = ranked[~np.isin(ranked, found)]
     ids = np.zeros(len(met), np.min_scalar_type(len(special) + len(ranked) - 1))

@@ -1,0 +1,1 @@
+"""Kinds of tokens: one module each, and the list of them."""

@@ -1,0 +1,30 @@
+"""The list of all kinds of tokens: whatever asks for kinds asks here."""
+
+from typing import TYPE_CHECKING, Literal
+
+from seqlm.vocab.kinds.char import CharKind
+from seqlm.vocab.kinds.kind import TokenKind
+from seqlm.vocab.kinds.subword import SubwordKind
+from seqlm.vocab.kinds.word import WordKind
+
+ALL: dict[str, TokenKind] = {kind.name: kind for kind in (CharKind(), WordKind(), SubwordKind())}
+"""Name -> kind, in the order in which kinds are reported."""
+
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[tuple(ALL)]
+    """The name of a kind, and nothing else where settings are checked."""
+
+KINDS: tuple[Kind, ...] = tuple(ALL)
+"""The names of all kinds."""
+
+
+def kind_of(name: str) -> TokenKind:
+    """Return the kind of this name."""
+    return ALL[name]
+
+
+def kind_of_model(model: str) -> str | None:
+    """Return the kind that an n-gram model's name begins with (``char-kneser-ney-6``), None for another model."""
+    return next((name for name in KINDS if model.startswith(f"{name}-")), None)
