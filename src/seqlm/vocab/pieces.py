@@ -72,7 +72,8 @@ class Pieces:
     def _model(self) -> "Model":
         from tokenizers import Tokenizer
 
-        return Tokenizer.from_str(self._description).model
+        model: Model = Tokenizer.from_str(self._description).model
+        return model
 
     @cached_property
     def _vocab(self) -> dict[str, int]:
