@@ -14,7 +14,7 @@ from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.table_text import describe_share
 from seqlm.report.surprisal import passage_html
-from seqlm.vocab.kinds.known import KINDS
+from seqlm.vocab.kinds.known import ALL, KINDS
 
 _TOP_ROWS = 10
 
@@ -75,7 +75,11 @@ def _of_text(layout: Layout) -> dict[str, Any]:
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
     return {
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
-        "vocabs": {kind: read_json(layout.reports("vocab", kind, "summary.json")) for kind in KINDS},
+        "vocabs": [
+            {"noun": kind.noun, "has_unknown": kind.has_unknown}
+            | read_json(layout.reports("vocab", name, "summary.json"))
+            for name, kind in ALL.items()
+        ],
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
         "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
         "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
@@ -113,7 +117,8 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Return for each kind of token the best model of each smoothing on test, model and test_bits, the better first."""
-    counting = table[table["model"].str.match(r"^(char|word)-(laplace|kneser-ney)-\d+$")].dropna(subset=["test_bits"])
+    models = rf"^({'|'.join(KINDS)})-(laplace|kneser-ney)-\d+$"
+    counting = table[table["model"].str.match(models)].dropna(subset=["test_bits"])
     best = counting.groupby(counting["model"].str.replace(r"-\d+$", "", regex=True), sort=False).head(1)
     return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("kind")}
 

@@ -9,10 +9,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from seqlm.report.figures.style import PALETTE, colour_of, look, new_figure
+from seqlm.vocab.kinds.known import KINDS, kind_of
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
-_SMOOTHING_COLOURS = {"word-laplace": PALETTE[4], "word-kneser-ney": PALETTE[2]}
-"""Of models of words: :func:`colour_of` gives them the colours of those of characters."""
+_SMOOTHING_COLOURS = {
+    "word-laplace": PALETTE[4],
+    "word-kneser-ney": PALETTE[2],
+    "subword-laplace": PALETTE[3],
+    "subword-kneser-ney": PALETTE[5],
+}
+"""Of models of words and subwords: :func:`colour_of` gives them the colours of those of characters."""
 
 
 def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> Figure:
@@ -70,7 +76,9 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame) -> Figure:
     ``scores`` has the columns smoothing, order, bits_per_character; ``table`` sets all models
     against each other in model, kind, test_bits.
     """
-    networks = table[(table["kind"] == "char") & ~table["model"].str.contains(r"^char-|\+")]
+    counting = "|".join(f"^{kind}-" for kind in KINDS)
+    of_characters = table["kind"].map(lambda kind: kind_of(kind).is_character)
+    networks = table[of_characters & ~table["model"].str.contains(rf"{counting}|\+")]
     # Networks that are far worse than counting would squeeze the curves together.
     networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
     with look():
