@@ -10,8 +10,9 @@ from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.model_files import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
+from seqlm.vocab.streams import SPLITS, load_split
 from smoke import ROOT
+from subwords import build
 
 SMALL = {"num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None, "eval_every": 1}
 PARAMS = read_params(ROOT / "params.yaml") | {"num_threads": 1}
@@ -32,12 +33,12 @@ def write_texts(layout: Layout, text: str) -> None:
 
 
 def write_models(folder: Path) -> Layout:
-    """Fill a folder with a run ``small``, as its weights are drawn, and n-gram models up to order 3 of both kinds."""
+    """Fill a folder with a run ``small``, as its weights are drawn, and n-gram models up to order 3 of all kinds."""
     layout = Layout(folder)
     write_texts(layout, LINES * 20)
     texts = {split: layout.split(split) for split in SPLITS}
-    for kind in ("word", "char"):
-        vocab = build_corpus(texts, layout.corpus(kind), kind, " ", 0, [])
+    for kind in ("subword", "word", "char"):
+        vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
         save_models(layout.ngrams(kind), counts, (1.0, 1.0, 1.0), "unigram")
     settings = config("small")

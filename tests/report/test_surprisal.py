@@ -6,10 +6,11 @@ import numpy as np
 
 from seqlm.evaluate.passages import passage
 from seqlm.report.surprisal import passage_html
+from seqlm.vocab.kinds.known import kind_of
 
 
 def test_a_passage_shows_markup_as_text() -> None:
-    found = passage(["<b>", "&", "x"], " ", np.array([math.log(2), np.inf]), 100)
+    found = passage(kind_of("word"), ["<b>", "&", "x"], np.array([math.log(2), np.inf]), 100)
     assert found["bits"] == [None, 1.0, None]
     html = passage_html(found)
     assert "<b>" not in html

@@ -12,6 +12,7 @@ from seqlm.core.layout import Layout
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.score.measures import STRONGEST, Score, load_score, save_score
+from seqlm.vocab.kinds.known import KINDS
 from seqlm.vocab.streams import SPLITS, load_split
 from small_runs import write_models
 from smoke import change_params
@@ -48,7 +49,7 @@ def test_dynamic_evaluation_can_be_left_out(run_stage: RunStage, layout: Layout)
     assert not layout.dynamic_scores_of_run("small").exists()
 
 
-@pytest.mark.parametrize("kind", ["char", "word"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_of_the_models_that_count_is_the_strongest(kind: str, run_stage: RunStage, layout: Layout) -> None:
     result = run_stage("score", "--kind", kind)
     assert result.returncode == 0, result.stderr

@@ -9,8 +9,9 @@ import pytest
 from seqlm.core.layout import Layout
 from seqlm.score.measures import measure
 from seqlm.score.splits import Streams, chars_of_first, read_streams
-from seqlm.vocab.streams import SPLITS, build_corpus
-from seqlm.vocab.vocabulary import Kind
+from seqlm.vocab.kinds.known import KINDS, Kind
+from seqlm.vocab.streams import SPLITS
+from subwords import build
 
 
 def streams(folder: Path, kind: Kind, text: str, separator: str) -> Streams:
@@ -19,7 +20,7 @@ def streams(folder: Path, kind: Kind, text: str, separator: str) -> Streams:
     texts = {split: layout.split(split) for split in SPLITS}
     for path in texts.values():
         path.write_text(text)
-    build_corpus(texts, layout.corpus(kind), kind, separator, 0, [])
+    build(texts, layout.corpus(kind), kind, separator)
     return read_streams(layout, kind)
 
 
@@ -46,8 +47,8 @@ def test_separators_before_the_first_word_may_fill_whole_blocks() -> None:
     assert chars_of_first("char", ["\n"], iter(["\n\n", "sea"])) == 1
 
 
-@pytest.mark.parametrize("kind", ["char", "word"])
-def test_a_bit_for_each_character_is_one_bit_per_character_for_both_kinds(kind: Kind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bit_for_each_character_is_one_bit_per_character_for_all_kinds(kind: Kind, tmp_path: Path) -> None:
     found = streams(tmp_path, kind, "extraordinarily long words\ncome first\n", " ")["test"]
     # A word costs its letters and the separator before it.
     lengths = np.diff(found.ends) + (kind == "word")

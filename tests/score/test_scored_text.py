@@ -30,8 +30,8 @@ def test_passages_are_stretches_of_all_kinds_of_tokens(
     last_char = last_word = 0
     for passage in passages:
         text = passage.read()
-        first_char, end_char = (place.num_tokens("char", separator) for place in (passage.begin, passage.end))
-        first_word, end_word = (place.num_tokens("word", separator) for place in (passage.begin, passage.end))
+        first_char, end_char = (place.num_chars(separator) for place in (passage.begin, passage.end))
+        first_word, end_word = (place.words for place in (passage.begin, passage.end))
         assert characters[first_char:end_char] == text.replace("\n", separator)
         assert found_words[first_word:end_word] == words(text.replace("\n", " "))
         assert passage.num_chars(separator) == end_char - first_char

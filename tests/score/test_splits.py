@@ -1,4 +1,4 @@
-"""What is scored of a split: the whole, or passages behind warm-ups, the same text for both kinds of token."""
+"""What is scored of a split: the whole, or passages behind warm-ups, the same text for all kinds of tokens."""
 
 import subprocess
 import sys
@@ -16,9 +16,12 @@ from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.models import KneserNey, nats
 from seqlm.rnn.scoring import stream_nats
 from seqlm.rnn.scratch import ScratchRNN
+from seqlm.score.borders import tokens_before
 from seqlm.score.splits import FITTED, WARMUP, Stream, read_streams
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
-from seqlm.vocab.vocabulary import KINDS, Kind, Vocab
+from seqlm.vocab.kinds.known import KINDS, Kind
+from seqlm.vocab.streams import SPLITS, load_split
+from seqlm.vocab.vocabulary import Vocab
+from subwords import build
 
 ENOUGH = 10**6
 
@@ -35,7 +38,7 @@ def corpus(folder: Path, separator: str = " ", num_lines: int = 6000) -> Layout:
         layout.split(split).write_text("".join(" ".join(line) + "\n" for line in drawn))
     texts = {split: layout.split(split) for split in SPLITS}
     for kind in KINDS:
-        build_corpus(texts, layout.corpus(kind), kind, separator, 0, [])
+        build(texts, layout.corpus(kind), kind, separator)
     return layout
 
 
@@ -60,7 +63,7 @@ def test_a_split_that_is_short_enough_is_one_stream(layout: Layout, kind: Kind) 
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\n"])
-def test_both_kinds_score_the_same_text(tmp_path: Path, separator: str) -> None:
+def test_all_kinds_score_the_same_text(tmp_path: Path, separator: str) -> None:
     layout = corpus(tmp_path, separator)
     by_kind = {kind: read_streams(layout, kind, 10_000) for kind in KINDS}
     for split in SPLITS:
@@ -77,18 +80,24 @@ def test_both_kinds_score_the_same_text(tmp_path: Path, separator: str) -> None:
         assert char.ids.tolist() == known.encode(text.replace("\n", separator)).tolist()
         assert word.ids.tolist() == Vocab.load(layout.vocab("word")).encode(text.split()).tolist()
         assert word.unknown_costs[word.ids > 0].sum() == 0
+        subword = by_kind["subword"][split]
+        pieces = Vocab.load(layout.vocab("subword"))
+        # A passage's first piece has the space before it, and lacks the one at its end: of fifty passages some have
+        # one more than for characters, others one less.
+        joined = pieces.join(pieces.decode(subword.ids.tolist()))
+        assert joined.replace(" ", "") == text.replace("\n", separator).replace(" ", "")
+        assert len(joined) == subword.ends[-1] == pytest.approx(chars, abs=50)
+        assert subword.scored_chars == len(joined) - subword.ends[0]
+        assert (subword.unknown_costs.sum(), subword.share) == (0, char.share)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_counting_model_scores_a_passage_as_it_stands_in_its_text(layout: Layout, kind: Kind) -> None:
-    train = whole(layout, kind, "train")
-    model = KneserNey(count_ngrams(train, len(Vocab.load(layout.vocab(kind))), 3), 3)
+    train, vocab = whole(layout, kind, "train"), Vocab.load(layout.vocab(kind))
+    model = KneserNey(count_ngrams(train, len(vocab), 3), 3)
     stream = read_streams(layout, kind, 10_000)["train"]
     found = stream.nats(partial(nats, model))
-    places = [
-        np.arange(*(place.num_tokens(kind, " ") for place in (passage.begin, passage.end)))
-        for passage in stream.passages
-    ]
+    places = [np.arange(*tokens_before(vocab, train, [passage.begin, passage.end])) for passage in stream.passages]
     assert len(places) == 50
     # Surprisal i belongs to token i + 1, and the first token of all has none.
     assert found.tolist() == nats(model, train)[np.concatenate(places)[1:] - 1].tolist()
@@ -106,9 +115,7 @@ def test_a_network_is_warm_where_a_passage_begins(layout: Layout) -> None:
         return stream_nats(network, ids)
 
     found, expected = stream.nats(score), stream_nats(network, whole(layout, "char", "train"))
-    places = np.concatenate(
-        [np.arange(p.begin.num_tokens("char", " "), p.end.num_tokens("char", " ")) for p in stream.passages]
-    )
+    places = np.concatenate([np.arange(p.begin.num_chars(" "), p.end.num_chars(" ")) for p in stream.passages])
     assert found == pytest.approx(expected[places[1:] - 1], abs=1e-4)
     assert read == [len(stream.ids) + 49 * WARMUP]
 
@@ -180,11 +187,10 @@ def repeat(layout: Layout, kind: Kind, num_chars: int) -> None:
     vocab, ids, text = Vocab.load(layout.vocab(kind)), whole(layout, kind, "train"), layout.split("train").read_text()
     times = num_chars // len(text)
     layout.split("train").write_text(text * times)
-    if kind == "char":
-        ids = np.append(ids, vocab.encode(" ").astype(ids.dtype))  # the line end between two copies
-    np.save(layout.corpus(kind) / "train.npy", np.tile(ids, times)[: len(ids) * times - (kind == "char")])
-    info = vocab.splits["train"]
-    vocab.splits["train"] = type(info)(
-        len(ids) * times - (kind == "char"), len(text) * times - 1, 0, sha256_of_file(layout.corpus(kind) / "train.npy")
+    # The line end between two copies is a character or a part of the first piece behind it; words lack it.
+    behind = vocab.encode(vocab.tokenize("\n" + text.removesuffix("\n"))).astype(ids.dtype)
+    np.save(layout.corpus(kind) / "train.npy", tiled := np.append(ids, np.tile(behind, times - 1)))
+    vocab.splits["train"] = type(vocab.splits["train"])(
+        len(tiled), len(text) * times - 1, 0, sha256_of_file(layout.corpus(kind) / "train.npy")
     )
     vocab.save(layout.vocab(kind))

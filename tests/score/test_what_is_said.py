@@ -31,7 +31,7 @@ def test_scoring_says_each_model_and_each_setting_tried(run_stage: RunStage) -> 
 @pytest.mark.usefixtures("trained")
 def test_writing_says_each_model_and_only_the_text_by_hand(run_stage: RunStage) -> None:
     said = run_stage("generate").stdout.splitlines()
-    assert len(said) == 1 + 2 * 2  # the run, and of each kind Laplace and Kneser-Ney
+    assert len(said) == 1 + 2 * 3  # the run, and of each kind Laplace and Kneser-Ney
     assert all(re.fullmatch(rf"[a-z0-9-]+: 6 samples, {SECONDS}", line) for line in said)
     by_hand = run_stage("generate", "--model", "small", "--temperature", "0", "--prefix", "the sea").stdout
     assert by_hand.startswith("small, temperature 0: the sea")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.vocab import numbering, streams
+from seqlm.vocab import numbering
 from seqlm.vocab.encoded import encode_tokens, load_corpus
 from seqlm.vocab.hashing import HashedWordNumbering
+from seqlm.vocab.kinds.known import kind_of
 from seqlm.vocab.numbering import CharNumbering, Draft, Numbering, WordNumbering
 from seqlm.vocab.streams import SPLITS, build_corpus, load_split, stream_blocks
 from seqlm.vocab.vocabulary import Kind, Vocab
@@ -44,7 +45,7 @@ def test_a_corpus_is_that_of_plain_python(
     streams_of = [reference.tokens(content, kind, separator) for content in contents]
     tokens, counts = reference.vocabulary(streams_of[0], min_freq, reserved)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(streams._NUMBERED_BYTES, kind, block)
+        patch.setattr(type(kind_of(kind)), "numbered_bytes", block)
         patch.setattr(numbering, "COMPILED_FROM_BYTES", 0 if compiled else 1 << 40)
         folder = Path(name)
         paths = write_splits(folder, contents)

@@ -85,9 +85,8 @@ def read_all_streams(layout: Layout, max_tokens: int) -> dict[Kind, Streams]:
 def read_streams(layout: Layout, kind: Kind, max_tokens: int | None = None, fitted: int | None = None) -> Streams:
     """Return of every split the text that is scored, as a stream of one kind of token.
 
-    It has about ``max_tokens`` characters at most: no kind has more tokens than characters, but for those
-    that are written in bytes.
-    Without a limit it is the whole split.
+    It has about ``max_tokens`` characters at most: no kind has more tokens than characters, but
+    where characters are written in bytes. Without a limit it is the whole split.
     ``fitted`` is how many tokens of train a run saw, if not all: the first of them are a
     stream too, :data:`FITTED`.
     """
@@ -102,10 +101,11 @@ def read_streams(layout: Layout, kind: Kind, max_tokens: int | None = None, fitt
             first = ids[: min(fitted, max_tokens or fitted)]
             if vocab.of_kind.has_unknown:
                 tokens = list(islice(chain.from_iterable(token_blocks(path, kind, vocab.line_separator)), len(first)))
+                # Joined by nothing, one character is one token; otherwise the share of the characters is taken.
+                chars = round(num_chars * (len(first) - 1) / (len(ids) - 1))
             else:
                 tokens = vocab.decode(first.tolist())
-            # Joined by nothing, one character is one token; otherwise the share of the characters is taken.
-            chars = round(num_chars * (len(first) - 1) / (len(ids) - 1))
+                chars = int(vocab.lengths(tokens[1:]).sum())
             found[FITTED] = as_stream(vocab, first, tokens, chars, spelling)
     return found
 
@@ -116,32 +116,39 @@ def _read_stream(
     """Return the passages of a split, which has ``ids`` and ``num_chars`` in all, as one stream."""
     separator = vocab.line_separator
     borders = tokens_before(vocab, ids, [place for passage in passages for place in (passage.begin, passage.end)])
-    scored, read, is_scored, costs, lengths, chars, first_chars, last = [], [], [], [], [], 0, 0, 0
+    scored, read, is_scored, costs, lengths, first_chars, last = [], [], [], [], [], 0, 0
     for passage, begin, end in zip(passages, borders[::2], borders[1::2], strict=True):
         text = passage.read()
         tokens = _tokens_of(vocab, ids[begin:end], text)
         if not len(tokens) == end - begin == len(ids[begin:end]):
             raise DataError(f"{passage.path}: not the text that was encoded: run the vocab stage again")
         if not last:  # the split's first token is not scored
-            first_chars = chars + chars_of_first(vocab.kind, tokens, [text.replace("\n", separator)])
+            first_chars = _num_chars(passages[: len(scored)], separator) + chars_of_first(
+                vocab.kind, tokens, [text.replace("\n", separator)]
+            )
         start = max(begin - WARMUP, last) if last else begin
         scored.append(ids[begin:end])
         read.append(ids[start:end])
         is_scored.append(np.arange(start, end) >= begin)
         costs.append(_unknown_costs(vocab, scored[-1], tokens, spelling))
         lengths.append(vocab.lengths(tokens))
-        chars += passage.num_chars(separator)
         last = end
+    chars, ends = _num_chars(passages, separator), np.cumsum(np.concatenate(lengths))
     return Stream(
         np.concatenate(scored),
-        chars - first_chars,
+        # Tokens that are all of the text say themselves how much they are; of others the passages' blanks count too.
+        int(ends[-1] - ends[0]) if vocab.of_kind.covers_text and len(ends) else chars - first_chars,
         np.concatenate(costs),
-        np.cumsum(np.concatenate(lengths)),
+        ends,
         chars / num_chars,
         passages,
         np.concatenate(read),
         np.concatenate(is_scored),
     )
+
+
+def _num_chars(passages: Sequence[Passage], line_separator: str) -> int:
+    return sum(passage.num_chars(line_separator) for passage in passages)
 
 
 def chars_of_first(kind: Kind, tokens: Sequence[str], text: Iterable[str]) -> int:
