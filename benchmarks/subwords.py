@@ -59,8 +59,9 @@ def vocabularies(layout: Layout, separator: str, sizes: list[int]) -> Iterator[t
         for size in sizes:
             settings = SubwordParams(algorithm=algorithm, vocab_size=size, min_freq=2)  # type: ignore[arg-type]
             pieces = kind_of("subword").learn(texts["train"], separator, settings)
-            yield f"{algorithm} {size}", build_corpus(
-                texts, layout.corpus("subword"), "subword", separator, 0, [], pieces
+            yield (
+                f"{algorithm} {size}",
+                build_corpus(texts, layout.corpus("subword"), "subword", separator, 0, [], pieces),
             )
 
 

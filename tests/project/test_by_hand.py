@@ -14,8 +14,8 @@ from seqlm.ngrams.counting import count_ngrams
 from seqlm.ngrams.model_files import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT
+from seqlm.vocab.kinds.known import KINDS
 from seqlm.vocab.streams import SPLITS, build_corpus, load_split
-from seqlm.vocab.vocabulary import KINDS
 from smoke import ROOT
 from stages_by_hand import RunStage, in_a_process, in_this_process
 

@@ -116,7 +116,8 @@ def _read_stream(
     """Return the passages of a split, which has ``ids`` and ``num_chars`` in all, as one stream."""
     separator = vocab.line_separator
     borders = tokens_before(vocab, ids, [place for passage in passages for place in (passage.begin, passage.end)])
-    scored, read, is_scored, costs, lengths, first_chars, last = [], [], [], [], [], 0, 0
+    scored: list[Ids] = []
+    read, is_scored, costs, lengths, first_chars, last = [], [], [], [], 0, 0
     for passage, begin, end in zip(passages, borders[::2], borders[1::2], strict=True):
         text = passage.read()
         tokens = _tokens_of(vocab, ids[begin:end], text)

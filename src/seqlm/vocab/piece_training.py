@@ -4,7 +4,8 @@ Equal settings and texts give equal pieces. The library's trainers of BPE and Wo
 count and compare whole numbers, and so give the same in any order. Its trainer of
 Unigram adds up probabilities in an order that it draws, and its last digits differ from
 run to run: scores are rounded to a thousandth of a nat, and pieces stand in the order of
-their scores.
+their scores. (Two pieces of the very same worth, one too many for the vocabulary, could
+still be chosen between by chance; none were met.)
 """
 
 import json
@@ -24,6 +25,11 @@ SAMPLE_BYTES = 1 << 23
 _PASSAGES = 64
 _MOST_CHARACTERS = 0.75
 """Of the room for pieces, what single characters may take; the rarest beyond that are written in bytes."""
+_DIGITS = 3
+_STEP = 0.0001
+"""By how much the library parts the scores of characters that no spelling needs."""
+_BEYOND = 1.0
+"""How much less than the least probable piece a byte gets."""
 _BATCH = 1000
 _THREADS = "TOKENIZERS_PARALLELISM"
 
@@ -82,7 +88,9 @@ def _trained(parts: Mapping[str, int], alphabet: list[str], settings: SubwordPar
         trainer: Any = trainers.BpeTrainer(min_frequency=settings.min_freq, **shared)
     elif settings.algorithm == "unigram":
         tokenizer = Tokenizer(models.Unigram())
-        trainer = trainers.UnigramTrainer(**shared)
+        # No byte occurs in what is learnt from: they come behind the pieces.
+        room = shared["vocab_size"] - len(BYTE_TOKENS)
+        trainer = trainers.UnigramTrainer(**shared | {"vocab_size": room, "initial_alphabet": alphabet})
     else:
         # Pieces inside a word need no mark of their own: the space before the first says where a word begins.
         tokenizer = Tokenizer(models.WordPiece(unk_token="", continuing_subword_prefix=""))
@@ -90,11 +98,24 @@ def _trained(parts: Mapping[str, int], alphabet: list[str], settings: SubwordPar
     with _one_thread():
         tokenizer.train_from_iterator(_repeated(parts), trainer)
     if settings.algorithm == "unigram":
-        scored = json.loads(tokenizer.to_str())["model"]["vocab"]
-        rounded = sorted((-round(score, 3), piece) for piece, score in scored)
-        tokenizer = Tokenizer(models.Unigram([(piece, -score) for score, piece in rounded]))
+        tokenizer = Tokenizer(models.Unigram(_in_order(json.loads(tokenizer.to_str())["model"]["vocab"])))
     description: str = tokenizer.to_str(pretty=True)
     return description + "\n"
+
+
+def _in_order(scored: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return pieces, their scores free of what the library draws, and the bytes behind them.
+
+    Characters that no likely spelling of the text needs get the least score of all pieces from it, each
+    in an order that is drawn a little more than the one before; here all of them have the least.
+    """
+    least = min((score for _, score in scored), default=0.0)
+    drawn = least + _STEP * sum(len(piece) == 1 for piece, _ in scored)
+    found = [(piece, least if len(piece) == 1 and score <= drawn else score) for piece, score in scored]
+    rounded = [(piece, round(score, _DIGITS)) for piece, score in found]
+    return sorted(rounded, key=lambda pair: (-pair[1], pair[0])) + [
+        (byte, round(least - _BEYOND, _DIGITS)) for byte in BYTE_TOKENS
+    ]
 
 
 def _repeated(parts: Mapping[str, int]) -> Iterator[list[str]]:
