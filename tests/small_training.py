@@ -9,7 +9,9 @@ import small_runs
 from seqlm.core.layout import Layout
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.streams import SPLITS, build_corpus
+from seqlm.vocab.kinds.known import KINDS
+from seqlm.vocab.streams import SPLITS
+from subwords import build
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
 
@@ -42,8 +44,8 @@ def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
     layout.splits.mkdir(parents=True)
     for split in SPLITS:
         layout.split(split).write_text(text, encoding="utf-8")
-    for kind in ("char", "word"):
-        build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "", 0, [])
+    for kind in KINDS:
+        build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "")
     layout.configs.mkdir(parents=True)
     layout.config("x").write_text(config(**changes).model_dump_json())
     return layout

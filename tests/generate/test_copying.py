@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from seqlm.generate import copying
 from seqlm.generate.copying import Codes, decoded_blocks, longest_copies
+from seqlm.vocab.kinds.subword import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 
 
@@ -46,6 +47,16 @@ def test_the_longest_copy_is_the_longest(texts: list[str], source: str, size: in
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.sampled_from(["char", "word"]), st.integers(1, 7))
 def test_a_decoded_stream_is_the_text_of_its_tokens(ids: list[int], kind: str, size: int) -> None:
     vocab = Vocab(kind, ["<unk>", "ab", "c", "漢字d"], [0] * 4, "", {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "_BLOCK_TOKENS", size)
+        found = b"".join(block.tobytes() for block in decoded_blocks(vocab, np.array(ids, np.uint8)))
+    assert found.decode("utf-32-le") == vocab.join(vocab.decode(ids))
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(1, 7))
+def test_characters_that_are_written_in_bytes_are_characters_again(ids: list[int], size: int) -> None:
+    # é is C3 A9 in UTF-8; a byte alone is no character.
+    vocab = Vocab("subword", ["<unk>", " ab", "c", BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]], [0] * 5, "", {})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copying, "_BLOCK_TOKENS", size)
         found = b"".join(block.tobytes() for block in decoded_blocks(vocab, np.array(ids, np.uint8)))

@@ -15,9 +15,10 @@ from seqlm.ngrams.model_files import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT
 from seqlm.vocab.kinds.known import KINDS
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
+from seqlm.vocab.streams import SPLITS, load_split
 from smoke import ROOT
 from stages_by_hand import RunStage, in_a_process, in_this_process
+from subwords import build
 
 
 def put_runs(layout: Layout, *names: str, of_ghosts: bool = False) -> None:
@@ -40,7 +41,7 @@ def layout(tmp_path: Path) -> Layout:
         # Every letter: 26, the space and <unk> make 28 tokens.
         layout.split(split).write_text("the quick brown fox jumps over the lazy dog traveller time\n" * 20)
     for kind in KINDS:
-        vocab = build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "", 0, [])
+        vocab = build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "")
         counts = count_ngrams(np.asarray(load_split(layout.corpus(kind), "train")), len(vocab), 2)
         save_models(layout.ngrams(kind), counts, (1.0, 1.0), "unigram")
     put_runs(layout, "x")

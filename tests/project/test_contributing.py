@@ -208,6 +208,68 @@ def test_a_kind_of_network_is_added_by_its_list(workspace: Workspace) -> None:
     workspace.run("mypy")
 
 
+KIND = '''"""Words whatever their case."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqlm.vocab.kinds.word import WordKind
+
+if TYPE_CHECKING:
+    from seqlm.vocab.pieces import Pieces
+
+
+class FoldedKind(WordKind):
+    """Words in small letters."""
+
+    name, noun = "folded", "folded word"
+
+    def blocks(self, path: Path, line_separator: str, block_bytes: int) -> Iterator[str]:
+        """Yield a split in blocks in small letters."""
+        for block in super().blocks(path, line_separator, block_bytes):
+            yield block.lower()
+
+    def tokenize(self, text: str, line_separator: str, pieces: "Pieces | None") -> list[str]:
+        """Return the words of a text in small letters."""
+        return super().tokenize(text.lower(), line_separator, pieces)
+'''
+
+
+@pytest.mark.slow
+def test_a_kind_of_token_is_added_by_its_list(workspace: Workspace) -> None:
+    module, settings, stages = (" ".join(step.split()) for step in steps("Add a kind of token"))
+
+    for name in ("src/seqlm/vocab/kinds/", "`TokenKind`", "`ALL`", "src/seqlm/vocab/kinds/known.py"):
+        assert name in module
+    write(workspace, "src/seqlm/vocab/kinds/folded.py", KIND)
+    known = "src/seqlm/vocab/kinds/known.py"
+    edit(workspace, known, "from seqlm.vocab.kinds.kind ", "from seqlm.vocab.kinds.folded import FoldedKind\n"
+         "from seqlm.vocab.kinds.kind ")  # fmt: skip
+    edit(workspace, known, "SubwordKind())", "SubwordKind(), FoldedKind())")
+
+    for name in ("`vocab`", "params.yaml", "`ngrams.max_order`"):
+        assert name in settings
+    orders = SMALL["ngrams.max_order"] | {"folded": 2}
+    own = {"vocab.folded": {"min_freq": 0, "reserved_tokens": []}, "ngrams.max_order": orders}
+    workspace.update_params(own | {"preprocess.normalise": "none", "runs.plain": {"token": "folded"}})
+
+    for name in ("foreach", "`vocab`", "`ngrams`", "`score-ngrams`", "dvc.yaml"):
+        assert name in stages
+    edit(workspace, "dvc.yaml", "foreach: [char, word, subword]", "foreach: [char, word, subword, folded]")
+
+    workspace.run("dvc", "repro")
+    workspace.keep_traces()
+    measures = workspace.measures()
+    assert {"folded-kneser-ney-2", "folded-laplace-2", "word-kneser-ney-2", "plain"} <= set(measures)
+    # Without capitals fewer words are unknown.
+    unknown = {kind: measures[f"{kind}-uniform"]["test"]["unknown_share"] for kind in ("folded", "word", "subword")}
+    assert 0 == unknown["subword"] < unknown["folded"] < unknown["word"]
+    assert "folded" in (workspace.folder / "reports/index.html").read_text()
+    require_declared_files(workspace)
+    workspace.run("mypy")
+
+
 def test_a_corpus_is_added_by_its_list(workspace: Workspace) -> None:
     (asked,) = steps("Add a corpus")
     folder = workspace.folder.parent / "corpora"

@@ -14,7 +14,14 @@ from workspace import Workspace, stages_run
 
 def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
     measures = workspace.measures()
-    assert {"plain", "small-lstm", "char-uniform", "char-kneser-ney-3", "word-laplace-2"} <= set(measures)
+    assert {
+        "plain",
+        "small-lstm",
+        "char-uniform",
+        "char-kneser-ney-3",
+        "word-laplace-2",
+        "subword-kneser-ney-2",
+    } <= set(measures)
     assert {"small-lstm+dynamic", "small-lstm+dynamic+char-kneser-ney-3"} <= set(measures)
     # Uniform over V tokens has perplexity V, whatever the text.
     assert measures["char-uniform"]["test"]["perplexity"] == pytest.approx(27 + 1)

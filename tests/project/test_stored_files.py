@@ -21,6 +21,7 @@ COUNTS, MODELS = f"{NGRAMS}/char/counts*", f"{NGRAMS}/char/models.json"
 CONFIG = "data/configs/plain.json"
 SCORE, NATS = "data/scores/runs/plain/score.json", "data/scores/runs/plain/test.npy"
 COUNTING_SCORE, COUNTING_NATS = (f"data/scores/ngrams/char/char-uniform/{name}" for name in ("score.json", "val.npy"))
+PIECES = "data/corpus/subword/tokenizer.json"
 DYNAMIC_SCORE = "data/scores/runs/small-lstm/dynamic/score.json"
 
 SCORING = ["score@plain", "score-ngrams@char"]
@@ -31,6 +32,7 @@ READERS = {
     TEST: ["ngrams@char", *SCORING, "evaluate"],
     UNKNOWN: ["ngrams@char"],
     UNKNOWN_OF_TEST: ["ngrams@char"],
+    PIECES: ["ngrams@subword", "score-ngrams@subword", "evaluate", "generate"],
     WEIGHTS: ["score@plain", "generate"],
     MODEL: ["score@plain", "generate"],
     COUNTS: ["score-ngrams@char", "generate"],
@@ -49,6 +51,7 @@ OTHERS = {
     CONFIG: "data/configs/small-lstm.json", SCORE: "data/scores/runs/small-lstm/score.json",
     NATS: "data/scores/runs/small-lstm/test.npy", COUNTING_SCORE: "data/scores/ngrams/char/char-laplace-1/score.json",
     COUNTING_NATS: "data/scores/ngrams/char/char-laplace-1/val.npy", DYNAMIC_SCORE: SCORE,
+    PIECES: "data/corpus/subword/unknown.json",
 }  # fmt: skip
 
 
