@@ -65,7 +65,7 @@ def workspace(tmp_path: Path) -> Workspace:
     workspace.environment |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "COLUMNS": "200"}
     workspace.run("git", "init", "--quiet", "--initial-branch=main")
     # The orders of params.yaml: the pages name the models of its highest orders.
-    workspace.update_params(SMALL | {"runs": RUNS, "ngrams.max_order": {"char": 6, "word": 3}})
+    workspace.update_params(SMALL | {"runs": RUNS, "ngrams.max_order": {"char": 6, "word": 3, "subword": 3}})
     install(workspace.folder)
     workspace.run("dvc", "repro")
     workspace.commit("A run with small settings")
