@@ -74,8 +74,8 @@ class Work(NamedTuple):
     """(T B): -log p of every target."""
     sent: Panels
     """(B, h): room for what a step sends back."""
-    tiles: NDArray[np.float32]
-    """(members, 1, ROWS, WIDTH): room for a tile each."""
+    sums: NDArray[np.float32]
+    """(members, panels, ROWS_AT_ONCE, WIDTH): room for a part of an outer product each."""
 
 
 def pack_weights(weights: Parameters) -> Packed:
@@ -278,10 +278,10 @@ def gradients_task(member: int, size: int, control: Control, work: Work) -> None
 
     num_terms = num_steps * lanes
     first, last = _share(num_hiddens, ROWS, member, size)
-    tile = work.tiles[member]
+    sums = work.sums[member]
     # dL/dW_hh (8.7.16) and dL/dW_hq (8.7.12).
-    outer_product(work.gradients.w_hh, first, last, work.states, 0, work.deltas, num_terms, tile)
-    outer_product(work.gradients.w_hq, first, last, work.states, lanes, work.scores, num_terms, tile)
+    outer_product(work.gradients.w_hh, first, last, work.states, 0, 0, work.deltas, 0, num_terms, sums)
+    outer_product(work.gradients.w_hq, first, last, work.states, lanes, 0, work.scores, 0, num_terms, sums)
     # dL/dW_hx (8.7.15).
     first, last = _share(work.deltas.shape[0], 1, member, size)
     _sum_up_inputs(work, first, last)

@@ -10,6 +10,10 @@ Panels = NDArray[np.float32]
 """A matrix in panels: ``(panels, rows, WIDTH)``."""
 Matrix = NDArray[np.float32]
 
+ROWS_AT_ONCE = 256
+"""Rows of an outer product that are summed up together, a multiple of ROWS."""
+_TERMS_AT_ONCE = 128
+
 
 def num_panels(columns: int) -> int:
     """Return how many panels hold so many columns."""
@@ -68,17 +72,25 @@ def add_product(c: Panels, row: int, a: Panels, left_row: int, num_rows: int, b:
 
 @njit(nogil=True)
 def outer_product(
-    out: Matrix, first: int, last: int, a: Panels, a_row: int, b: Panels, num_terms: int, tile: Panels
-) -> None:
-    """Write rows ``first`` to ``last`` of the sum over rows r of a[a_row + r] (as a column) times b[r].
+    out: Matrix, first: int, last: int, a: Panels, a_row: int, a_column: int, b: Panels, b_row: int, num_terms: int,
+    sums: Panels,
+) -> None:  # fmt: skip
+    """Write rows ``first`` to ``last`` of the sum over ``num_terms`` rows of a, as columns, times rows of b.
 
-    ``first`` is a multiple of ROWS; ``tile`` is room for one tile, shape ``(1, ROWS, WIDTH)``.
+    Of a, rows from ``a_row`` on and columns from ``a_column`` on are taken; of b, rows from ``b_row``
+    on. ``first`` and ``a_column`` are multiples of ROWS; ``sums`` is room for ROWS_AT_ONCE rows of the result.
     """
-    for p in range(b.shape[0]):
-        start = p * WIDTH
-        for i in range(first, last, ROWS):
-            tile[:] = 0
-            outer_tile(tile, a, a_row, i, b, 0, p, num_terms)
-            for row in range(i, min(i + ROWS, last)):
+    for group in range(first, last, ROWS_AT_ONCE):
+        until = min(group + ROWS_AT_ONCE, last)
+        sums[: b.shape[0]] = 0
+        # As many terms at a time as stay in the cache while all tiles take them in.
+        for term in range(0, num_terms, _TERMS_AT_ONCE):
+            count = min(_TERMS_AT_ONCE, num_terms - term)
+            for p in range(b.shape[0]):
+                for i in range(group, until, ROWS):
+                    outer_tile(sums, p, i - group, a, a_row + term, a_column + i, b, b_row + term, p, count)
+        for row in range(group, until):
+            for p in range(b.shape[0]):
+                start = p * WIDTH
                 for column in range(min(WIDTH, out.shape[1] - start)):
-                    out[row, start + column] = tile[0, row - i, column]
+                    out[row, start + column] = sums[p, row - group, column]

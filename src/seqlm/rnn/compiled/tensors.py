@@ -19,7 +19,7 @@ from seqlm.rnn.compiled.kernels import (
     pack_weights,
     serve_gradients,
 )
-from seqlm.rnn.compiled.products import Matrix, Panels, empty_panels
+from seqlm.rnn.compiled.products import ROWS_AT_ONCE, Matrix, Panels, empty_panels
 from seqlm.rnn.compiled.team import Team
 from seqlm.rnn.compiled.tiles import ROWS, WIDTH
 
@@ -50,7 +50,7 @@ class CompiledGradients:
             scores=empty_panels(num_steps * lanes, vocab_size),
             nats=np.zeros(num_steps * lanes),
             sent=empty_panels(lanes, num_hiddens),
-            tiles=np.zeros((num_threads, 1, ROWS, WIDTH), np.float32),
+            sums=np.stack([empty_panels(ROWS_AT_ONCE, max(num_hiddens, vocab_size))] * num_threads),
         )
         self._team = Team(num_threads, gradients_task, serve_gradients, self._work)
 
