@@ -113,16 +113,16 @@ class FrameworkRNN(nn.Module):
     def compute_gradients(
         self, inputs: Tensor, targets: Tensor, state: State, draws: Draws | None = None
     ) -> tuple[Tensor, State]:
-        """Set the parameters' gradients to those of the mean loss; return the total loss and the new state.
+        """Set the parameters' gradients to those of the mean loss; return each target's -log p and the new state.
 
-        ``inputs``, ``targets``: ``(B, T)``; the loss is in nats, summed over B * T tokens.
-        The new state is detached from the graph.
+        ``inputs``, ``targets``, the nats: ``(B, T)``. The new state is detached from the graph.
         """
         self.zero_grad(set_to_none=True)
         logits, new_state = self(inputs, state, draws)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        torch.autograd.backward(loss)
-        return loss.detach() * targets.numel(), [_detached(layer) for layer in new_state]
+        log_probs = F.log_softmax(logits, 2)  # (B, T, V)
+        torch.autograd.backward(F.nll_loss(log_probs.flatten(0, 1), targets.flatten()))
+        nats = -log_probs.detach().gather(2, targets[:, :, None])[:, :, 0]
+        return nats, [_detached(layer) for layer in new_state]
 
 
 def _detached(state: LayerState) -> LayerState:

@@ -154,7 +154,7 @@ class Trainer:
         sums.lr = self._set_lr()
         if self._carried is None or not config.carries_state:
             self._carried = self.network.initial_state(len(inputs))
-        loss, self._carried = self.network.compute_gradients(
+        nats, self._carried = self.network.compute_gradients(
             torch.from_numpy(inputs).to(self.device),
             torch.from_numpy(targets).to(self.device),
             self._carried,
@@ -163,7 +163,7 @@ class Trainer:
         self.ranks.average(parameter.grad for parameter in self._parameters)
         sums.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, config.grad_clip or math.inf))
         self._optimizer.step()
-        sums.nats += loss
+        sums.nats += nats.sum().float()
         sums.tokens += targets.size
         if progress.index % MINIBATCHES_BETWEEN_CHECKS == 0:
             self._require_finite(self.ranks.total(sums.nats), sums.tokens * self.ranks.size)
