@@ -19,6 +19,11 @@ COMPILES_FROM = 128
 """Hidden units from which the compiled loops repay the seconds that compiling them takes in each process."""
 
 
+def repays_compiling(num_hiddens: int) -> bool:
+    """Whether a network of this size is worth compiled loops, and this processor fit for them."""
+    return num_hiddens >= COMPILES_FROM and has_fma()
+
+
 class FlatNetwork(nn.Module):
     """A network whose parameters are views of one flat tensor, and their gradients of another.
 

@@ -75,7 +75,7 @@ class Trainer:
         self._train_ids, self._val_ids = np.asarray(train_ids)[: config.max_tokens], np.asarray(val_ids)
         self.plan = Plan.of(config, len(self._train_ids), ranks.size)
         self._share = ranks.share(self.plan.batch_size)
-        self.network: Network = build_network(config, vocab_size, config.seed).to(device)
+        self.network: Network = build_network(config, vocab_size, config.seed, device)
         self._parameters = list(self.network.parameters())
         self._optimizer = build_optimizer(config, self._parameters)
         self._rng = np.random.default_rng(config.seed)
