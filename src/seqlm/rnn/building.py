@@ -28,17 +28,9 @@ def build_network(settings: NetworkSettings, vocab_size: int, seed: int, device:
     On a CPU, large networks of gru and lstm cells run as compiled loops.
     """
     network = draw_network(settings, vocab_size, seed)
-    if settings.model not in ("gru", "lstm") or device.type != "cpu" or not repays_compiling(settings.num_hiddens):
+    if not settings.has_gates or device.type != "cpu" or not repays_compiling(settings.num_hiddens):
         return network.to(device)
-    compiled = GatedRNN(
-        vocab_size,
-        model=settings.model,
-        num_hiddens=settings.num_hiddens,
-        num_layers=settings.num_layers,
-        embedding_size=_embedding_size(settings),
-        tie_weights=settings.tie_weights,
-        dropout=settings.dropout,
-    )
+    compiled = GatedRNN.of(settings, vocab_size)
     compiled.load_weights(network.weights())
     return compiled
 
@@ -53,17 +45,12 @@ def draw_network(settings: NetworkSettings, vocab_size: int, seed: int) -> Netwo
         model=settings.model,
         num_hiddens=settings.num_hiddens,
         num_layers=settings.num_layers,
-        embedding_size=_embedding_size(settings),
+        embedding_size=settings.size_of_embedding,
         tie_weights=settings.tie_weights,
         dropout=settings.dropout,
         activation=settings.activation,
         seed=seed,
     )
-
-
-def _embedding_size(settings: NetworkSettings) -> int | None:
-    """Return the size of a learned embedding; None: tokens enter as one-hot vectors."""
-    return None if settings.embedding == "one_hot" else settings.embedding_size or settings.num_hiddens
 
 
 def save_network(folder: Path, run: str, settings: NetworkSettings, vocab_size: int, weights: Weights) -> None:

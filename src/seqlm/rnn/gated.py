@@ -8,7 +8,7 @@ on any device. The parameters and the places of dropout are those of
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from seqlm.rnn.compiled.cells import CELLS as COMPILED_CELLS
 from seqlm.rnn.compiled.parameters import NOWHERE, Form
 from seqlm.rnn.flat import FlatNetwork
 from seqlm.rnn.network import Draws
+from seqlm.rnn.settings import NetworkSettings
 
 State = Tensor
 _EMBEDDING, _OUTPUT, _OUTPUT_BIAS = "embedding.weight", "output.weight", "output.bias"
@@ -83,6 +84,21 @@ class GatedRNN(FlatNetwork):
         super().__init__(vocab_size, num_hiddens, shapes, cell=model, num_layers=num_layers)
         self.dropout, self._steps, self._embedding_size = dropout, CELLS[model], embedding_size
         self._output = _EMBEDDING if tie_weights else _OUTPUT
+
+    @classmethod
+    def of(cls, settings: NetworkSettings, vocab_size: int) -> Self:
+        """Return a network of the given settings."""
+        if settings.model not in ("gru", "lstm"):
+            raise ValueError(f"{settings.model} is no kind of gated cell")
+        return cls(
+            vocab_size,
+            model=settings.model,
+            num_hiddens=settings.num_hiddens,
+            num_layers=settings.num_layers,
+            embedding_size=settings.size_of_embedding,
+            tie_weights=settings.tie_weights,
+            dropout=settings.dropout,
+        )
 
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state, shape ``(L, P, batch_size, h)``."""

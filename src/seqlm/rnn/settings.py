@@ -25,6 +25,16 @@ class NetworkSettings(Section):
     dropout: Annotated[float, Field(ge=0, lt=1)]
     """Share of units dropped between layers, one mask for all steps of a minibatch."""
 
+    @property
+    def size_of_embedding(self) -> int | None:
+        """Size of a learned embedding; None: tokens enter as one-hot vectors."""
+        return None if self.embedding == "one_hot" else self.embedding_size or self.num_hiddens
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether the cells are those of a GRU or of an LSTM."""
+        return self.model in ("gru", "lstm")
+
     @model_validator(mode="after")
     def _is_a_network(self) -> "NetworkSettings":
         if self.model == "scratch" and (self.num_layers > 1 or self.dropout > 0 or self.embedding == "learned"):
