@@ -134,8 +134,8 @@ LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"sampling": "random", "truncation": "randomized"}, LSTM],
-    ids=["sequential", "randomized", "lstm with dropout"],
+    [{}, {"sampling": "random", "truncation": "randomized"}, LSTM, LSTM | {"num_hiddens": 128}],
+    ids=["sequential", "randomized", "lstm with dropout", "compiled lstm"],
 )
 def test_two_processes_train_as_one(changes: dict[str, Any], tmp_path: Path) -> None:
     layout = Layout(tmp_path)

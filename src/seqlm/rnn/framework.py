@@ -37,22 +37,28 @@ class FrameworkRNN(nn.Module):
         activation: Literal["tanh", "relu"],
         seed: int,
     ) -> None:
-        """Draw the weights as PyTorch does, from ``seed``; ``embedding_size`` None means one-hot input."""
+        """Draw the weights from PyTorch's distributions, by ``seed``; ``embedding_size`` None means one-hot input.
+
+        Those of gru and lstm are drawn in double precision: in single precision, PyTorch's numbers
+        depend on the processor. An rnn gets exactly PyTorch's own, as in the book.
+        """
         super().__init__()
         self.vocab_size, self.num_hiddens, self.dropout = vocab_size, num_hiddens, dropout
+        drawn = torch.float32 if model == "rnn" else torch.float64
         options = {"nonlinearity": activation} if model == "rnn" else {}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size)
+            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size, dtype=drawn)
             sizes = [vocab_size if embedding_size is None else embedding_size] + [num_hiddens] * (num_layers - 1)
             self.layers = nn.ModuleList(
-                _LAYERS[model](size, num_hiddens, batch_first=True, **options) for size in sizes
+                _LAYERS[model](size, num_hiddens, batch_first=True, dtype=drawn, **options) for size in sizes
             )
-            self.output = nn.Linear(num_hiddens, vocab_size)
+            self.output = nn.Linear(num_hiddens, vocab_size, dtype=drawn)
             if tie_weights and self.embedding is not None:
                 # An output matrix drawn as an embedding, from N(0, 1), would start far too large.
                 nn.init.normal_(self.embedding.weight, 0, num_hiddens**-0.5)
                 self.output.weight = self.embedding.weight
+        self.float()
         self._has_cell = model == "lstm"
 
     def initial_state(self, batch_size: int) -> State:
