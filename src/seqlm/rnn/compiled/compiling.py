@@ -8,12 +8,13 @@ function an entrance from Python, which for large tuples of arrays is larger tha
 import numpy as np
 from numba import njit
 
-entry = njit(nogil=True)
+# The loops make no arrays, so that nobody need count who holds one (_nrt).
+entry = njit(nogil=True, error_model="numpy", _nrt=False)
 """For a function that Python calls."""
-inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = njit(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """For a function that compiled code alone calls."""
-spliced = njit(nogil=True, inline="always")
-"""For a function whose body, without loops of its own, takes the place of the call."""
+spliced = njit(nogil=True, error_model="numpy", _nrt=False, inline="always")
+"""For a function whose body takes the place of the call: a short one, or one that is called in one place."""
 
 START, ONCE = np.int64(0), np.int64(1)
 """Numbers that are no literals."""

@@ -125,7 +125,7 @@ def _go_forward(activate: Any, work: Work, first: int, last: int) -> None:
                 )
 
 
-@inner
+@spliced
 def _take_steps(activate: Any, work: Work, layer: int, start: int, end: int, first: int, last: int) -> None:
     """Take lanes of a layer through the steps ``start`` to ``end``."""
     lanes, form = work.inputs.shape[1], work.form
@@ -213,7 +213,7 @@ def _clear(panels: Panels, row: int, num_steps: int, lanes: int, first: int, las
             panels[p, row + t * lanes + first : row + t * lanes + last] = 0
 
 
-@inner
+@spliced
 def _slopes_from_above(work: Work, layer: int, start: int, end: int, first: int, last: int) -> None:
     """Set the slopes to what the output layer, or the layer above, sends to the steps ``start`` to ``end``."""
     lanes, row = work.inputs.shape[1], start * work.inputs.shape[1]
@@ -229,7 +229,7 @@ def _slopes_from_above(work: Work, layer: int, start: int, end: int, first: int,
         _drop(slopes, START, slopes, START, end - start, work.masks[layer], first, last)
 
 
-@inner
+@spliced
 def _send_back(differentiate: Any, work: Work, layer: int, t: int, start: int, first: int, last: int) -> None:
     """Add what step t + 1 sends back to the slopes of step t, and turn its gates into gradients by its sums."""
     (num_steps, lanes), num_rows = work.inputs.shape, last - first
@@ -249,7 +249,7 @@ def _send_back(differentiate: Any, work: Work, layer: int, t: int, start: int, f
     differentiate(step, Slopes(work.slopes, slope_row, work.carry, first))
 
 
-@inner
+@spliced
 def _sum_up_outputs(work: Work, member: int, size: int) -> None:
     """Set a member's share of the gradients of the output layer (8.7.12)."""
     form, lanes = work.form, work.inputs.shape[1]
@@ -334,7 +334,7 @@ def _sum_up_tokens(tokens: Tokens, deltas: Panels, sums: Panels, first: int, las
                 sums[p, token, k] += deltas[p, row, k]
 
 
-@inner
+@spliced
 def _sum_up_embedding(work: Work, member: int, size: int) -> None:
     """Set some columns of the embedding's gradients, or add to them where they are the output layer's too."""
     form, lanes = work.form, work.inputs.shape[1]

@@ -155,7 +155,7 @@ def pack_weights(form: Form, flat: Flat, packed: Packed) -> None:
     pack(form, flat, packed, START, START + 1)
 
 
-@inner
+@spliced
 def _pack_bias(form: Form, flat: Flat, layer: int, packed: Packed, first: int, last: int) -> None:
     """Add up the biases in panels ``first`` to ``last`` of every block, and into the table where there is one."""
     bias, (_, _, input_bias, state_bias) = packed.bias[layer], form.layers[layer]
