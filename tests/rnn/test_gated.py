@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqlm.rnn.building import build_network, draw_network
+from seqlm.rnn.building import build_network, draw_network, load_network, save_network
 from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
@@ -234,6 +235,16 @@ def test_weights_pass_between_the_framework_and_the_equations() -> None:
         drawn = draw_network(chosen.model_copy(update={"num_hiddens": 128}), V, 5).weights()
         assert drawn.keys() == large.weights().keys()
         assert all(torch.equal(weight, large.weights()[name]) for name, weight in drawn.items())
+
+
+def test_a_stored_network_is_compiled_where_that_repays(tmp_path: Path) -> None:
+    chosen = make_settings("lstm", **FORMS["learned, dropout"] | {"num_hiddens": 128})
+    drawn = draw_network(chosen, V, 5)
+    save_network(tmp_path, "x", chosen, V, drawn.weights())
+    loaded = load_network(tmp_path, "x", torch.device("cpu"))
+    assert isinstance(loaded, GatedRNN)
+    ids = draw(loaded)[0]
+    torch.testing.assert_close(loaded(ids, loaded.initial_state(B))[0], drawn(ids, drawn.initial_state(B))[0])
 
 
 def test_a_token_outside_the_vocabulary_is_refused() -> None:

@@ -11,7 +11,8 @@ class NetworkSettings(Section):
     """Everything that decides a network's shape and how it computes."""
 
     model: Literal["scratch", "rnn", "gru", "lstm"]
-    """``scratch``: this project's own RNN of section 8.5; the others are the framework's."""
+    """``scratch``: this project's own RNN of section 8.5; ``rnn``: the framework's; ``gru``, ``lstm``: the framework's,
+    or the same from their equations as compiled loops (:func:`seqlm.rnn.building.build_network`)."""
     activation: Literal["tanh", "relu"]
     """Of the models ``scratch`` and ``rnn``."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
