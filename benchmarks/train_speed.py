@@ -3,10 +3,11 @@
 The reference follows sections 8.5 and 8.6 of the book in our own words: one-hot input,
 a list of outputs from a loop over steps, an output layer at every step, gradients by
 automatic differentiation, clipping parameter by parameter, and SGD parameter by
-parameter. The contenders take turns, so that a busy machine slows all of them; medians
-and ratios are what counts.
+parameter. LSTM and GRU, in the shapes of the run ``lstm`` and of the README's Tiny Shakespeare,
+are trained as compiled loops and by the framework's layers. The contenders take turns, so that a
+busy machine slows all of them; medians and ratios are what counts.
 
-    python benchmarks/train_speed.py [--device cuda] [--rounds 7]
+    python benchmarks/train_speed.py [--device cuda] [--rounds 7] [--threads 1 2] [--only rnn gated]
 """
 
 import argparse
@@ -14,16 +15,22 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
+from seqlm.rnn.building import build_network, draw_network
 from seqlm.rnn.compiled.products import add_product, empty_panels
 from seqlm.rnn.framework import FrameworkRNN
+from seqlm.rnn.network import Network, RandomDraws
 from seqlm.rnn.scratch import ScratchRNN
+from seqlm.rnn.settings import NetworkSettings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS, CLIP, LR = 28, 32, 35, 1.0, 1.0
@@ -31,6 +38,32 @@ SAMPLERS = {"random": random_minibatches, "sequential": sequential_minibatches}
 TOKENS = np.random.default_rng(0).integers(0, VOCAB_SIZE, 10_000)
 
 Step = Callable[[Tensor, Tensor, bool], None]
+
+
+class Shape(NamedTuple):
+    """The shape of a training of an LSTM or a GRU."""
+
+    vocab_size: int
+    num_hiddens: int
+    num_layers: int
+    embedding_size: int
+    dropout: float
+    batch_size: int
+    num_steps: int
+
+    def flop_per_token(self, num_gates: int) -> float:
+        """Return multiplications and additions of one token: forward once, backward twice."""
+        hiddens = self.num_hiddens
+        products = num_gates * hiddens * (self.embedding_size + hiddens * (2 * self.num_layers - 1))
+        return 3 * 2 * (products + hiddens * self.vocab_size)
+
+
+SHAPES = {
+    "lstm": Shape(28, 256, 2, 64, 0.4, 32, 64),
+    "shakespeare": Shape(66, 384, 1, 64, 0.15, 32, 64),
+}
+GATES = {"lstm": 4, "gru": 3}
+MINIBATCHES = 4
 
 
 class Chapter:
@@ -98,6 +131,13 @@ def tokens_per_second(step: Step, sampler: str, device: torch.device, epochs: in
     return num_tokens / (time.perf_counter() - start)
 
 
+@njit(nogil=True)
+def multiply_panels(
+    result: NDArray[np.float32], left: NDArray[np.float32], right: NDArray[np.float32], rows: int
+) -> None:
+    add_product(result, 0, left, 0, rows, 1, rows, right, 0)
+
+
 def gemm_rate(device: torch.device) -> float:
     """Return the rate of a large float32 matrix product, in FLOP/s: what no training can exceed.
 
@@ -115,7 +155,7 @@ def gemm_rate(device: torch.device) -> float:
     if device.type == "cpu":
         rows = 256
         result, part, panels = (empty_panels(n, size) for n in (rows, rows, size))
-        tiled = 2 * rows * size**2 / shortest(lambda: add_product(result, 0, part, 0, rows, panels, False))
+        tiled = 2 * rows * size**2 / shortest(lambda: multiply_panels(result, part, panels, rows))
         rate = max(rate, tiled * torch.get_num_threads())
     return rate
 
@@ -166,21 +206,75 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
     )
 
 
+def train_gated(network: Network, shape: Shape, device: torch.device, count: int) -> float:
+    """Train for some minibatches as a run does, and return the tokens a second."""
+    generator = torch.Generator(device).manual_seed(0)
+    ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.num_steps + 1), generator=generator, device=device)
+    draws = RandomDraws(generator, shape.batch_size, slice(0, shape.batch_size))
+    parameters, state = list(network.parameters()), network.initial_state(shape.batch_size)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+    with network.team():
+        for minibatch in range(count + 1):
+            if minibatch == 1:  # buffers are made and threads started in the first
+                start = time.perf_counter()
+            _, state = network.compute_gradients(ids[:, :-1], ids[:, 1:], state, draws)
+            torch.nn.utils.clip_grad_norm_(parameters, CLIP)
+            optimizer.step()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+    return count * shape.batch_size * shape.num_steps / (time.perf_counter() - start)
+
+
+def compare_gated(model: str, name: str, device: torch.device, rounds: int, ceiling: float) -> None:
+    shape = SHAPES[name]
+    settings = NetworkSettings(
+        model=model, activation="tanh", num_hiddens=shape.num_hiddens, num_layers=shape.num_layers, embedding="learned",
+        embedding_size=shape.embedding_size, tie_weights=False, dropout=shape.dropout,
+    )  # fmt: skip
+    networks = [
+        draw_network(settings, shape.vocab_size, 0).to(device),
+        build_network(settings, shape.vocab_size, 0, device),
+    ]
+    for network in networks:
+        train_gated(network, shape, device, 1)
+    rates = [[train_gated(network, shape, device, MINIBATCHES) for network in networks] for _ in range(rounds)]
+    theirs, ours = (statistics.median(column) for column in zip(*rates, strict=True))
+    share = ours * shape.flop_per_token(GATES[model]) / ceiling
+    print(
+        f"{model:<6} {name:<12} {torch.get_num_threads():>7} {theirs:>10,.0f} {ours:>10,.0f}"
+        f" {ours / theirs:>8.2f} {share:>8.0%}",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--only", nargs="+", choices=["rnn", "gated"], default=["rnn", "gated"])
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
-    print("tokens a second, medians; ratios of scratch to the others; share of the measured rate of a large product")
-    print("hidden sampler    threads    chapter     nn.RNN    scratch  /chapter  /nn.RNN    share")
-    for threads in arguments.threads if device.type == "cpu" else [1]:
-        torch.set_num_threads(threads)
-        ceiling = gemm_rate(device)
-        for num_hiddens in (512, 256):
-            for sampler in SAMPLERS:
-                compare(num_hiddens, sampler, device, arguments.rounds, ceiling)
+    threads = arguments.threads if device.type == "cpu" else [1]
+    ceilings = {}
+    for count in threads:
+        torch.set_num_threads(count)
+        ceilings[count] = gemm_rate(device)
+    print("tokens a second, medians; ratios of ours to the others; share of the measured rate of a large product")
+    if "rnn" in arguments.only:
+        print("hidden sampler    threads    chapter     nn.RNN    scratch  /chapter  /nn.RNN    share")
+        for count in threads:
+            torch.set_num_threads(count)
+            for num_hiddens in (512, 256):
+                for sampler in SAMPLERS:
+                    compare(num_hiddens, sampler, device, arguments.rounds, ceilings[count])
+    if "gated" in arguments.only:
+        print("cells  shape        threads  framework   compiled    ratio    share")
+        for count in threads:
+            torch.set_num_threads(count)
+            for model in GATES:
+                for name in SHAPES:
+                    compare_gated(model, name, device, arguments.rounds, ceilings[count])
 
 
 if __name__ == "__main__":

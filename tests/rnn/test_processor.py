@@ -95,8 +95,8 @@ def products() -> list[str]:
     a, b, c = empty_panels(16, WIDTH), empty_panels(WIDTH, 5 * WIDTH), empty_panels(16, 5 * WIDTH)
     room = np.zeros((1, ROWS, WIDTH), np.float32)
     return [
-        llvm_of(add_product.py_func, c, 0, a, 0, 9, b, False),
-        llvm_of(outer_product.py_func, room[0], 0, ROWS, a, 0, b, 4, room),
+        llvm_of(add_product.py_func, c, 0, a, 0, 9, 1, 9, b, 0),
+        llvm_of(outer_product.py_func, room[0], 0, ROWS, a, 0, b, 0, 4, room),
     ]
 
 

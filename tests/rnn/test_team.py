@@ -28,7 +28,7 @@ serve = serving(meet)
 def test_every_member_sees_what_the_others_wrote_before_the_barrier() -> None:
     for size in (1, 2, 3):
         written, sums = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        with Team(size, meet, serve, (written, sums)) as members:
+        with Team(size, serve, (written, sums)) as members:
             for _ in range(200):
                 members.run()
         assert written.tolist() == [200 * (member + 1) for member in range(size)]
@@ -38,7 +38,7 @@ def test_every_member_sees_what_the_others_wrote_before_the_barrier() -> None:
 
 def test_a_member_that_fell_asleep_is_woken() -> None:
     written, sums = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    with Team(2, meet, serve, (written, sums)) as members:
+    with Team(2, serve, (written, sums)) as members:
         for rounds in (1, 2, 3):
             members.run()
             assert written.tolist() == [rounds, 2 * rounds]
@@ -56,13 +56,13 @@ def fail(member: int, size: int, control: Control, _work: tuple) -> None:
 
 
 def test_a_member_that_fails_does_not_leave_the_others_waiting() -> None:
-    with Team(2, fail, serving(fail), (np.zeros(1),)) as members, pytest.raises(ValueError, match="no part for me"):
+    with Team(2, serving(fail), (np.zeros(1),)) as members, pytest.raises(ValueError, match="no part for me"):
         members.run()
 
 
 def test_a_team_that_stops_leaves_no_thread() -> None:
     before = threading.active_count()
-    members = Team(3, meet, serve, (np.zeros(3, np.int64), np.zeros(3, np.int64)))
+    members = Team(3, serve, (np.zeros(3, np.int64), np.zeros(3, np.int64)))
     members.run()
     assert threading.active_count() == before + 2
     members.stop()

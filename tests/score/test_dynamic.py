@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from seqlm.rnn.building import build_network, draw_network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
+from small_runs import config
 
 
 def scratch() -> ScratchRNN:
@@ -53,3 +55,15 @@ def test_root_mean_squares_by_hand_and_the_step_that_they_scale() -> None:
     # Steps of -0.1 * 2, +0.1 * 2 and 0 give 0.8, 1.2 and 1; roots of 0.5, 1 and 1.5 times their
     # average, times the decay of 0.5, are the shares of the way back: 0.25, 0.5 and 0.75.
     torch.testing.assert_close(weight.detach(), torch.tensor([0.6, 0.6, 2.5]), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_compiled_loops_adapt_as_the_framework_s_layers_do(kind: str) -> None:
+    settings = config(model=kind, num_hiddens=128, num_layers=2, embedding="learned", embedding_size=20, dropout=0.3)
+    ids, found = np.random.default_rng(0).integers(1, 6, 200), []
+    for network in (draw_network(settings, 6, 0), build_network(settings, 6, 0)):
+        roots = gradient_roots(network, ids, every=8, num_segments=10)
+        rule = RmsRule(0.002, 0.005, roots, trained_weights(network))
+        found.append(dynamic_nats(network, ids, every=8, apply=rule.apply))
+    assert found[1] == pytest.approx(found[0], rel=1e-4)
+    assert np.abs(found[0] - stream_nats(draw_network(settings, 6, 0), ids)).max() > 0.01

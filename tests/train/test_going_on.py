@@ -19,6 +19,7 @@ from stages_by_hand import RunStage
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
 LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "keep": "best", **ADAM}
+COMPILED = {"num_hiddens": 128, "num_epochs": 2}
 
 
 class Stop(Exception):
@@ -37,8 +38,22 @@ class Stop(Exception):
         LSTM,
         LSTM | {"max_trained_tokens": 400, "num_epochs": 7, "sampling": "random"},
         {"max_trained_tokens": 130, "num_epochs": 2, **ADAM},
+        LSTM | COMPILED,
+        {"model": "gru"} | COMPILED,
     ],
-    ids=["sequential", "random", "randomized", "random carried", "rnn", "gru", "lstm", "bounded lstm", "bounded"],
+    ids=[
+        "sequential",
+        "random",
+        "randomized",
+        "random carried",
+        "rnn",
+        "gru",
+        "lstm",
+        "bounded lstm",
+        "bounded",
+        "compiled lstm",
+        "compiled gru",
+    ],
 )
 def test_a_stop_after_every_minibatch_changes_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
     run = config(**changes)

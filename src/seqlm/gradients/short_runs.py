@@ -116,8 +116,8 @@ def train_scratch(
 
     def set_gradients(window: Tensor) -> float:
         inputs, targets = window[:, :-1], window[:, 1:]
-        loss, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), Kept(draw_keep))
-        return float(loss) / targets.numel()
+        nats, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), Kept(draw_keep))
+        return float(nats.sum()) / targets.numel()
 
     return train_briefly([model.flat], set_gradients, ids, plan, watch)
 

@@ -10,17 +10,33 @@ from safetensors.torch import save as save_tensors
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_sealed, sha256_of_file, write_bytes, write_sealed
 from seqlm.core.settings import check
+from seqlm.rnn.flat import repays_compiling
 from seqlm.rnn.framework import FrameworkRNN
+from seqlm.rnn.gated import GatedRNN
 from seqlm.rnn.network import Network, Weights
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 
 FORMAT = 2
 _ADVICE = "train again"
+_CPU = torch.device("cpu")
 
 
-def build_network(settings: NetworkSettings, vocab_size: int, seed: int) -> Network:
-    """Return an untrained network on the CPU; equal settings and seeds give equal weights."""
+def build_network(settings: NetworkSettings, vocab_size: int, seed: int, device: torch.device = _CPU) -> Network:
+    """Return an untrained network on a device; equal settings and seeds give equal weights everywhere.
+
+    On a CPU, large networks of gru and lstm cells run as compiled loops.
+    """
+    network = draw_network(settings, vocab_size, seed)
+    if not settings.has_gates or device.type != "cpu" or not repays_compiling(settings.num_hiddens):
+        return network.to(device)
+    compiled = GatedRNN.of(settings, vocab_size)
+    compiled.load_weights(network.weights())
+    return compiled
+
+
+def draw_network(settings: NetworkSettings, vocab_size: int, seed: int) -> Network:
+    """Return an untrained network on the CPU: the one from scratch, or the framework's layers."""
     if settings.model == "scratch":
         generator = torch.Generator().manual_seed(seed)
         return ScratchRNN(vocab_size, settings.num_hiddens, settings.activation, generator)
@@ -29,7 +45,7 @@ def build_network(settings: NetworkSettings, vocab_size: int, seed: int) -> Netw
         model=settings.model,
         num_hiddens=settings.num_hiddens,
         num_layers=settings.num_layers,
-        embedding_size=None if settings.embedding == "one_hot" else settings.embedding_size or settings.num_hiddens,
+        embedding_size=settings.size_of_embedding,
         tie_weights=settings.tie_weights,
         dropout=settings.dropout,
         activation=settings.activation,
@@ -67,9 +83,9 @@ def load_network(folder: Path, run: str, device: torch.device) -> Network:
     if sha256_of_file(path) != description["sha256"]:
         raise DataError(f"{path}: its content does not match the SHA-256 in model.json: {_ADVICE}")
     settings = check(description["network"], "network", NetworkSettings, source=str(folder / "model.json"))
-    network = build_network(settings, description["vocab_size"], seed=0)
+    network = build_network(settings, description["vocab_size"], seed=0, device=device)
     try:
         network.load_weights(load_tensors(path.read_bytes()))
     except (SafetensorError, KeyError, RuntimeError) as error:
         raise DataError(f"{path}: not the weights of this model: {_ADVICE}") from error
-    return network.to(device).eval()
+    return network.eval()

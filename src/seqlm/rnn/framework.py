@@ -37,22 +37,28 @@ class FrameworkRNN(nn.Module):
         activation: Literal["tanh", "relu"],
         seed: int,
     ) -> None:
-        """Draw the weights as PyTorch does, from ``seed``; ``embedding_size`` None means one-hot input."""
+        """Draw the weights from PyTorch's distributions, by ``seed``; ``embedding_size`` None means one-hot input.
+
+        Those of gru and lstm are drawn in double precision: in single precision, PyTorch's numbers
+        depend on the processor. An rnn gets exactly PyTorch's own, as in the book.
+        """
         super().__init__()
         self.vocab_size, self.num_hiddens, self.dropout = vocab_size, num_hiddens, dropout
+        drawn = torch.float32 if model == "rnn" else torch.float64
         options = {"nonlinearity": activation} if model == "rnn" else {}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size)
+            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size, dtype=drawn)
             sizes = [vocab_size if embedding_size is None else embedding_size] + [num_hiddens] * (num_layers - 1)
             self.layers = nn.ModuleList(
-                _LAYERS[model](size, num_hiddens, batch_first=True, **options) for size in sizes
+                _LAYERS[model](size, num_hiddens, batch_first=True, dtype=drawn, **options) for size in sizes
             )
-            self.output = nn.Linear(num_hiddens, vocab_size)
+            self.output = nn.Linear(num_hiddens, vocab_size, dtype=drawn)
             if tie_weights and self.embedding is not None:
                 # An output matrix drawn as an embedding, from N(0, 1), would start far too large.
                 nn.init.normal_(self.embedding.weight, 0, num_hiddens**-0.5)
                 self.output.weight = self.embedding.weight
+        self.float()
         self._has_cell = model == "lstm"
 
     def initial_state(self, batch_size: int) -> State:
@@ -113,16 +119,16 @@ class FrameworkRNN(nn.Module):
     def compute_gradients(
         self, inputs: Tensor, targets: Tensor, state: State, draws: Draws | None = None
     ) -> tuple[Tensor, State]:
-        """Set the parameters' gradients to those of the mean loss; return the total loss and the new state.
+        """Set the parameters' gradients to those of the mean loss; return each target's -log p and the new state.
 
-        ``inputs``, ``targets``: ``(B, T)``; the loss is in nats, summed over B * T tokens.
-        The new state is detached from the graph.
+        ``inputs``, ``targets``, the nats: ``(B, T)``. The new state is detached from the graph.
         """
         self.zero_grad(set_to_none=True)
         logits, new_state = self(inputs, state, draws)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        torch.autograd.backward(loss)
-        return loss.detach() * targets.numel(), [_detached(layer) for layer in new_state]
+        log_probs = F.log_softmax(logits, 2)  # (B, T, V)
+        torch.autograd.backward(F.nll_loss(log_probs.flatten(0, 1), targets.flatten()))
+        nats = -log_probs.detach().gather(2, targets[:, :, None])[:, :, 0]
+        return nats, [_detached(layer) for layer in new_state]
 
 
 def _detached(state: LayerState) -> LayerState:

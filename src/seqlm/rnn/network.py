@@ -75,10 +75,10 @@ class Network(Protocol):
     def compute_gradients(
         self, inputs: Tensor, targets: Tensor, state: State, draws: Draws | None = None
     ) -> tuple[Tensor, State]:
-        """Set the parameters' gradients to those of the mean loss; return the total loss and the new state.
+        """Set the parameters' gradients to those of the mean loss; return each target's -log p and the new state.
 
-        ``inputs``, ``targets``: ``(B, T)``; the loss is in nats, summed over B * T tokens. The
-        state that comes in is a constant: truncated backpropagation through time.
+        ``inputs``, ``targets``, the nats: ``(B, T)``. The state that comes in is a constant:
+        truncated backpropagation through time.
         """
         ...
 

@@ -11,7 +11,8 @@ class NetworkSettings(Section):
     """Everything that decides a network's shape and how it computes."""
 
     model: Literal["scratch", "rnn", "gru", "lstm"]
-    """``scratch``: this project's own RNN of section 8.5; the others are the framework's."""
+    """``scratch``: this project's own RNN of section 8.5; ``rnn``: the framework's; ``gru``, ``lstm``: the framework's,
+    or the same from their equations as compiled loops (:func:`seqlm.rnn.building.build_network`)."""
     activation: Literal["tanh", "relu"]
     """Of the models ``scratch`` and ``rnn``."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
@@ -24,6 +25,16 @@ class NetworkSettings(Section):
     """Use the learned embedding as the output matrix too."""
     dropout: Annotated[float, Field(ge=0, lt=1)]
     """Share of units dropped between layers, one mask for all steps of a minibatch."""
+
+    @property
+    def size_of_embedding(self) -> int | None:
+        """Size of a learned embedding; None: tokens enter as one-hot vectors."""
+        return None if self.embedding == "one_hot" else self.embedding_size or self.num_hiddens
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether the cells are those of a GRU or of an LSTM."""
+        return self.model in ("gru", "lstm")
 
     @model_validator(mode="after")
     def _is_a_network(self) -> "NetworkSettings":

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import Parameter
 
+from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import surprisals
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
@@ -114,8 +114,8 @@ def dynamic_nats(
 ) -> Nats:
     """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``, adapting after every ``every`` tokens.
 
-    Each segment is scored first and then learned from by one step of ``apply``, which gets the
-    parameters with their gradients; so every token is predicted before the model has seen it.
+    Each segment is scored and then learned from by one step of ``apply``, which gets the
+    parameters with their gradients; so every token is predicted before the model has learned from it.
     ``network`` itself stays as it is.
     """
     adapted = copy.deepcopy(network)
@@ -125,10 +125,8 @@ def dynamic_nats(
     pieces = []
     for start in range(0, len(stream) - 1, every):
         inputs, targets = _segment(stream, start, every)
-        with torch.no_grad():
-            logits, _ = adapted(inputs, state)
-        pieces.append(surprisals(logits[0], targets[0]))
-        _, state = adapted.compute_gradients(inputs, targets, state)
+        nats, state = adapted.compute_gradients(inputs, targets, state)
+        pieces.append(in_double(nats[0]).cpu().numpy())
         with torch.no_grad():
             apply(parameters)
     return np.concatenate(pieces) if pieces else np.empty(0)

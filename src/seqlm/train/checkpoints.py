@@ -19,6 +19,7 @@ from safetensors.torch import save as save_tensors
 
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file, write_bytes
+from seqlm.rnn.compiled.processor import has_fma
 
 _DIGEST_BYTES = 32
 _LENGTH_BYTES = 8
@@ -26,9 +27,13 @@ _LOCK_WAIT_S = 10.0
 
 
 def key_of(*parts: str) -> str:
-    """Return a short hash of everything that decides a training's result."""
+    """Return a short hash of everything that decides a training's result.
+
+    That is what is given, PyTorch, and whether networks may run as compiled loops, whose states
+    and optimisers have a form of their own.
+    """
     digest = hashlib.sha256()
-    for part in (*parts, torch.__version__):
+    for part in (*parts, torch.__version__, f"compiled: {has_fma()}"):
         digest.update(len(part).to_bytes(_LENGTH_BYTES, "big") + part.encode())
     return digest.hexdigest()[:16]
 

@@ -75,7 +75,7 @@ class Trainer:
         self._train_ids, self._val_ids = np.asarray(train_ids)[: config.max_tokens], np.asarray(val_ids)
         self.plan = Plan.of(config, len(self._train_ids), ranks.size)
         self._share = ranks.share(self.plan.batch_size)
-        self.network: Network = build_network(config, vocab_size, config.seed).to(device)
+        self.network: Network = build_network(config, vocab_size, config.seed, device)
         self._parameters = list(self.network.parameters())
         self._optimizer = build_optimizer(config, self._parameters)
         self._rng = np.random.default_rng(config.seed)
@@ -154,7 +154,7 @@ class Trainer:
         sums.lr = self._set_lr()
         if self._carried is None or not config.carries_state:
             self._carried = self.network.initial_state(len(inputs))
-        loss, self._carried = self.network.compute_gradients(
+        nats, self._carried = self.network.compute_gradients(
             torch.from_numpy(inputs).to(self.device),
             torch.from_numpy(targets).to(self.device),
             self._carried,
@@ -163,7 +163,7 @@ class Trainer:
         self.ranks.average(parameter.grad for parameter in self._parameters)
         sums.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, config.grad_clip or math.inf))
         self._optimizer.step()
-        sums.nats += loss
+        sums.nats += nats.sum().float()
         sums.tokens += targets.size
         if progress.index % MINIBATCHES_BETWEEN_CHECKS == 0:
             self._require_finite(self.ranks.total(sums.nats), sums.tokens * self.ranks.size)

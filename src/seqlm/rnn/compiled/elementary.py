@@ -1,4 +1,4 @@
-"""exp and tanh in single precision, written so that loops over them become vector instructions.
+"""exp, sigmoid and tanh in single precision, written so that loops over them become vector instructions.
 
 They use nothing but additions, multiplications and divisions, each rounded as IEEE 754 says:
 the same numbers on every processor. A number that is not finite stays so.
@@ -7,9 +7,11 @@ the same numbers on every processor. A number that is not finite stays so.
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy import float32
+
+from seqlm.rnn.compiled.compiling import inner
 
 _LOG2_E = float32(1.4426950408889634)
 # ln 2 in two parts: the first has so few digits that its product with a small integer is exact.
@@ -37,7 +39,7 @@ def _power_of_two(_typing: Any, shifted: Any) -> Any:
     return types.float32(shifted), generate
 
 
-@njit(error_model="numpy")
+@inner
 def _split(x: float32) -> tuple[float32, float32]:
     """Return 2^n and exp(r) - 1, where x = n ln 2 + r and n is an integer."""
     shifted = x * _LOG2_E + _ROUNDER
@@ -47,14 +49,21 @@ def _split(x: float32) -> tuple[float32, float32]:
     return _power_of_two(shifted), r + r * r * rest
 
 
-@njit(error_model="numpy")
+@inner
 def exp(x: float32) -> float32:
     """Return e to the power x for x at most 0; below -87, e to the power -87."""
     scale, rest = _split(_SMALLEST if x < _SMALLEST else x)
     return scale * (_ONE + rest)
 
 
-@njit(error_model="numpy")
+@inner
+def sigmoid(x: float32) -> float32:
+    """Return 1 / (1 + exp(-x)), to within a few units of the last place, far below zero too."""
+    shrunk = exp(x if x < 0 else -x)
+    return (shrunk if x < 0 else _ONE) / (_ONE + shrunk)
+
+
+@inner
 def tanh(x: float32) -> float32:
     """Return the hyperbolic tangent, to within a few units of the last place, near zero too."""
     size = -x if x < 0 else x

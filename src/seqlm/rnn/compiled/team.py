@@ -12,10 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from seqlm.rnn.compiled.compiling import entry, inner, spliced
 
 Control = NDArray[np.int64]
 
@@ -56,12 +58,17 @@ def _nap(_typing: Any) -> Any:
     return types.int32(), generate
 
 
-@njit(nogil=True)
+def new_control(size: int) -> Control:
+    """Return the numbers by which ``size`` members of a team meet."""
+    return np.zeros(_ASLEEP + size * _LINE, np.int64)
+
+
+@inner
 def _look(control: Control, place: int) -> int:
     return _add(control, place, 0)
 
 
-@njit(nogil=True)
+@inner
 def barrier(control: Control, size: int) -> None:
     """Wait until all ``size`` members are here, or the team stops."""
     arrived = _add(control, _ARRIVALS, 1)
@@ -73,33 +80,41 @@ def barrier(control: Control, size: int) -> None:
             _nap()
 
 
-@njit(nogil=True)
+@entry
 def _announce(control: Control) -> None:
     _add(control, _ROUND, 1)
 
 
-@njit(nogil=True)
+@entry
 def _stop(control: Control) -> None:
     _add(control, _STOP, 1)
 
 
-@njit(nogil=True)
+@entry
 def _set_asleep(control: Control, member: int, change: int) -> int:
     return _add(control, _ASLEEP + member * _LINE, change)
+
+
+@spliced
+def share(count: int, step: int, member: int, size: int) -> tuple[int, int]:
+    """Return the first and the last of a member's share of ``count`` things, cut at multiples of ``step``."""
+    steps = (count + step - 1) // step
+    return min(steps * member // size * step, count), min(steps * (member + 1) // size * step, count)
 
 
 def serving(task: Any) -> Any:
     """Return a compiled function that does a member's part of ``task`` in every round.
 
     ``task(member, size, control, work)`` is compiled code. The function returns the number of the
-    last round when no round comes for some time, and -1 when the team stops.
+    last round when no round comes for some time, and -1 when the team stops. For member 0, who
+    announces the rounds, it does one and returns.
     """
 
-    @njit(nogil=True)
+    @entry
     def serve(member: int, size: int, control: Control, work: Any, done: int) -> int:
         while True:
             looks = 0
-            while _look(control, _ROUND) == done:
+            while member > 0 and _look(control, _ROUND) == done:
                 if _look(control, _STOP):
                     return -1
                 looks += 1
@@ -112,6 +127,8 @@ def serving(task: Any) -> Any:
                     _set_asleep(control, member, -1)
             done += 1
             task(member, size, control, work)
+            if member == 0:
+                return done
 
     return serve
 
@@ -119,10 +136,10 @@ def serving(task: Any) -> Any:
 class Team:
     """``size`` threads, the caller's among them, that do the same compiled task on the same arrays again and again."""
 
-    def __init__(self, size: int, task: Any, serve: Callable[..., int], work: Any) -> None:
-        """Start the other threads. ``serve`` is ``serving(task)``."""
-        self.work, self._task, self._serve, self.size = work, task, serve, size
-        self._control = np.zeros(_ASLEEP + size * _LINE, np.int64)
+    def __init__(self, size: int, serve: Callable[..., int], work: Any) -> None:
+        """Start the other threads. ``serve`` is :func:`serving` of the task."""
+        self.work, self._serve, self.size = work, serve, size
+        self._control = new_control(size)
         self._failure: Exception | None = None
         self._alarms = [threading.Event() for _ in range(size)]
         self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
@@ -136,7 +153,7 @@ class Team:
             for member, alarm in enumerate(self._alarms):
                 if self._control[_ASLEEP + member * _LINE]:
                     alarm.set()
-        self._task(0, self.size, self._control, self.work)
+        self._serve(0, self.size, self._control, self.work, 0)
         if self._failure is not None:
             raise self._failure
 

@@ -1,74 +1,102 @@
-"""The compiled network (:mod:`seqlm.rnn.compiled.kernels`) seen from tensors on the CPU."""
+"""The compiled loops of a network seen from tensors on the CPU."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from seqlm.rnn.compiled.kernels import (
-    Parameters,
-    Tokens,
-    Work,
-    are_tokens,
-    continue_greedily,
-    empty_packed,
-    forward,
-    gradients_task,
-    pack_weights,
-    serve_gradients,
-)
-from seqlm.rnn.compiled.products import Matrix, Panels, empty_panels
-from seqlm.rnn.compiled.team import Team
+from seqlm.rnn.compiled.cells import CELLS
+from seqlm.rnn.compiled.forward import Reading, Tokens, are_tokens, reading_loops
+from seqlm.rnn.compiled.gradients import Work, gradients_loops
+from seqlm.rnn.compiled.parameters import Form, empty_back, empty_packed, most_inputs, pack_weights
+from seqlm.rnn.compiled.products import ROWS_AT_ONCE, Matrix, Panels, empty_panels, padded
+from seqlm.rnn.compiled.team import Team, new_control
 from seqlm.rnn.compiled.tiles import ROWS, WIDTH
+
+_ROWS_OF_STEPS = 256
+"""Rows of the steps that a layer takes at a time in training."""
+_ROWS_OF_READING = 64
+"""The same where a text is read."""
 
 
 class CompiledGradients:
     """The gradients of minibatches of one shape, by a team of threads."""
 
     def __init__(
-        self, weights: Parameters, gradients: Parameters, *, is_relu: bool, num_steps: int, lanes: int, num_threads: int
+        self,
+        form: Form,
+        cell: str,
+        weights: Tensor,
+        gradients: Tensor,
+        *,
+        num_steps: int,
+        lanes: int,
+        is_dropped: bool,
+        num_threads: int,
     ) -> None:
         """Start the team. ``weights`` are read and ``gradients`` written in place, now and in every call."""
-        vocab_size, num_hiddens = weights.w_xh.shape
-        padded, padded_vocab = WIDTH * -(-num_hiddens // WIDTH), WIDTH * -(-vocab_size // WIDTH)
+        kind, num_hiddens = CELLS[cell], form.num_hiddens
+        rows, at_once = num_steps * lanes, max(_ROWS_OF_STEPS // lanes, 1)
+
+        states = _in_layers(form, rows + lanes, num_hiddens)
         self._work = Work(
-            weights=weights,
-            gradients=gradients,
-            packed=empty_packed(weights),
-            recurrent_back=empty_panels(padded, num_hiddens),
-            outputs_back=empty_panels(padded_vocab, num_hiddens),
+            form=form,
+            weights=weights.numpy(),
+            gradients=gradients.numpy(),
+            packed=empty_packed(form, kind),
+            back=empty_back(form, kind),
             inputs=np.zeros((num_steps, lanes), np.int64),
             targets=np.zeros((num_steps, lanes), np.int64),
-            keep=np.ones((num_steps, lanes), np.float32),
+            is_dropped=is_dropped,
+            input_mask=empty_panels(lanes, form.embedding_size),
+            masks=_in_layers(form, lanes, num_hiddens),
             is_kept=np.zeros(1, np.bool_),
-            is_relu=is_relu,
-            state=np.zeros((lanes, num_hiddens), np.float32),
-            states=empty_panels((num_steps + 1) * lanes, num_hiddens),
-            deltas=empty_panels(num_steps * lanes, num_hiddens),
-            scores=empty_panels(num_steps * lanes, vocab_size),
-            nats=np.zeros(num_steps * lanes),
-            sent=empty_panels(lanes, num_hiddens),
-            tiles=np.zeros((num_threads, 1, ROWS, WIDTH), np.float32),
+            keep=np.ones((num_steps, lanes), np.float32),
+            embedded=empty_panels(rows, form.embedding_size),
+            embedding_slopes=empty_panels(rows, form.embedding_size),
+            gates=_in_layers(form, rows, kind.num_blocks * padded(num_hiddens)),
+            states=states,
+            memories=_in_layers(form, rows + lanes, num_hiddens if kind.has_memory else 0),
+            outputs=_in_layers(form, rows + lanes, num_hiddens) if is_dropped else states,
+            scores=empty_panels(rows, form.vocab_size),
+            nats=np.zeros((num_steps, lanes)),
+            slopes=empty_panels(at_once * lanes, num_hiddens),
+            carry=empty_panels(lanes, num_hiddens),
+            sent=empty_panels(lanes, len(kind.state_blocks) * padded(num_hiddens)),
+            sums=np.stack(
+                [empty_panels(ROWS_AT_ONCE, max(most_inputs(form), num_hiddens, form.vocab_size))] * num_threads
+            ),
         )
-        self._team = Team(num_threads, gradients_task, serve_gradients, self._work)
+        self._team = Team(num_threads, gradients_loops(cell), self._work)
 
-    def compute(self, inputs: Tensor, targets: Tensor, state: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Set the gradients of the mean loss and return the total loss and the new state.
+    def compute(
+        self, inputs: Tensor, targets: Tensor, state: Tensor, masks: list[Tensor], keep: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state.
 
-        Shapes as in :meth:`seqlm.rnn.scratch.ScratchRNN.compute_gradients`.
+        ``inputs``, ``targets``: ``(B, T)``; ``state``: (L, parts, B, h); ``masks``: ``(B, size)`` each, of the
+        embeddings where there are such, and of every layer; ``keep``: (T, B).
         Raises IndexError for a token outside the vocabulary.
         """
-        work = self._work
-        work.inputs[:] = _checked(inputs, work.weights)
-        work.targets[:] = _checked(targets, work.weights)
-        work.state[:] = state.numpy()
+        work, lanes = self._work, len(inputs)
+        work.inputs[:] = _checked(inputs, work.form)
+        work.targets[:] = _checked(targets, work.form)
+        _put_state(state, work.states, work.memories, 0)
+        if work.is_dropped:
+            if work.form.embedding_size:
+                work.input_mask[:] = _panels(masks[0])
+            for layer, mask in enumerate(masks[-len(work.masks) :]):
+                work.masks[layer] = _panels(mask)
         work.is_kept[0] = keep is not None
         if keep is not None:
             work.keep[:] = keep.numpy()
         self._team.run()
-        return torch.tensor(work.nats.sum(), dtype=torch.float32), torch.from_numpy(work.state.copy())
+        after = _state_at(work.states, work.memories, work.inputs.size, lanes, work.form)
+        return torch.from_numpy(work.nats.T.copy()), after
 
     def stop(self) -> None:
         """End the team's threads."""
@@ -78,33 +106,49 @@ class CompiledGradients:
 class CompiledInference:
     """The network with the weights that it has now, for text of any length."""
 
-    def __init__(self, weights: Parameters, *, is_relu: bool) -> None:
-        self._weights, self._packed, self._is_relu = weights, pack_weights(weights), is_relu
-        self._vocab_size, self._num_hiddens = weights.w_xh.shape
+    def __init__(self, form: Form, cell: str, weights: Tensor) -> None:
+        """Pack the weights, which must not change as long as this is used."""
+        self._form, self._cell, self._weights = form, CELLS[cell], weights.numpy()
+        self._read, self._write = reading_loops(cell)
+        self._packed = empty_packed(form, self._cell)
+        pack_weights(form, self._weights, self._packed)
 
-    def run(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def run(self, ids: Tensor, state: Tensor, num_threads: int) -> tuple[Tensor, Tensor]:
         """Return logits ``(B, T, V)`` and the state after the last step, for ids ``(B, T)``.
 
-        Raises IndexError for a token outside the vocabulary.
+        Threads share out the lanes, or the layers where lanes are few. Raises IndexError for
+        a token outside the vocabulary.
         """
         lanes, num_steps = ids.shape
-        states = self._room_for_states(num_steps + 1, state)
-        scores = empty_panels(num_steps * lanes, self._vocab_size)
-        forward(self._packed, self._is_relu, _checked(ids, self._weights), states, scores)
-        logits = _rows(scores, self._vocab_size).reshape(num_steps, lanes, -1)
-        after = _rows(states[:, num_steps * lanes :], self._num_hiddens)
-        return torch.from_numpy(logits).transpose(0, 1), torch.from_numpy(after)
+        tokens = _checked(ids, self._form)
+        room = self._room(lanes, max(min(_ROWS_OF_READING // lanes, num_steps), 1), state)
+        scores = empty_panels(num_steps * lanes, self._form.vocab_size)
+        shares = _shares(lanes, num_threads)
+        size = min(num_threads, len(self._form.layers)) if len(shares) == 1 else 1
+        control = new_control(size)
+
+        def take(first: int, last: int, member: int) -> None:
+            self._read(
+                self._form, self._weights, self._packed, tokens, 0, room, scores, first, last, member, size, control
+            )
+
+        _at_once([(*share, member) for share in shares for member in range(size)], take)
+        logits = _rows(scores, self._form.vocab_size).reshape(num_steps, lanes, -1)
+        last_row = (num_steps - 1) * lanes % room.states.shape[2]
+        after = _state_at(room.states, room.memories, last_row, lanes, self._form)
+        return torch.from_numpy(logits).transpose(0, 1), after
 
     def stepper(self, state: Tensor) -> Callable[[Tensor], Tensor]:
         """Return a function from one token a lane to logits ``(B, V)``; the state goes on inside it."""
-        lanes = len(state)
-        states = self._room_for_states(2, state)
-        scores = empty_panels(lanes, self._vocab_size)
+        lanes, time = state.shape[2], 0
+        room, scores, control = self._room(lanes, 1, state), empty_panels(lanes, self._form.vocab_size), new_control(1)
 
         def step(ids: Tensor) -> Tensor:
-            forward(self._packed, self._is_relu, _checked(ids[:, None], self._weights), states, scores)
-            states[:, :lanes] = states[:, lanes:]
-            return torch.from_numpy(_rows(scores, self._vocab_size))
+            nonlocal time
+            tokens = _checked(ids[:, None], self._form)
+            self._read(self._form, self._weights, self._packed, tokens, time, room, scores, 0, lanes, 0, 1, control)
+            time += 1
+            return torch.from_numpy(_rows(scores, self._form.vocab_size))
 
         return step
 
@@ -112,34 +156,77 @@ class CompiledInference:
         """Return ``(B, num_preds)`` tokens that follow ``ids`` (B,), the likeliest but token 0 at each step."""
         lanes = len(ids)
         tokens = np.empty((num_preds + 1, lanes), np.int64)
-        tokens[0] = _checked(ids[:, None], self._weights)[0]
-        states, scores = self._room_for_states(2, state), empty_panels(lanes, self._vocab_size)
-        # A share of less than a tile is slower than a thread is worth.
-        num_shares = max(min(num_threads, lanes // ROWS), 1)
-        borders = [lanes // ROWS * share // num_shares * ROWS for share in range(num_shares)] + [lanes]
+        tokens[0] = _checked(ids[:, None], self._form)[0]
+        room, scores = self._room(lanes, 1, state), empty_panels(lanes, self._form.vocab_size)
 
         def write(first: int, last: int) -> None:
-            continue_greedily(self._packed, self._is_relu, self._vocab_size, tokens, states, scores, first, last)
+            self._write(self._form, self._weights, self._packed, tokens, room, scores, first, last)
 
-        with ThreadPoolExecutor(num_shares) as pool:
-            list(pool.map(write, borders[:-1], borders[1:]))
+        _at_once(_shares(lanes, num_threads), write)
         return torch.from_numpy(tokens[1:].T.copy())
 
-    def _room_for_states(self, num_steps: int, state: Tensor) -> Panels:
-        lanes = len(state)
-        states = empty_panels(num_steps * lanes, self._num_hiddens)
-        padded = np.zeros((lanes, len(states) * WIDTH), np.float32)
-        padded[:, : self._num_hiddens] = state.numpy()
-        states[:, :lanes] = padded.reshape(lanes, -1, WIDTH).transpose(1, 0, 2)
-        return states
+    def _room(self, lanes: int, steps: int, state: Tensor) -> Reading:
+        """Return room for so many steps at a time, with the state before step 0 in its place."""
+        form, cell, rows = self._form, self._cell, steps * lanes
+        room = Reading(
+            embedded=empty_panels(rows, form.embedding_size),
+            gates=_in_layers(form, rows, cell.num_blocks * padded(form.num_hiddens)),
+            states=_in_layers(form, 2 * rows, form.num_hiddens),
+            memories=_in_layers(form, 2 * rows, form.num_hiddens if cell.has_memory else 0),
+        )
+        _put_state(state, room.states, room.memories, 2 * rows - lanes)
+        return room
 
 
-def _checked(ids: Tensor, weights: Parameters) -> Tokens:
+def _shares(lanes: int, num_threads: int) -> list[tuple[int, int]]:
+    """Return the first and the last lane of each thread's share; less than a tile is slower than a thread is worth."""
+    count = max(min(num_threads, lanes // ROWS), 1)
+    borders = [lanes // ROWS * number // count * ROWS for number in range(count)] + [lanes]
+    return list(itertools.pairwise(borders))
+
+
+def _at_once(arguments: Sequence[tuple[int, ...]], work: Callable[..., None]) -> None:
+    """Call ``work`` with each of the arguments, each in a thread of its own."""
+    if len(arguments) == 1:
+        work(*arguments[0])
+        return
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        list(pool.map(lambda one: work(*one), arguments))
+
+
+def _checked(ids: Tensor, form: Form) -> Tokens:
     """Return ids (B, T) as the loops read them, (T, B)."""
     tokens = np.ascontiguousarray(ids.numpy().T)
-    if not are_tokens(tokens, len(weights.w_xh)):
-        raise IndexError(f"a token lies outside the vocabulary of {len(weights.w_xh)}")
+    if not are_tokens(tokens, form.vocab_size):
+        raise IndexError(f"a token lies outside the vocabulary of {form.vocab_size}")
     return tokens
+
+
+def _in_layers(form: Form, rows: int, columns: int) -> NDArray[np.float32]:
+    """Return a matrix of zeros in panels for every layer."""
+    return np.zeros((len(form.layers), padded(columns) // WIDTH, rows, WIDTH), np.float32)
+
+
+def _put_state(state: Tensor, states: NDArray[np.float32], memories: NDArray[np.float32], row: int) -> None:
+    """Copy a state (L, parts, B, h) into rows from ``row`` on."""
+    for layer, parts in enumerate(state):
+        for part, panels in zip(parts, (states[layer], memories[layer]), strict=False):
+            panels[:, row : row + len(part)] = _panels(part)
+
+
+def _state_at(states: NDArray[np.float32], memories: NDArray[np.float32], row: int, lanes: int, form: Form) -> Tensor:
+    """Return the state that stands in ``lanes`` rows from ``row`` on, (L, parts, B, h)."""
+    parts = [panels[:, :, row : row + lanes] for panels in (states, memories) if panels.shape[1]]
+    rows = [[_rows(part[layer], form.num_hiddens) for part in parts] for layer in range(len(states))]
+    return torch.from_numpy(np.array(rows))
+
+
+def _panels(matrix: Tensor) -> Panels:
+    """Return rows and columns in panels."""
+    rows, columns = matrix.shape
+    filled = np.zeros((rows, padded(columns)), np.float32)
+    filled[:, :columns] = matrix.numpy()
+    return filled.reshape(rows, -1, WIDTH).transpose(1, 0, 2)
 
 
 def _rows(panels: Panels, columns: int) -> Matrix:

@@ -31,12 +31,11 @@ ROWS = 8 if _IS_WIDE else 4
 """Rows of a tile; divides WIDTH."""
 PANELS_OF_ROW = 4
 """Panels that a product of one row takes at once, to keep the processor busy."""
+_TERMS_OF_TURN = 4
+"""Terms that stand in a loop's body; divides WIDTH."""
 
 _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.FloatType(), _LANES)
-
-Pointer = Callable[[Any, int], Any]
-"""From the number of a term and of a row or vector to where it stands."""
 
 
 class _Panels:
@@ -77,34 +76,35 @@ def _multiply_add(builder: Any, left: Any, right: Any, total: Any) -> Any:
     return builder.call(fused, [left, right, total])
 
 
-def _accumulate(builder: Any, rows: int, targets: list[Any], num_terms: Any, left: Pointer, right: Pointer) -> None:
-    """Write the loop that adds ``num_terms`` terms to the vectors at ``targets``, row after row."""
-    vectors = len(targets) // rows
-    before, loop, after = builder.block, builder.append_basic_block("terms"), builder.append_basic_block("summed")
-    starts = [_load(builder, target) for target in targets]
+def _repeat(builder: Any, count: Any, sums: list[Any], step: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+    """Write a loop of ``count`` turns, one at least, over vectors: ``step(turn, sums)`` returns the new sums."""
+    before, loop, after = builder.block, builder.append_basic_block("turn"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
-    term = builder.phi(_INT)
-    term.add_incoming(_INT(0), before)
-    totals = []
-    for start in starts:
-        total = builder.phi(_VECTOR)
+    turn = builder.phi(_INT)
+    turn.add_incoming(_INT(0), before)
+    totals = [builder.phi(_VECTOR) for _ in sums]
+    for total, start in zip(totals, sums, strict=True):
         total.add_incoming(start, before)
-        totals.append(total)
-    factors = [_load(builder, right(term, vector)) for vector in range(vectors)]
-    sums = []
-    for row in range(rows):
-        scale = _repeated(builder, left(term, row))
-        for vector, factor in enumerate(factors):
-            sums.append(_multiply_add(builder, scale, factor, totals[row * vectors + vector]))
-    following = builder.add(term, _INT(1))
-    term.add_incoming(following, loop)
-    for total, new in zip(totals, sums, strict=True):
-        total.add_incoming(new, loop)
-    builder.cbranch(builder.icmp_signed("<", following, num_terms), loop, after)
+    new_sums, last = step(turn, totals), builder.block
+    following = builder.add(turn, _INT(1))
+    turn.add_incoming(following, builder.block)
+    for total, new in zip(totals, new_sums, strict=True):
+        total.add_incoming(new, last)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
     builder.position_at_end(after)
-    for target, new in zip(targets, sums, strict=True):
-        _store(builder, new, target)
+    return new_sums
+
+
+def _add_term(builder: Any, sums: list[Any], left: list[Any], right: list[Any]) -> list[Any]:
+    """Add one term: the numbers at ``left``, one a row, times the vectors at ``right``; sums come row after row."""
+    factors = [_load(builder, pointer) for pointer in right]
+    totals = iter(sums)
+    return [
+        _multiply_add(builder, scale, factor, next(totals))
+        for scale in (_repeated(builder, pointer) for pointer in left)
+        for factor in factors
+    ]
 
 
 def _vectors(panels: _Panels, builder: Any, panel: Any, row: Any, num_panels: int) -> list[Any]:
@@ -130,15 +130,20 @@ def _make_tile(rows: int, panels: int) -> Any:
                 for pointer in _vectors(result, builder, panel, builder.add(row, _INT(r)), panels)
             ]
 
-            def left_at(term: Any, r: int) -> Any:
-                inside = builder.and_(term, _INT(WIDTH - 1))
-                return left.at(builder.lshr(term, _INT(WIDTH.bit_length() - 1)), builder.add(left_row, _INT(r)), inside)
+            def add_panel(left_panel: Any, sums: list[Any]) -> list[Any]:
+                def add_some(turn: Any, sums: list[Any]) -> list[Any]:
+                    for n in range(_TERMS_OF_TURN):
+                        column = builder.add(builder.mul(turn, _INT(_TERMS_OF_TURN)), _INT(n))
+                        term = builder.add(builder.mul(left_panel, _INT(WIDTH)), column)
+                        scales = [left.at(left_panel, builder.add(left_row, _INT(r)), column) for r in range(rows)]
+                        sums = _add_term(builder, sums, scales, _vectors(right, builder, panel, term, panels))
+                    return sums
 
-            def right_at(term: Any, vector: int) -> Any:
-                return _vectors(right, builder, panel, term, panels)[vector]
+                return _repeat(builder, _INT(WIDTH // _TERMS_OF_TURN), sums, add_some)
 
-            num_terms = builder.mul(left.num_panels, _INT(WIDTH))
-            _accumulate(builder, rows, targets, num_terms, left_at, right_at)
+            sums = _repeat(builder, left.num_panels, [_load(builder, target) for target in targets], add_panel)
+            for target, total in zip(targets, sums, strict=True):
+                _store(builder, total, target)
             return context.get_dummy_value()
 
         return types.void(c, types.int64, types.int64, a, types.int64, b), generate
@@ -147,34 +152,41 @@ def _make_tile(rows: int, panels: int) -> Any:
 
 
 def _make_outer_tile() -> Any:
-    """Return ``tile(c, a, j, k, b, l, p, n)``: the rows of c grow by n rows of a, transposed, times n rows of b.
+    """Return ``tile(c, q, i, a, j, k, b, l, p, n)``: rows i.. of panel q of c grow by a product of n terms.
 
-    Of a, rows j.. and columns k.. are taken; of b, rows l.. of panel p. c is one panel of ROWS rows.
+    A term is a row of a, as a column, times a row of b. Of a, rows j.. and columns k.. are
+    taken; of b, rows l.. of panel p.
     """
 
     @intrinsic
-    def tile(_typing: Any, c: Any, a: Any, j: Any, k: Any, b: Any, l: Any, p: Any, n: Any) -> Any:  # noqa: ARG001, E741
+    def tile(_typing: Any, c: Any, q: Any, i: Any, a: Any, j: Any, k: Any, b: Any, l: Any, p: Any, n: Any) -> Any:  # noqa: ARG001, E741
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             kinds = signature.args
-            result, left, right = (_Panels(context, builder, kinds[n], values[n]) for n in (0, 1, 4))
-            left_row, column, right_row, panel, num_terms = values[2], values[3], values[5], values[6], values[7]
-            targets = [pointer for r in range(ROWS) for pointer in _vectors(result, builder, _INT(0), _INT(r), 1)]
-            left_panel, inside = (
-                builder.lshr(column, _INT(WIDTH.bit_length() - 1)),
-                builder.and_(column, _INT(WIDTH - 1)),
+            result, left, right = (_Panels(context, builder, kinds[n], values[n]) for n in (0, 3, 6))
+            result_panel, row, left_row, column, right_row, panel, num_terms = (
+                values[n] for n in (1, 2, 4, 5, 7, 8, 9)
             )
+            targets = [
+                pointer
+                for r in range(ROWS)
+                for pointer in _vectors(result, builder, result_panel, builder.add(row, _INT(r)), 1)
+            ]
+            left_panel = builder.lshr(column, _INT(WIDTH.bit_length() - 1))
+            inside = builder.and_(column, _INT(WIDTH - 1))
 
-            def left_at(term: Any, r: int) -> Any:
-                return left.at(left_panel, builder.add(left_row, term), builder.add(inside, _INT(r)))
+            def add_one(term: Any, sums: list[Any]) -> list[Any]:
+                place = builder.add(left_row, term)
+                scales = [left.at(left_panel, place, builder.add(inside, _INT(r))) for r in range(ROWS)]
+                factors = _vectors(right, builder, panel, builder.add(right_row, term), 1)
+                return _add_term(builder, sums, scales, factors)
 
-            def right_at(term: Any, vector: int) -> Any:
-                return _vectors(right, builder, panel, builder.add(right_row, term), 1)[vector]
-
-            _accumulate(builder, ROWS, targets, num_terms, left_at, right_at)
+            sums = _repeat(builder, num_terms, [_load(builder, target) for target in targets], add_one)
+            for target, total in zip(targets, sums, strict=True):
+                _store(builder, total, target)
             return context.get_dummy_value()
 
         integers = [types.int64] * 3
-        return types.void(c, a, types.int64, types.int64, b, *integers), generate
+        return types.void(c, types.int64, types.int64, a, types.int64, types.int64, b, *integers), generate
 
     return tile
 

@@ -1,0 +1,60 @@
+"""Compiled trainings end with the same weights, whatever number of threads and kind of vector registers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from small_training import config, equal, trained
+
+GATED = {
+    "num_hiddens": 128, "num_layers": 2, "embedding": "learned", "embedding_size": 20, "dropout": 0.3, "batch_size": 8,
+    "optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "weight_decay": 0.1, "keep": "best",
+}  # fmt: skip
+TESTS = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize("model", ["lstm", "gru"])
+def test_one_thread_and_two_train_the_same_weights(model: str) -> None:
+    run, ended = config(model=model, **GATED), []
+    before = torch.get_num_threads()
+    try:
+        for num_threads in (1, 2):
+            torch.set_num_threads(num_threads)
+            ended.append(trained(run))
+    finally:
+        torch.set_num_threads(before)
+    alone, together = ended
+    assert equal(alone.network.weights(), together.network.weights())
+    assert alone.progress == together.progress
+
+
+_TRAIN = """
+import hashlib, json, sys
+import torch
+from seqlm.rnn.compiled.tiles import WIDTH
+from small_training import config, trained
+torch.set_num_threads(1)
+ended = trained(config(model="lstm", **json.loads(sys.argv[1])))
+weights = b"".join(weight.numpy().tobytes() for weight in ended.network.weights().values())
+print(WIDTH, hashlib.sha256(weights).hexdigest(), ended.progress.history)
+"""
+
+
+@pytest.mark.slow
+def test_narrow_registers_train_the_same_weights() -> None:
+    narrow = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "ATEN_CPU_CAPABILITY": "avx2"}
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent / "tools"), os.environ.get("PYTHONPATH", "")])
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", _TRAIN, json.dumps(GATED)],
+            env=os.environ | {"PYTHONPATH": path} | variables, check=True, capture_output=True, text=True,
+        ).stdout.split(" ", 1)
+        for variables in ({}, narrow)
+    ]  # fmt: skip
+    assert outputs[1][0] == "16"
+    assert outputs[0][1] == outputs[1][1]
