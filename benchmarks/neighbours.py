@@ -2,8 +2,8 @@
 
 Every kind of network is trained for some seconds in a process of its own, with as many threads
 as there are cores: alone, and beside one process a core that does nothing but compute. Either
-way twice: with the waiting policy that a stage sets for PyTorch's threads (passive: they sleep
-while they wait) and with that of the library itself (they wait awake). The four take turns.
+way twice: as a stage lets PyTorch's threads wait on processors that are shared (fewer spins), and
+as the library does by itself. The four take turns.
 A training that shares each core with one other process cannot be faster than half as fast as
 alone; ``slower`` is how much slower it was.
 
@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from seqlm.core.processors import FEW_SPINS
+
 ROOT = Path(__file__).resolve().parent.parent
 NETWORKS = {
     # From params.yaml: the book's, and the one that is meant to generalise.
@@ -33,7 +35,7 @@ NETWORKS = {
         "dropout": 0.4, "num_steps": 64, "optimizer": "adamw", "lr": 0.007,
     },
 }  # fmt: skip
-POLICIES = ("passive", "library's own")
+POLICIES = ("fewer spins", "library's own")
 PLACES = ("alone", "shared")
 NUM_TOKENS, VOCAB_SIZE = 10_000, 28
 BUSY = "while True: pass"
@@ -73,8 +75,8 @@ def measure(network: str, threads: int, seconds: float) -> float:
 def in_a_process(network: str, policy: str, threads: int, seconds: float) -> float:
     """Return what :func:`measure` does, in a process of its own whose threads wait in this way."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "KMP_"))}
-    if policy == "passive":
-        environment["OMP_WAIT_POLICY"] = "passive"
+    if policy == POLICIES[0]:
+        environment |= FEW_SPINS
     command = [sys.executable, __file__, "--measure", network, "--threads", str(threads), "--seconds", str(seconds)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:

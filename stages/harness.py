@@ -22,6 +22,7 @@ try:
 
     from seqlm.core.errors import MachineError, SeqlmError
     from seqlm.core.layout import Layout
+    from seqlm.core.processors import share_processors
 except ModuleNotFoundError as missing:
     sys.exit(
         f"error: this Python ({sys.executable}) has no package {missing.name!r}: run `make repro`, "
@@ -61,7 +62,7 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
             _show_any_letter()
-            _share_processors()
+            share_processors()
             _end_with_dvc()
             try:
                 function(Layout(root), **options)
@@ -96,15 +97,6 @@ def _show_any_letter() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _share_processors() -> None:
-    """Let PyTorch's threads sleep while they wait, unless the user has chosen how they do.
-
-    By default they wait awake. Where other work shares the processors they take them from the
-    thread that they wait for. The library reads this when a stage loads it, which none has yet.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _under_dvc() -> bool:

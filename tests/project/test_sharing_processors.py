@@ -1,26 +1,39 @@
-"""How the threads of a stage wait: asleep, so that other work on the same processors does not slow them."""
+"""How the threads of a stage wait where other work shares the processors."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from seqlm.core.processors import FEW_SPINS
 from small_training import prepare_stage
 from stages_by_hand import RunStage
 
 
-@pytest.mark.parametrize(
-    ("chosen", "shown"),
-    [({}, "OMP_WAIT_POLICY = 'PASSIVE'"), ({"OMP_WAIT_POLICY": "active"}, "OMP_WAIT_POLICY = 'ACTIVE'")],
-    ids=["by default", "as the user chose"],
-)
-def test_pytorch_is_loaded_with_the_policy(
-    chosen: dict[str, str], shown: str, run_script: RunStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """One process for each processor that does nothing but compute."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    yield
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize("chosen", [{}, {"GOMP_SPINCOUNT": "7"}], ids=["by default", "as the user chose"])
+def test_threads_wait_awake_for_a_shorter_time(
+    chosen: dict[str, str], run_script: RunStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"):
+        monkeypatch.delenv(name, raising=False)
     prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 10, num_epochs=1)
     # The library says what it has read when it is loaded.
-    result = run_script("train", "--run", "x", OMP_DISPLAY_ENV="true", **chosen)
+    result = run_script("train", "--run", "x", OMP_DISPLAY_ENV="verbose", **chosen)
     assert result.returncode == 0, result.stderr
-    if "OMP_WAIT_POLICY" not in result.stderr:
+    if "GOMP_SPINCOUNT" not in result.stderr:
         pytest.skip("this PyTorch's OpenMP does not say what it has read")
-    assert shown in result.stderr
+    assert f"GOMP_SPINCOUNT = '{(FEW_SPINS | chosen)['GOMP_SPINCOUNT']}'" in result.stderr
