@@ -107,6 +107,7 @@ def test_metrics_fit_a_terminal(other_rate: Experiment, added_run: Experiment) -
         assert max(map(len, shown.splitlines())) <= MAX_WIDTH, shown
 
 
+@pytest.mark.slow
 def test_own_text_needs_one_setting(clean: Workspace) -> None:
     (clean.folder / "my.txt").write_text("<b>bold</b> & the sea, the sea\n" * 400)
     clean.run("dvc", "exp", "run", "--set-param", "download.corpus=my.txt", "--set-param", "preprocess.normalise=none")

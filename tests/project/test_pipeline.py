@@ -39,6 +39,7 @@ def test_a_second_run_looks_for_the_corpus_and_changes_nothing(clean: Workspace)
     assert clean.run("git", "status", "--porcelain").stdout == ""
 
 
+@pytest.mark.slow
 def test_everything_again_gives_the_same_bytes(clean: Workspace) -> None:
     clean.run("dvc", "repro", "--force")
     assert clean.run("git", "status", "--porcelain").stdout == ""

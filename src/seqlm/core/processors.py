@@ -4,6 +4,7 @@ By default they wait awake for some milliseconds. Where others want the same pro
 takes them from the very thread that is waited for, and where nobody does it is the fastest way.
 """
 
+import contextlib
 import os
 
 import psutil
@@ -21,5 +22,7 @@ def share_processors() -> None:
 
     The library reads it when it is loaded: call this before. What the user has set stays.
     """
-    if _SETTINGS.isdisjoint(os.environ) and psutil.cpu_percent(_LOOK_S) >= _SHARED_PERCENT:
-        os.environ.update(FEW_SPINS)
+    # Where the system shows no processes, nothing is known.
+    with contextlib.suppress(psutil.Error, OSError):
+        if _SETTINGS.isdisjoint(os.environ) and psutil.cpu_percent(_LOOK_S) >= _SHARED_PERCENT:
+            os.environ.update(FEW_SPINS)
