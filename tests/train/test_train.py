@@ -90,6 +90,11 @@ def checkpoint_times(layout: Layout) -> list[int]:
     return [path.stat().st_mtime_ns for path in layout.checkpoints.glob("*.checkpoint")]
 
 
+def heed_interrupts() -> None:
+    """What a shell starts in the background ignores interrupts, and so does all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_killed_trainings_go_on_to_the_same_weights(run_stage: RunStage, tmp_path: Path) -> None:
     layout = prepared(tmp_path, num_epochs=60, num_hiddens=32, eval_every=50, sample_every=0, checkpoint_s=0.05)
     weights, history = layout.run("x") / "weights.safetensors", layout.reports("train", "x", "history.csv")
@@ -101,7 +106,13 @@ def test_killed_trainings_go_on_to_the_same_weights(run_stage: RunStage, tmp_pat
     for stop in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         # A signal while Python still imports may be lost: wait for a checkpoint that this process wrote.
         earlier = checkpoint_times(layout)
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=heed_interrupts,
+        )
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and checkpoint_times(layout) in ([], earlier):
             time.sleep(0.02)
