@@ -1,11 +1,5 @@
 """LSTM and GRU from their equations: against automatic differentiation, and the compiled loops against them."""
 
-import copy
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from compiled_networks import compute, distance, exact, printed_with_each_width, threads
 from seqlm.rnn.building import build_network, draw_network, load_network, save_network
 from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.rnn.framework import FrameworkRNN
@@ -60,13 +55,6 @@ def oracle(chosen: NetworkSettings, model: GatedRNN) -> FrameworkRNN:
     return framework
 
 
-def exact(model: GatedRNN) -> GatedRNN:
-    """Return the network in double precision, which is not compiled."""
-    other = copy.deepcopy(model).double()
-    assert not other.is_compiled
-    return other
-
-
 def draw(model: GatedRNN, lanes: int = B, num_steps: int = T, seed: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(0, model.vocab_size, (lanes, num_steps + 1), generator=generator)
@@ -98,27 +86,6 @@ def framework_state(state: Tensor, model: str) -> list:
 
 def as_gated(state: list) -> Tensor:
     return torch.stack([torch.cat(layer) if isinstance(layer, tuple) else layer for layer in state])
-
-
-def distance(value: Tensor, wanted: Tensor) -> float:
-    """Return the norm of the difference over that of what is wanted."""
-    return float((value.double() - wanted.double()).norm() / wanted.double().norm())
-
-
-@contextmanager
-def threads(num_threads: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(num_threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def compute(model: GatedRNN, num_threads: int, *minibatch: object) -> tuple[Tensor, Tensor, Tensor]:
-    with threads(num_threads), model.team():
-        nats, state = model.compute_gradients(*minibatch)
-    return nats, state, model.flat.grad.clone()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -281,12 +248,5 @@ for kind in ("lstm", "gru"):
 
 @pytest.mark.slow
 def test_other_vector_instructions_give_the_same_bits() -> None:
-    narrow = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", _BITS], env=os.environ | variables, check=True, capture_output=True, text=True
-        ).stdout.split()
-        for variables in ({}, narrow)
-    ]
-    assert outputs[1][0] == "16"
-    assert outputs[0][1:] == outputs[1][1:]
+    wide, narrow = printed_with_each_width(_BITS)
+    assert wide == narrow

@@ -1,11 +1,6 @@
 """The compiled network against the same equations in double precision, and against itself."""
 
 import copy
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import torch
@@ -13,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from compiled_networks import compute, distance, exact, printed_with_each_width, threads
 from seqlm.gradients.short_runs import Kept
 from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
@@ -28,38 +24,10 @@ def make(vocab_size: int, num_hiddens: int, activation: str = "tanh", seed: int 
     return model
 
 
-def exact(model: ScratchRNN) -> ScratchRNN:
-    """Return the model in double precision, which is not compiled."""
-    other = copy.deepcopy(model).double()
-    assert not other.is_compiled
-    return other
-
-
 def draw(model: ScratchRNN, lanes: int, num_steps: int, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(0, model.vocab_size, (lanes, num_steps + 1), generator=generator)
     return ids[:, :-1], ids[:, 1:], torch.randn(lanes, model.num_hiddens, generator=generator)
-
-
-@contextmanager
-def threads(num_threads: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(num_threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def compute(model: ScratchRNN, num_threads: int, *minibatch: Tensor | Kept | None) -> tuple[Tensor, Tensor, Tensor]:
-    with threads(num_threads), model.team():
-        nats, state = model.compute_gradients(*minibatch)
-    return nats, state, model.flat.grad.clone()
-
-
-def distance(value: Tensor, wanted: Tensor) -> float:
-    """Return the norm of the difference over that of what is wanted."""
-    return float((value.double() - wanted).norm() / wanted.norm())
 
 
 @settings(max_examples=25, deadline=None)
@@ -229,12 +197,5 @@ print(WIDTH, hashlib.sha256(model.flat.grad.numpy().tobytes() + logits.contiguou
 
 @pytest.mark.slow
 def test_other_vector_instructions_give_the_same_bits() -> None:
-    narrow = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", _BITS], env=os.environ | variables, check=True, capture_output=True, text=True
-        ).stdout.split()
-        for variables in ({}, narrow)
-    ]
-    assert outputs[1][0] == "16"
-    assert outputs[0][1] == outputs[1][1]
+    wide, narrow = printed_with_each_width(_BITS)
+    assert wide == narrow

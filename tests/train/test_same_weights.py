@@ -2,13 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import torch
 
+from compiled_networks import printed_with_each_width, threads
 from small_training import config, equal, trained
 
 GATED = {
@@ -21,13 +19,9 @@ TESTS = Path(__file__).resolve().parent.parent
 @pytest.mark.parametrize("model", ["lstm", "gru"])
 def test_one_thread_and_two_train_the_same_weights(model: str) -> None:
     run, ended = config(model=model, **GATED), []
-    before = torch.get_num_threads()
-    try:
-        for num_threads in (1, 2):
-            torch.set_num_threads(num_threads)
+    for num_threads in (1, 2):
+        with threads(num_threads):
             ended.append(trained(run))
-    finally:
-        torch.set_num_threads(before)
     alone, together = ended
     assert equal(alone.network.weights(), together.network.weights())
     assert alone.progress == together.progress
@@ -47,14 +41,6 @@ print(WIDTH, hashlib.sha256(weights).hexdigest(), ended.progress.history)
 
 @pytest.mark.slow
 def test_narrow_registers_train_the_same_weights() -> None:
-    narrow = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "ATEN_CPU_CAPABILITY": "avx2"}
     path = os.pathsep.join([str(TESTS), str(TESTS.parent / "tools"), os.environ.get("PYTHONPATH", "")])
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", _TRAIN, json.dumps(GATED)],
-            env=os.environ | {"PYTHONPATH": path} | variables, check=True, capture_output=True, text=True,
-        ).stdout.split(" ", 1)
-        for variables in ({}, narrow)
-    ]  # fmt: skip
-    assert outputs[1][0] == "16"
-    assert outputs[0][1] == outputs[1][1]
+    wide, narrow = printed_with_each_width(_TRAIN, json.dumps(GATED), PYTHONPATH=path)
+    assert wide == narrow
