@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 
 from seqlm.rnn.compiled import team
-from seqlm.rnn.compiled.team import Control, Team, barrier, serving
+from seqlm.rnn.compiled.team import Control, Team, await_round, barrier
 
 
 @njit(nogil=True)
@@ -22,7 +22,14 @@ def meet(member: int, size: int, control: Control, work: tuple) -> None:
     barrier(control, size)
 
 
-serve = serving(meet)
+@njit(nogil=True)
+def serve(member: int, size: int, control: Control, work: tuple, done: int) -> int:
+    turn = await_round(member, control, done)
+    while turn > done:
+        meet(member, size, control, work)
+        done = turn
+        turn = await_round(member, control, done)
+    return turn
 
 
 def test_every_member_sees_what_the_others_wrote_before_the_barrier() -> None:
@@ -49,14 +56,15 @@ def test_a_member_that_fell_asleep_is_woken() -> None:
 
 
 @njit(nogil=True)
-def fail(member: int, size: int, control: Control, _work: tuple) -> None:
+def fail(member: int, size: int, control: Control, _work: tuple, _done: int) -> int:
     if member == 1:
         raise ValueError("no part for me")
     barrier(control, size)
+    return 1
 
 
 def test_a_member_that_fails_does_not_leave_the_others_waiting() -> None:
-    with Team(2, serving(fail), (np.zeros(1),)) as members, pytest.raises(ValueError, match="no part for me"):
+    with Team(2, fail, (np.zeros(1),)) as members, pytest.raises(ValueError, match="no part for me"):
         members.run()
 
 

@@ -10,9 +10,9 @@ that stands at more places.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from seqlm.core.compiling import compiled
 from seqlm.vocab.kinds.kind import TokenKind
 from seqlm.vocab.vocabulary import Vocab
 
@@ -157,7 +157,7 @@ class _Automaton:
         return len(self.links) - 1
 
 
-@njit(nogil=True)
+@compiled(nogil=True)
 def _follow(
     block: Codes,
     firsts: States,

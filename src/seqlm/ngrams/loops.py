@@ -1,8 +1,9 @@
 """Compiled loops for the n-grams of large texts."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from seqlm.core.compiling import compiled
 
 Longs = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -13,7 +14,7 @@ _DECIMALS = 8
 _TEN = np.uint64(10)
 
 
-@njit(nogil=True)
+@compiled(nogil=True)
 def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs) -> tuple[Longs, Longs]:
     """Return the union of two runs of rising keys, counts of equal keys added up."""
     size, other_size = len(keys), len(other_keys)
@@ -37,7 +38,7 @@ def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs
     return merged[:end], sums[:end]
 
 
-@njit(nogil=True)
+@compiled(nogil=True)
 def write_lines(logs: Longs, tokens: Longs, weights: Longs, letters: Bytes, starts: Longs, text: Bytes) -> int:
     """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they are.
 
@@ -63,7 +64,7 @@ def write_lines(logs: Longs, tokens: Longs, weights: Longs, letters: Bytes, star
     return end
 
 
-@njit(nogil=True)
+@compiled(nogil=True)
 def _write_number(value: int, text: Bytes, end: int) -> int:
     """Write the negative of a number as ``-D.DDDDDDDD`` or ``-DD.DDDDDDDD`` at ``end``; return where it ends."""
     point = end + (3 if value >= 10 ** (_DECIMALS + 1) else 2)

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from seqlm.core.compiling import compiled
 from seqlm.core.text import LINE_END, SPACE
 
 Bytes = NDArray[np.uint8]
@@ -70,7 +70,7 @@ def _with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
     return larger
 
 
-@njit(nogil=True)
+@compiled(nogil=True)
 def _number(
     text: Bytes, place: int, table: Table, letters: Bytes, starts: Starts, num_words: int, numbers: Numbers, count: int
 ) -> tuple[int, int, int]:
@@ -113,7 +113,7 @@ def _number(
     return place, count, num_words
 
 
-@njit(nogil=True)
+@compiled(nogil=True)
 def _is_same(text: Bytes, start: int, end: int, letters: Bytes, first: int, last: int) -> bool:
     """Whether two stretches of bytes are equal."""
     if end - start != last - first:
@@ -124,7 +124,7 @@ def _is_same(text: Bytes, start: int, end: int, letters: Bytes, first: int, last
     return offset == size
 
 
-@njit(nogil=True)
+@compiled(nogil=True)
 def _refill(old: Table, new: Table) -> None:
     """Put the entries of a table into a larger one."""
     mask = np.uint64(len(new) - 1)

@@ -9,7 +9,7 @@ Every loop goes over one row of a panel and changes two arrays at most: such loo
 instructions. Where numbers fill up a panel they are zeros, and stay so.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +50,8 @@ class Slopes(NamedTuple):
 class Cell(NamedTuple):
     """A kind of cell."""
 
-    activate: Any
-    """Compiled code: Step -> None."""
-    differentiate: Any
-    """Compiled code: Step, Slopes -> None."""
+    number: int
+    """By which :func:`activate` and :func:`differentiate` know it."""
     num_blocks: int
     input_blocks: tuple[int, ...]
     """Where each gate's product with the input goes, in the order in which the weights hold the gates."""
@@ -205,11 +203,40 @@ def _differentiate_lstm(step: Step, slopes: Slopes) -> None:
                 forget[k] = slope_of_memory * before[k] * share * (_ONE - share)
 
 
-_RNN = Cell(_activate_tanh, _differentiate_tanh, 1, (0,), (0,), 0, False)
+_TANH, _RELU, _GRU, _LSTM = range(4)
 CELLS = {
-    "tanh": _RNN,
-    "relu": _RNN._replace(activate=_activate_relu, differentiate=_differentiate_relu),
-    "gru": Cell(_activate_gru, _differentiate_gru, 4, (1, 2, 0), (0, 1, 2), 1, False),
-    "lstm": Cell(_activate_lstm, _differentiate_lstm, 4, (0, 1, 2, 3), (0, 1, 2, 3), 0, True),
+    "tanh": Cell(_TANH, 1, (0,), (0,), 0, False),
+    "relu": Cell(_RELU, 1, (0,), (0,), 0, False),
+    "gru": Cell(_GRU, 4, (1, 2, 0), (0, 1, 2), 1, False),
+    "lstm": Cell(_LSTM, 4, (0, 1, 2, 3), (0, 1, 2, 3), 0, True),
 }
 """The kinds of cells by name; an RNN by its activation."""
+
+
+# One code for all kinds of cells, which takes its way at run time, is compiled once and kept as one.
+
+
+@inner
+def activate(cell: int, step: Step) -> None:
+    """Put activations in the place of the sums, and write the state after the step."""
+    if cell == _TANH:
+        _activate_tanh(step)
+    elif cell == _RELU:
+        _activate_relu(step)
+    elif cell == _GRU:
+        _activate_gru(step)
+    else:
+        _activate_lstm(step)
+
+
+@inner
+def differentiate(cell: int, step: Step, slopes: Slopes) -> None:
+    """Put gradients by the sums in the place of the activations."""
+    if cell == _TANH:
+        _differentiate_tanh(step, slopes)
+    elif cell == _RELU:
+        _differentiate_relu(step, slopes)
+    elif cell == _GRU:
+        _differentiate_gru(step, slopes)
+    else:
+        _differentiate_lstm(step, slopes)

@@ -6,13 +6,12 @@ input are computed together, so that the weights are read once for all of them, 
 are still in the cache the steps follow one by one.
 """
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.cells import CELLS, Step
+from seqlm.rnn.compiled.cells import Step, activate
 from seqlm.rnn.compiled.compiling import ONCE, START, entry, inner, spliced
 from seqlm.rnn.compiled.parameters import Flat, Form, Packed, is_one_hot, matrix_at
 from seqlm.rnn.compiled.products import Panels, add_product
@@ -98,12 +97,12 @@ def take_in(
 
 
 @spliced
-def advance(activate: Any, form: Form, recurrent: Panels, step: Step, turn: int) -> None:
+def advance(form: Form, recurrent: Panels, step: Step, turn: int) -> None:
     """Take a layer through one step: the sums of its gates have their biases and products with the input."""
     start = step.states.shape[0] * form.first_state_block
     sums = step.gates[start : start + recurrent.shape[0]]
     add_product(sums, step.row, step.states, step.before, step.num_rows, ONCE, step.num_rows, recurrent, turn)
-    activate(step)
+    activate(form.cell, step)
 
 
 @inner
@@ -122,7 +121,7 @@ def score(
 
 @inner
 def _read_some(
-    activate: Any, form: Form, flat: Flat, packed: Packed, layer: int, tokens: Tokens, time: int, room: Reading,
+    form: Form, flat: Flat, packed: Packed, layer: int, tokens: Tokens, time: int, room: Reading,
     scores: Panels, row: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Take a layer through the steps of ``tokens`` (at most S, B), the first of which is step ``time``."""
@@ -141,14 +140,14 @@ def _read_some(
             room.gates[layer], t * lanes + first, room.states[layer], room.memories[layer], before + first,
             after + first, last - first,
         )  # fmt: skip
-        advance(activate, form, packed.recurrent[layer], step, t)
+        advance(form, packed.recurrent[layer], step, t)
     if layer == len(form.layers) - 1:
         score(packed, room.states[layer], here, num_steps, lanes, first, last, scores, row)
 
 
-@spliced
+@entry
 def read(
-    activate: Any, form: Form, flat: Flat, packed: Packed, tokens: Tokens, time: int, room: Reading, scores: Panels,
+    form: Form, flat: Flat, packed: Packed, tokens: Tokens, time: int, room: Reading, scores: Panels,
     first: int, last: int, member: int, size: int, control: Control,
 ) -> None:  # fmt: skip
     """Take lanes ``first`` to ``last`` of ``tokens`` (T, B) through the network and fill their scores (T B, V).
@@ -164,15 +163,13 @@ def read(
             start = (turn - layer) * at_once
             if 0 <= start < num_steps:
                 piece = tokens[start : min(start + at_once, num_steps)]
-                _read_some(
-                    activate, form, flat, packed, layer, piece, time + start, room, scores, start * lanes, first, last
-                )
+                _read_some(form, flat, packed, layer, piece, time + start, room, scores, start * lanes, first, last)
         barrier(control, size)
 
 
-@inner
+@entry
 def write_greedily(
-    activate: Any, form: Form, flat: Flat, packed: Packed, tokens: Tokens, room: Reading, scores: Panels, first: int,
+    form: Form, flat: Flat, packed: Packed, tokens: Tokens, room: Reading, scores: Panels, first: int,
     last: int,
 ) -> None:  # fmt: skip
     """Fill rows 1.. of ``tokens`` (N, B), for lanes ``first`` to ``last``, with the likeliest tokens but token 0.
@@ -181,31 +178,10 @@ def write_greedily(
     """
     for n in range(len(tokens) - 1):
         for layer in range(len(form.layers)):
-            _read_some(activate, form, flat, packed, layer, tokens[n : n + 1], n, room, scores, START, first, last)
+            _read_some(form, flat, packed, layer, tokens[n : n + 1], n, room, scores, START, first, last)
         for lane in range(first, last):
             best = 1
             for token in range(2, form.vocab_size):
                 if scores[token // WIDTH, lane, token % WIDTH] > scores[best // WIDTH, lane, best % WIDTH]:
                     best = token
             tokens[n + 1, lane] = best
-
-
-@cache
-def reading_loops(cell: str) -> tuple[Any, Any]:
-    """Return :func:`read` and :func:`write_greedily` for a kind of cell."""
-    activate = CELLS[cell].activate
-
-    @entry
-    def read_with(
-        form: Form, flat: Flat, packed: Packed, tokens: Tokens, time: int, room: Reading, scores: Panels, first: int,
-        last: int, member: int, size: int, control: Control,
-    ) -> None:  # fmt: skip
-        read(activate, form, flat, packed, tokens, time, room, scores, first, last, member, size, control)
-
-    @entry
-    def write_with(
-        form: Form, flat: Flat, packed: Packed, tokens: Tokens, room: Reading, scores: Panels, first: int, last: int
-    ) -> None:
-        write_greedily(activate, form, flat, packed, tokens, room, scores, first, last)
-
-    return read_with, write_with

@@ -5,14 +5,13 @@ through all steps of all layers, forward and backward, without waiting for the o
 each takes some rows of the gradients. Every sum has one order, whatever the number of members.
 """
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.cells import CELLS, Slopes, Step
-from seqlm.rnn.compiled.compiling import ONCE, START, inner, spliced
+from seqlm.rnn.compiled.cells import Slopes, Step, differentiate
+from seqlm.rnn.compiled.compiling import ONCE, START, entry, inner, spliced
 from seqlm.rnn.compiled.elementary import exp
 from seqlm.rnn.compiled.forward import Tokens, add_products, advance, embed, score, take_in
 from seqlm.rnn.compiled.parameters import (
@@ -29,7 +28,7 @@ from seqlm.rnn.compiled.parameters import (
     pack_back,
 )
 from seqlm.rnn.compiled.products import Matrix, Panels, add_product, copy_out, outer_product
-from seqlm.rnn.compiled.team import Control, barrier, serving, share
+from seqlm.rnn.compiled.team import Control, await_round, barrier, share
 from seqlm.rnn.compiled.tiles import ROWS, WIDTH
 
 
@@ -82,15 +81,15 @@ class Work(NamedTuple):
 
 
 @spliced
-def find_gradients(activate: Any, differentiate: Any, member: int, size: int, control: Control, work: Work) -> None:
+def find_gradients(member: int, size: int, control: Control, work: Work) -> None:
     """Do a member's part of the gradients of a minibatch. All members return when all are done."""
     pack(work.form, work.weights, work.packed, member, size)
     pack_back(work.form, work.weights, work.back, member, size)
     barrier(control, size)
     first, last = share(work.inputs.shape[1], ROWS, member, size)
     if first < last:
-        _go_forward(activate, work, first, last)
-        _go_back(differentiate, work, first, last)
+        _go_forward(work, first, last)
+        _go_back(work, first, last)
     barrier(control, size)
     _sum_up_outputs(work, member, size)
     for layer in range(len(work.form.layers)):
@@ -102,7 +101,7 @@ def find_gradients(activate: Any, differentiate: Any, member: int, size: int, co
 
 
 @inner
-def _go_forward(activate: Any, work: Work, first: int, last: int) -> None:
+def _go_forward(work: Work, first: int, last: int) -> None:
     """Take lanes through all steps of all layers, and set the scores to the mean loss's gradients by the logits."""
     (num_steps, lanes), num_layers = work.inputs.shape, len(work.form.layers)
     at_once = work.slopes.shape[1] // lanes
@@ -112,7 +111,7 @@ def _go_forward(activate: Any, work: Work, first: int, last: int) -> None:
             _drop(work.embedded, START, work.embedded, START, num_steps, work.input_mask, first, last)
     for layer in range(num_layers):
         for start in range(0, num_steps, at_once):
-            _take_steps(activate, work, layer, start, min(start + at_once, num_steps), first, last)
+            _take_steps(work, layer, start, min(start + at_once, num_steps), first, last)
     share_of_loss = np.float32(1 / (num_steps * lanes))
     for start in range(0, num_steps, at_once):
         end, row = min(start + at_once, num_steps), start * lanes
@@ -126,7 +125,7 @@ def _go_forward(activate: Any, work: Work, first: int, last: int) -> None:
 
 
 @spliced
-def _take_steps(activate: Any, work: Work, layer: int, start: int, end: int, first: int, last: int) -> None:
+def _take_steps(work: Work, layer: int, start: int, end: int, first: int, last: int) -> None:
     """Take lanes of a layer through the steps ``start`` to ``end``."""
     lanes, form = work.inputs.shape[1], work.form
     inputs, input_row = work.embedded, start * lanes
@@ -137,7 +136,7 @@ def _take_steps(activate: Any, work: Work, layer: int, start: int, end: int, fir
     for t in range(start, end):
         row = t * lanes + first
         step = Step(gates, row, states, work.memories[layer], row, row + lanes, last - first)
-        advance(activate, form, work.packed.recurrent[layer], step, t)
+        advance(form, work.packed.recurrent[layer], step, t)
     if work.is_dropped:
         row = (start + 1) * lanes
         _drop(states, row, work.outputs[layer], row, end - start, work.masks[layer], first, last)
@@ -186,7 +185,7 @@ def _compare(scores: Panels, row: int, vocab_size: int, target: int, share_of_lo
 
 
 @inner
-def _go_back(differentiate: Any, work: Work, first: int, last: int) -> None:
+def _go_back(work: Work, first: int, last: int) -> None:
     """Set lanes' gates to the mean loss's gradients by the sums, and the embeddings to the gradients by them."""
     (num_steps, lanes), form = work.inputs.shape, work.form
     at_once = work.slopes.shape[1] // lanes
@@ -196,7 +195,7 @@ def _go_back(differentiate: Any, work: Work, first: int, last: int) -> None:
             end = min(start + at_once, num_steps)
             _slopes_from_above(work, layer, start, end, first, last)
             for t in range(end - 1, start - 1, -1):
-                _send_back(differentiate, work, layer, t, start, first, last)
+                _send_back(work, layer, t, start, first, last)
     if form.embedding_size > 0:
         slopes, sums = work.embedding_slopes, work.gates[0][: work.back.inputs.shape[2] // WIDTH]
         _clear(slopes, START, num_steps, lanes, first, last)
@@ -230,7 +229,7 @@ def _slopes_from_above(work: Work, layer: int, start: int, end: int, first: int,
 
 
 @spliced
-def _send_back(differentiate: Any, work: Work, layer: int, t: int, start: int, first: int, last: int) -> None:
+def _send_back(work: Work, layer: int, t: int, start: int, first: int, last: int) -> None:
     """Add what step t + 1 sends back to the slopes of step t, and turn its gates into gradients by its sums."""
     (num_steps, lanes), num_rows = work.inputs.shape, last - first
     gates, states, recurrent = work.gates[layer], work.states[layer], work.back.recurrent[layer]
@@ -246,7 +245,7 @@ def _send_back(differentiate: Any, work: Work, layer: int, t: int, start: int, f
             later, place = work.sent, first
         add_product(work.slopes, slope_row, later, place, num_rows, ONCE, num_rows, recurrent, t)
     step = Step(gates, row, states, work.memories[layer], row, row + lanes, num_rows)
-    differentiate(step, Slopes(work.slopes, slope_row, work.carry, first))
+    differentiate(work.form.cell, step, Slopes(work.slopes, slope_row, work.carry, first))
 
 
 @spliced
@@ -351,13 +350,12 @@ def _sum_up_embedding(work: Work, member: int, size: int) -> None:
                 target[token, p * WIDTH + k] += work.embedding_slopes[p, row, k]
 
 
-@cache
-def gradients_loops(cell: str) -> Any:
-    """Return what a team serves with for a kind of cell."""
-    activate, differentiate = CELLS[cell].activate, CELLS[cell].differentiate
-
-    @spliced
-    def task(member: int, size: int, control: Control, work: Work) -> None:
-        find_gradients(activate, differentiate, member, size, control, work)
-
-    return serving(task)
+@entry
+def serve_gradients(member: int, size: int, control: Control, work: Work, done: int) -> int:
+    """Do a member's part of the gradients in every round of a team (:class:`seqlm.rnn.compiled.team.Team`)."""
+    turn = await_round(member, control, done)
+    while turn > done:
+        find_gradients(member, size, control, work)
+        done = turn
+        turn = await_round(member, control, done)
+    return turn

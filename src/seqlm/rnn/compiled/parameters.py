@@ -24,9 +24,10 @@ class Form(NamedTuple):
     num_hiddens: int
     embedding_size: int
     """0: tokens enter as one-hot vectors."""
-    input_blocks: tuple[int, ...]
-    """Of the cell (:class:`seqlm.rnn.compiled.cells.Cell`), like the next two."""
-    state_blocks: tuple[int, ...]
+    cell: int
+    """The cell's number (:class:`seqlm.rnn.compiled.cells.Cell`); its blocks are the next three."""
+    input_blocks: NDArray[np.int64]
+    state_blocks: NDArray[np.int64]
     first_state_block: int
     layers: NDArray[np.int64]
     """(L, 4): the input's matrix, the state's matrix, the input's bias, the state's bias."""

@@ -102,42 +102,39 @@ def share(count: int, step: int, member: int, size: int) -> tuple[int, int]:
     return min(steps * member // size * step, count), min(steps * (member + 1) // size * step, count)
 
 
-def serving(task: Any) -> Any:
-    """Return a compiled function that does a member's part of ``task`` in every round.
+@inner
+def await_round(member: int, control: Control, done: int) -> int:
+    """Return the number of the round after ``done``, once it is announced.
 
-    ``task(member, size, control, work)`` is compiled code. The function returns the number of the
-    last round when no round comes for some time, and -1 when the team stops. For member 0, who
-    announces the rounds, it does one and returns.
+    Returns ``done`` itself when no round comes for some time, and -1 when the team stops. Member 0, who
+    announces the rounds, gets round 1 at once, and no other.
     """
-
-    @entry
-    def serve(member: int, size: int, control: Control, work: Any, done: int) -> int:
-        while True:
-            looks = 0
-            while member > 0 and _look(control, _ROUND) == done:
-                if _look(control, _STOP):
-                    return -1
-                looks += 1
-                if looks > _LOOKS_BEFORE_NAP:
-                    _nap()
-                if looks == _LOOKS_BEFORE_NAP + _NAPS_BEFORE_SLEEP:
-                    _set_asleep(control, member, 1)
-                    if _look(control, _ROUND) == done:
-                        return done
-                    _set_asleep(control, member, -1)
-            done += 1
-            task(member, size, control, work)
-            if member == 0:
+    if member == 0:
+        return 1
+    looks = 0
+    while _look(control, _ROUND) == done:
+        if _look(control, _STOP):
+            return -1
+        looks += 1
+        if looks > _LOOKS_BEFORE_NAP:
+            _nap()
+        if looks == _LOOKS_BEFORE_NAP + _NAPS_BEFORE_SLEEP:
+            _set_asleep(control, member, 1)
+            if _look(control, _ROUND) == done:
                 return done
-
-    return serve
+            _set_asleep(control, member, -1)
+    return done + 1
 
 
 class Team:
     """``size`` threads, the caller's among them, that do the same compiled task on the same arrays again and again."""
 
     def __init__(self, size: int, serve: Callable[..., int], work: Any) -> None:
-        """Start the other threads. ``serve`` is :func:`serving` of the task."""
+        """Start the other threads.
+
+        ``serve(member, size, control, work, done)`` is compiled code that does a member's part of the task in every
+        round that :func:`await_round` gives after ``done``, and returns what it gives at last.
+        """
         self.work, self._serve, self.size = work, serve, size
         self._control = new_control(size)
         self._failure: Exception | None = None

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqlm.rnn.compiled.cells import CELLS
-from seqlm.rnn.compiled.forward import Reading, Tokens, are_tokens, reading_loops
-from seqlm.rnn.compiled.gradients import Work, gradients_loops
+from seqlm.rnn.compiled.forward import Reading, Tokens, are_tokens, read, write_greedily
+from seqlm.rnn.compiled.gradients import Work, serve_gradients
 from seqlm.rnn.compiled.parameters import Form, empty_back, empty_packed, most_inputs, pack_weights
 from seqlm.rnn.compiled.products import ROWS_AT_ONCE, Matrix, Panels, empty_panels, padded
 from seqlm.rnn.compiled.team import Team, new_control
@@ -71,7 +71,7 @@ class CompiledGradients:
                 [empty_panels(ROWS_AT_ONCE, max(most_inputs(form), num_hiddens, form.vocab_size))] * num_threads
             ),
         )
-        self._team = Team(num_threads, gradients_loops(cell), self._work)
+        self._team = Team(num_threads, serve_gradients, self._work)
 
     def compute(
         self, inputs: Tensor, targets: Tensor, state: Tensor, masks: list[Tensor], keep: Tensor | None
@@ -109,7 +109,6 @@ class CompiledInference:
     def __init__(self, form: Form, cell: str, weights: Tensor) -> None:
         """Pack the weights, which must not change as long as this is used."""
         self._form, self._cell, self._weights = form, CELLS[cell], weights.numpy()
-        self._read, self._write = reading_loops(cell)
         self._packed = empty_packed(form, self._cell)
         pack_weights(form, self._weights, self._packed)
 
@@ -128,9 +127,7 @@ class CompiledInference:
         control = new_control(size)
 
         def take(first: int, last: int, member: int) -> None:
-            self._read(
-                self._form, self._weights, self._packed, tokens, 0, room, scores, first, last, member, size, control
-            )
+            read(self._form, self._weights, self._packed, tokens, 0, room, scores, first, last, member, size, control)
 
         _at_once([(*share, member) for share in shares for member in range(size)], take)
         logits = _rows(scores, self._form.vocab_size).reshape(num_steps, lanes, -1)
@@ -146,7 +143,7 @@ class CompiledInference:
         def step(ids: Tensor) -> Tensor:
             nonlocal time
             tokens = _checked(ids[:, None], self._form)
-            self._read(self._form, self._weights, self._packed, tokens, time, room, scores, 0, lanes, 0, 1, control)
+            read(self._form, self._weights, self._packed, tokens, time, room, scores, 0, lanes, 0, 1, control)
             time += 1
             return torch.from_numpy(_rows(scores, self._form.vocab_size))
 
@@ -160,7 +157,7 @@ class CompiledInference:
         room, scores = self._room(lanes, 1, state), empty_panels(lanes, self._form.vocab_size)
 
         def write(first: int, last: int) -> None:
-            self._write(self._form, self._weights, self._packed, tokens, room, scores, first, last)
+            write_greedily(self._form, self._weights, self._packed, tokens, room, scores, first, last)
 
         _at_once(_shares(lanes, num_threads), write)
         return torch.from_numpy(tokens[1:].T.copy())

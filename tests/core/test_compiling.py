@@ -1,0 +1,111 @@
+"""Compiled loops that are kept on disk, tried in processes of their own."""
+
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import seqlm
+
+ADD = """
+from seqlm.core.compiling import compiled
+{imports}
+@compiled(nogil=True)
+def add(left, right):
+    return left + right + {more}
+"""
+CALL = "from loops import add; print(add(1, 2), sum(add.stats.cache_hits.values()))"
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "kept"
+
+
+def call(folder: Path, kept: Path) -> tuple[int, int]:
+    """Return 1 + 2 (and what the sources add), and how many functions were read and not compiled."""
+    variables = os.environ | {
+        "PYTHONPATH": f"{folder}{os.pathsep}{Path('src').resolve()}",
+        "NUMBA_CACHE_DIR": str(kept),
+    }
+    printed = subprocess.run([sys.executable, "-c", CALL], env=variables, check=True, capture_output=True, text=True)
+    assert printed.stderr == ""
+    value, hits = printed.stdout.split()
+    return int(value), int(hits)
+
+
+def write_loops(folder: Path, imports: str = "", more: str = "0") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "loops.py").write_text(ADD.format(imports=imports, more=more))
+    return folder
+
+
+def test_a_second_process_and_another_folder_of_equal_sources_compile_nothing(tmp_path: Path, kept: Path) -> None:
+    assert call(write_loops(tmp_path / "one"), kept) == (3, 0)
+    assert call(tmp_path / "one", kept) == (3, 1)
+    assert call(write_loops(tmp_path / "two"), kept) == (3, 1)
+
+
+def test_a_change_of_another_module_of_the_folder_is_seen(tmp_path: Path, kept: Path) -> None:
+    folder = write_loops(tmp_path / "one", "from other import MORE", "MORE")
+    (folder / "other.py").write_text("MORE = 10\n")
+    assert call(folder, kept) == (13, 0)
+    (folder / "other.py").write_text("MORE = 20\n")
+    assert call(folder, kept) == (23, 0)
+    assert len(list((kept / "compiled").iterdir())) == 2
+
+
+def test_old_versions_are_removed(tmp_path: Path, kept: Path) -> None:
+    call(write_loops(tmp_path / "one"), kept)
+    (first,) = (kept / "compiled").iterdir()
+    os.utime(first, (0, 0))
+    for number in range(7):
+        (kept / "compiled" / f"{number}").mkdir()
+    call(write_loops(tmp_path / "one", more="1"), kept)
+    assert len(list((kept / "compiled").iterdir())) == 8
+    assert not first.exists()
+
+
+def test_without_a_place_to_keep_them_loops_are_compiled(tmp_path: Path, kept: Path) -> None:
+    kept.write_text("a file where a folder should be made")
+    assert call(write_loops(tmp_path / "one"), kept) == (3, 0)
+    assert call(tmp_path / "one", kept) == (3, 0)
+
+
+def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
+    """Each function that Python calls: a list of those that Numba cannot keep would be printed as warnings."""
+    script = (
+        "import torch; from seqlm.rnn.scratch import ScratchRNN; "
+        "from seqlm.rnn.compiled import forward, gradients, parameters, team; "
+        "network = ScratchRNN(4, 128, 'tanh', torch.Generator().manual_seed(0)); ids = torch.zeros(2, 3, dtype=int); "
+        "state = network.initial_state(2); network(ids, state); team_ = network.team(); team_.__enter__(); "
+        "network.compute_gradients(ids, ids, state); team_.__exit__(None, None, None); "
+        "print(*(sum(loop.stats.cache_hits.values()) for loop in "
+        "(forward.read, gradients.serve_gradients, parameters.pack_weights)))"
+    )
+    variables = os.environ | {"PYTHONPATH": str(Path("src").resolve()), "NUMBA_CACHE_DIR": str(kept)}
+    for hits in ("0 0 0", "1 1 1"):
+        run = subprocess.run([sys.executable, "-c", script], env=variables, check=True, capture_output=True, text=True)
+        assert (run.stdout.strip(), run.stderr) == (hits, "")
+
+
+def test_compiled_functions_call_those_of_their_own_folder_alone() -> None:
+    """What is kept is known by the sources of one folder."""
+    names = [module.name for module in pkgutil.walk_packages(seqlm.__path__, "seqlm.")]
+    found = 0
+    for name in names:
+        module = importlib.import_module(name)
+        for function in vars(module).values():
+            if isinstance(function, Dispatcher) and function.py_func.__module__ == name:
+                found += 1
+                used = [function.py_func.__globals__.get(called) for called in function.py_func.__code__.co_names]
+                folders = {
+                    Path(other.py_func.__code__.co_filename).parent for other in used if isinstance(other, Dispatcher)
+                }
+                assert folders <= {Path(function.py_func.__code__.co_filename).parent}, (name, function)
+    assert found > 40
