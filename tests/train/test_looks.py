@@ -14,8 +14,17 @@ LONG = np.random.default_rng(1).integers(1, 6, 20_000)
 
 def test_a_short_val_is_read_whole() -> None:
     network = trainer(config()).network
-    for limit in (None, len(LONG)):
-        assert np.array_equal(look_nats(network, LONG, limit), stream_nats(network, LONG))
+    for limit in (None, 1000):
+        assert np.array_equal(look_nats(network, LONG[:1000], limit), stream_nats(network, LONG[:1000]))
+
+
+@pytest.mark.parametrize("size", [1025, 1026, 5000, len(LONG)])
+def test_every_token_of_a_longer_val_that_is_read_whole_counts_once(size: int) -> None:
+    """Its parts begin with what stands before them, so that each token is predicted nearly as in one stream."""
+    network = trained(config()).network
+    one_stream = stream_nats(network, LONG[:size])
+    for limit in (None, size):
+        assert look_nats(network, LONG[:size], limit) == pytest.approx(one_stream, rel=1e-3)
 
 
 @pytest.mark.parametrize("model", ["scratch", "lstm"])

@@ -9,7 +9,11 @@ from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nats
 
+Places = NDArray[np.int64]
+
 _PASSAGES = 64
+_PARTS, _SHORTEST_PART = 32, 512
+"""A val that is read whole is read in so many parts at once, or fewer, none of fewer tokens."""
 _WARM_UP = 64
 """Tokens at the beginning of a passage that only bring the state to where text is going on."""
 _LOGITS_AT_ONCE = 1 << 22
@@ -18,25 +22,33 @@ _LOGITS_AT_ONCE = 1 << 22
 def look_nats(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
     """Return -log p of the tokens of a split that a look reads.
 
-    Of up to ``max_tokens`` all are read, as one stream. Of more, 64 passages are, evenly
-    spread and all at once, each after a warm-up, ``max_tokens`` together with their warm-up.
+    Of up to ``max_tokens`` all are read; where they are many, in parts all at once, each but the first
+    after a warm-up on the text before it. Of more, 64 passages are, evenly spread and all at once,
+    each after a warm-up, ``max_tokens`` together with their warm-up.
     """
-    if max_tokens is None or len(ids) <= max_tokens:
+    num_targets = len(ids) - 1
+    if max_tokens is not None and len(ids) > max_tokens:
+        length = max_tokens // _PASSAGES
+        starts = np.linspace(0, num_targets - length, _PASSAGES).astype(np.int64)
+        return _nats_of_windows(network, ids, starts, length, starts + min(_WARM_UP, length // 2))
+    num_parts = min(_PARTS, num_targets // _SHORTEST_PART)
+    if num_parts < 2:
         return stream_nats(network, ids)
-    return _passage_nats(network, ids, max_tokens // _PASSAGES)
+    length = _WARM_UP + -(-(num_targets - _WARM_UP) // num_parts)
+    starts = np.minimum(np.arange(num_parts) * (length - _WARM_UP), num_targets - length)
+    return _nats_of_windows(network, ids, starts, length, np.append(0, starts[:-1] + length))
 
 
 @torch.no_grad()
-def _passage_nats(network: Network, ids: NDArray[np.integer], length: int) -> Nats:
+def _nats_of_windows(network: Network, ids: NDArray[np.integer], starts: Places, length: int, counted: Places) -> Nats:
+    """Return -log p of what windows of ``length`` targets read, all at once; of each from its place ``counted`` on."""
     device = next(network.parameters()).device
-    starts = np.linspace(0, len(ids) - length - 1, _PASSAGES).astype(np.int64)
-    warm_up = min(_WARM_UP, length // 2)
-    state, nats = network.initial_state(_PASSAGES), np.empty((_PASSAGES, length))
-    chunk = max(_LOGITS_AT_ONCE // (network.vocab_size * _PASSAGES), 1)
+    state, nats = network.initial_state(len(starts)), np.empty((len(starts), length))
+    chunk = max(_LOGITS_AT_ONCE // (network.vocab_size * len(starts)), 1)
     for first in range(0, length, chunk):
         steps = np.arange(first, min(first + chunk, length) + 1)
         tokens = torch.from_numpy(ids[starts[:, None] + steps].astype(np.int64)).to(device)  # (B, T + 1)
         logits, state = network(tokens[:, :-1], state)
         losses = F.cross_entropy(logits.flatten(0, 1).cpu().double(), tokens[:, 1:].flatten().cpu(), reduction="none")
-        nats[:, steps[:-1]] = losses.view(_PASSAGES, -1).numpy()
-    return nats[:, warm_up:].ravel()
+        nats[:, steps[:-1]] = losses.view(len(starts), -1).numpy()
+    return nats[starts[:, None] + np.arange(length) >= counted[:, None]]

@@ -1,12 +1,15 @@
 """Threads that work on one minibatch together, in compiled code that meets at barriers.
 
-A minibatch takes about a millisecond. Waking a sleeping thread takes a tenth of one, so the
-threads of a team wait for the next minibatch awake, and go to sleep when none comes for some
-hundredths of a second. What they wait on are numbers in an array, read and changed atomically.
+A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual
+machine a processor that slept for an instant may go on a third slower: so the threads of a team wait
+awake, and nap only when they wait for long. Where other processes want the processors, waiting awake
+would take them from the very thread that is waited for: then a team naps soon. When no minibatch
+comes at all its threads sleep. What they wait on are numbers in an array, read and changed atomically.
 """
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -17,16 +20,19 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from seqlm.core.processors import SHARED, Neighbours
 from seqlm.rnn.compiled.compiling import entry, inner, spliced
 
 Control = NDArray[np.int64]
 
 _LINE = 8
 """Numbers of a cache line: each number that is waited for has one of its own."""
-_ROUND, _ARRIVALS, _STOP, _ASLEEP = (index * _LINE for index in range(4))
+_ROUND, _ARRIVALS, _STOP, _PATIENCE, _ASLEEP = (index * _LINE for index in range(5))
 """Places in the control array. From _ASLEEP on, one for each member."""
-_LOOKS_BEFORE_NAP = 60_000
-"""About a third of a millisecond: longer than what is done between two minibatches."""
+_LOOKS_ALONE, _LOOKS_BESIDE_OTHERS = 6_000_000, 60_000
+"""Looks before a nap: about 30 milliseconds, longer than what an optimiser does between two minibatches; and a third of
+a millisecond."""
+_S_BETWEEN_LOOKS_AT_OTHERS = 1.0
 _NAP, _NAP_LENGTH = ("Sleep", 0) if sys.platform == "win32" else ("usleep", 50)
 """The system's function that lets a thread sleep, in milliseconds or microseconds. Windows sleeps too long: 0 lets
 another thread have the processor, if one waits for it."""
@@ -60,7 +66,9 @@ def _nap(_typing: Any) -> Any:
 
 def new_control(size: int) -> Control:
     """Return the numbers by which ``size`` members of a team meet."""
-    return np.zeros(_ASLEEP + size * _LINE, np.int64)
+    control = np.zeros(_ASLEEP + size * _LINE, np.int64)
+    control[_PATIENCE] = _LOOKS_ALONE
+    return control
 
 
 @inner
@@ -76,7 +84,7 @@ def barrier(control: Control, size: int) -> None:
     looks = 0
     while _look(control, _ARRIVALS) < all_arrived and not _look(control, _STOP):
         looks += 1
-        if looks > _LOOKS_BEFORE_NAP:
+        if looks > control[_PATIENCE]:
             _nap()
 
 
@@ -111,18 +119,20 @@ def await_round(member: int, control: Control, done: int) -> int:
     """
     if member == 0:
         return 1
-    looks = 0
+    looks = naps = 0
     while _look(control, _ROUND) == done:
         if _look(control, _STOP):
             return -1
         looks += 1
-        if looks > _LOOKS_BEFORE_NAP:
+        if looks > control[_PATIENCE]:
             _nap()
-        if looks == _LOOKS_BEFORE_NAP + _NAPS_BEFORE_SLEEP:
+            naps += 1
+        if naps == _NAPS_BEFORE_SLEEP:
             _set_asleep(control, member, 1)
             if _look(control, _ROUND) == done:
                 return done
             _set_asleep(control, member, -1)
+            naps = 0
     return done + 1
 
 
@@ -137,6 +147,7 @@ class Team:
         """
         self.work, self._serve, self.size = work, serve, size
         self._control = new_control(size)
+        self._neighbours, self._next_look = Neighbours(), time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
         self._failure: Exception | None = None
         self._alarms = [threading.Event() for _ in range(size)]
         self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
@@ -146,6 +157,7 @@ class Team:
     def run(self) -> None:
         """Do one round, all members together. Raises what a member raised."""
         if self._threads:
+            self._heed_neighbours()
             _announce(self._control)
             for member, alarm in enumerate(self._alarms):
                 if self._control[_ASLEEP + member * _LINE]:
@@ -161,6 +173,13 @@ class Team:
             alarm.set()
         for thread in self._threads:
             thread.join()
+
+    def _heed_neighbours(self) -> None:
+        """Let the threads nap soon where others want the processors."""
+        if time.monotonic() >= self._next_look:
+            is_shared = self._neighbours.share() >= SHARED
+            self._control[_PATIENCE] = _LOOKS_BESIDE_OTHERS if is_shared else _LOOKS_ALONE
+            self._next_look = time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
 
     def __enter__(self) -> Self:
         return self
