@@ -10,7 +10,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, Seed, load
 
 
-@stage()
+@stage(uses_torch=True)
 @click.option("--text", type=existing_file(), help="By hand: score this text, and nothing else.")
 @click.option("--run", "names", multiple=True, help="With --text: a run or an n-gram model; default: all runs.")
 @click.option("--page", type=file(), help="With --text: where its page goes; default: surprisal.html.")
@@ -33,7 +33,7 @@ def _evaluate(layout: Layout) -> None:
     from seqlm.core.progress import timed
     from seqlm.evaluate import tables
     from seqlm.evaluate.combining import read_scores
-    from seqlm.evaluate.ranking import collect_measures, leaders, rank_models
+    from seqlm.evaluate.ranking import collect_measures, draw_models, leaders, rank_models
     from seqlm.evaluate.settings import EvaluateParams
     from seqlm.evaluate.table_text import describe_share, table_text
     from seqlm.score.settings import ScoreParams
@@ -46,10 +46,10 @@ def _evaluate(layout: Layout) -> None:
         streams = read_all_streams(layout, max_tokens)
         scores = read_scores(layout, names, streams, params.mixtures)
         measures = collect_measures(scores.all, streams)
-        table = rank_models(scores.all, streams, measures, seed)
-        found = {"measures": measures, "table": table, "leaders": leaders(table, scores.all, streams, seed)}
-    history = tables.history_table(layout, names)
-    found |= {"choices": scores.choices, "orders": tables.order_table(table), "history": history}
+        draws = draw_models(scores.all, streams, measures, seed)
+        table = rank_models(scores.all, measures, draws)
+        found = {"measures": measures, "table": table, "leaders": leaders(table, draws), "choices": scores.choices}
+    found |= {"orders": tables.order_table(table), "history": tables.history_table(layout, names)}
     found |= {f"best/{family}": headline for family, headline in scores.headlines(measures).items()}
     diagnoses = tables.diagnostic_tables(layout, scores.of_characters(), streams["char"]["test"])
     for name, content in [*found.items(), *diagnoses]:

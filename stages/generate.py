@@ -8,7 +8,7 @@ from seqlm.core.settings import Device, NumThreads, Seed, load
 from seqlm.generate.settings import GenerateParams
 
 
-@stage()
+@stage(uses_torch=True)
 @click.option("--prefix", multiple=True, help="By hand: continue this and print; may be given again.")
 @click.option("--model", "only", multiple=True, help="By hand: with this model only.")
 @click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: in place of the settings.")

@@ -9,7 +9,7 @@ from seqlm.core.settings import load
 from seqlm.vocab.settings import KINDS
 
 
-@stage()
+@stage(uses_torch=True)
 @click.option("--run", "run", help="A run's name.")
 @click.option("--kind", type=click.Choice(KINDS), help="A kind of token, for the n-gram models over it.")
 def main(layout: Layout, run: str | None, kind: str | None) -> None:

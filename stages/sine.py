@@ -8,7 +8,7 @@ from seqlm.core.settings import NumThreads, Seed, load
 from seqlm.sine.settings import SineParams
 
 
-@stage()
+@stage(uses_torch=True)
 def main(layout: Layout) -> None:
     """Predict a noisy sine with a small network, one and more steps ahead (section 8.1)."""
     params = load(layout.params, "sine", SineParams)

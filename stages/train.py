@@ -9,7 +9,7 @@ from harness import stage
 from seqlm.core.layout import Layout
 
 
-@stage()
+@stage(uses_torch=True)
 # torchrun takes --run, even behind the script's name, for an abbreviation of its own --run-path.
 @click.option("--run", "--name", "run", required=True, help="A run's name; configure has written its settings.")
 @click.option("--tensorboard", type=click.Path(path_type=Path, file_okay=False), help="Write TensorBoard events here.")

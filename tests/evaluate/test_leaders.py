@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqlm.evaluate.ranking import collect_measures, leaders, rank_models
+from seqlm.evaluate.ranking import collect_measures, draw_models, leaders, rank_models
 from seqlm.evaluate.table_text import table_text
 from seqlm.report.figures.evaluation import comparison_figure
 from seqlm.report.figures.style import svg_text
@@ -24,7 +24,12 @@ def scored(**nats: float) -> list[Score]:
 
 
 def ranked(models: list[Score]):
-    return rank_models(models, STREAMS, collect_measures(models, STREAMS), 0)
+    measures = collect_measures(models, STREAMS)
+    return rank_models(models, measures, draw_models(models, STREAMS, measures, 0))
+
+
+def led(models: list[Score]):
+    return leaders(ranked(models), draw_models(models, STREAMS, collect_measures(models, STREAMS), 0))
 
 
 # The same surprisals as those of the lstm in another order.
@@ -36,7 +41,7 @@ MODELS = [
 
 
 def test_the_headline_names_the_best_that_stays_and_then_what_adaptation_adds() -> None:
-    found = leaders(ranked(MODELS), MODELS, STREAMS, 0)
+    found = led(MODELS)
     # Their sums are equal: this text does not tell them apart.
     assert {found["trained"]["model"], found["trained"]["against"]} == {"lstm", "char-laplace-1"}
     assert found["trained"]["verdict"] == "not told apart"
@@ -48,12 +53,12 @@ def test_the_headline_names_the_best_that_stays_and_then_what_adaptation_adds() 
 
 def test_a_difference_on_every_token_is_told_apart() -> None:
     models = scored(lstm=0.2, lstm__dynamic=0.1)
-    found = leaders(ranked(models), models, STREAMS, 0)
+    found = led(models)
     assert found["trained"]["against"] is None
     assert found["trained"]["verdict"] is None
     assert found["adapting"]["verdict"] == "better"
     assert found["counting"] is None
-    assert leaders(ranked(models[:1]), models[:1], STREAMS, 0)["adapting"] is None
+    assert led(models[:1])["adapting"] is None
 
 
 def test_rows_that_adapt_are_marked_in_the_table_and_in_the_figure() -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from seqlm.evaluate.ranking import collect_measures, rank_models
+from seqlm.evaluate.ranking import collect_measures, draw_models, rank_models
 from seqlm.evaluate.table_text import table_text
 from seqlm.evaluate.uncertainty import draw_bits
 from seqlm.score.measures import Score
@@ -45,7 +45,7 @@ def test_the_table_is_sorted_and_infinite_models_come_last() -> None:
         Score("strong", "char", dict.fromkeys(("train", "val", "test"), np.full(100, 1.0))),
     ]
     measures = collect_measures(scored, streams)
-    table = rank_models(scored, streams, measures, 0)
+    table = rank_models(scored, measures, draw_models(scored, streams, measures, 0))
     assert table["model"].tolist() == ["strong", "weak", "never"]
     assert table["against_next"][0] == "better"
     assert pd.isna(table["against_next"][1])

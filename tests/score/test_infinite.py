@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seqlm.core.files import write_json
-from seqlm.evaluate.ranking import collect_measures, rank_models
+from seqlm.evaluate.ranking import collect_measures, draw_models, rank_models
 from seqlm.score.measures import Score, headline, measure
 from seqlm.score.splits import SPLITS, Stream
 
@@ -36,6 +36,7 @@ def test_the_ranking_puts_it_behind_what_is_finite_and_before_what_has_probabili
     values = {"never": np.inf, "exploded": 800.0, "uniform": 3.3}
     scored = [Score(name, "char", dict.fromkeys(SPLITS, np.full(100, value))) for name, value in values.items()]
     streams = {"char": {split: stream(101) for split in SPLITS}}
-    table = rank_models(scored, streams, collect_measures(scored, streams), 0)
+    measures = collect_measures(scored, streams)
+    table = rank_models(scored, measures, draw_models(scored, streams, measures, 0))
     assert table["model"].tolist() == ["uniform", "exploded", "never"]
     assert table["test_perplexity"].isna().tolist() == [False, True, True]

@@ -10,6 +10,7 @@ import hashlib
 import json
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +65,21 @@ def emptied(folder: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """Give an empty folder inside ``folder``, which is made, to prepare files for it; it is removed afterwards.
+
+    Raises MachineError where the system refuses.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        place = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
+    except OSError as error:
+        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
+    with place as name:
+        yield Path(name)
 
 
 def write_bytes(target: Path, content: bytes) -> None:

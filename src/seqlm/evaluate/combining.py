@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from seqlm.core.layout import Layout
@@ -62,7 +63,7 @@ def read_scores(layout: Layout, runs: Sequence[str], streams: Mapping[Kind, Stre
     team = sorted((score for score in networks if score.kind == best.kind), key=on_val)
     combined: list[Score] = []
     choices: dict[str, float] = {}
-    for members in (team, list(_adapted(layout, team))):
+    for members in (team, list(islice(_adapted(layout, team), None if mixtures else 1))):
         if members and members[0].adapts:
             choices |= {f"{name} of {members[0].name}": value for name, value in members[0].about["choices"].items()}
             combined.append(members[0])

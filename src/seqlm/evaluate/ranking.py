@@ -23,11 +23,22 @@ def collect_measures(scored: list[Score], streams: Mapping[Kind, Streams]) -> di
     return {model.name: model.measures(streams[model.kind]) for model in scored}
 
 
-def rank_models(
+def draw_models(
     scored: list[Score],
     streams: Mapping[Kind, Streams],
     measures: Mapping[str, Mapping[str, Mapping[str, Any]]],
     seed: int,
+) -> dict[str, Draws]:
+    """Return each model on the same draws of test text, but for those that give a token of it no chance."""
+    return {
+        model.name: draw_bits(model.nats["test"], streams[model.kind]["test"], seed)
+        for model in scored
+        if measures[model.name]["test"]["bits_per_character"] is not None
+    }
+
+
+def rank_models(
+    scored: list[Score], measures: Mapping[str, Mapping[str, Mapping[str, Any]]], draws: Mapping[str, Draws]
 ) -> pd.DataFrame:
     """Return one row a model, the best on test first, infinite ones last.
 
@@ -35,7 +46,6 @@ def rank_models(
     test figure at 95 %; ``against_next`` compares the model with the next one in the table
     on the same draws of test text.
     """
-    draws: dict[str, Draws] = {}
     rows = []
     for model in scored:
         measured = measures[model.name]
@@ -51,8 +61,7 @@ def rank_models(
             "test_perplexity": test["perplexity"],
             "unknown_share": test["unknown_share"],
         }
-        if test["bits_per_character"] is not None:
-            draws[model.name] = draw_bits(model.nats["test"], streams[model.kind]["test"], seed)
+        if model.name in draws:
             row["low"], row["high"] = draws[model.name].interval
         rows.append(row)
     table = pd.DataFrame(rows, columns=COLUMNS)
@@ -63,24 +72,18 @@ def rank_models(
     return table
 
 
-def leaders(
-    table: pd.DataFrame, scored: list[Score], streams: Mapping[Kind, Streams], seed: int
-) -> dict[str, dict[str, Any] | None]:
+def leaders(table: pd.DataFrame, draws: Mapping[str, Draws]) -> dict[str, dict[str, Any] | None]:
     """Return the best model on test of each of three sorts; None where there is none of a sort.
 
     ``trained``: those that stay as they were trained, against the next of them; ``adapting``:
     those that learn on from test, against the best that stays; ``counting``: n-gram models.
     """
-    models = {model.name: model for model in scored}
-
-    def draws(name: str) -> Draws:
-        return draw_bits(models[name].nats["test"], streams[models[name].kind]["test"], seed)
 
     def lead(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> dict[str, Any] | None:
         if not rows:
             return None
         name, other = rows[0]["model"], others[0]["model"] if others else None
-        verdict = None if other is None else draws(name).compare(draws(other))
+        verdict = None if other is None else draws[name].compare(draws[other])
         perplexity = None if math.isnan(rows[0]["test_perplexity"]) else rows[0]["test_perplexity"]
         found = {"model": name, "bits": rows[0]["test_bits"], "perplexity": perplexity}
         return found | {"against": other, "verdict": verdict}

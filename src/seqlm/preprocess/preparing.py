@@ -1,12 +1,11 @@
 """From a raw corpus to three cleaned splits."""
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqlm.core.errors import DataError, MachineError
-from seqlm.core.files import read_json
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_json, workplace
 from seqlm.core.text import Counts, count_text
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
@@ -53,13 +52,8 @@ def clean_and_split(
     Nothing is put in place before all splits are whole. Raises DataError for text that
     cannot be decoded, holds no letters (under ``normalise="letters"``) or is too short.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        workplace = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
-    except OSError as error:
-        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
-    with workplace as name:
-        cleaned, parts = Path(name) / "cleaned.txt", {split: Path(name) / f"{split}.txt" for split in fractions}
+    with workplace(folder) as place:
+        cleaned, parts = place / "cleaned.txt", {split: place / f"{split}.txt" for split in fractions}
         decoding = DecodingReport()
         with cleaned.open("wb") as target:
             target.writelines(clean_blocks(raw, normalise, errors, decoding))

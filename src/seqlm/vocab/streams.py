@@ -1,14 +1,13 @@
 """Splits as streams of tokens, and corpora encoded with a vocabulary."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError, MachineError, ParamsError
-from seqlm.core.files import read_npy, sha256_of_file, write_blocks
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.files import read_npy, sha256_of_file, workplace, write_blocks
 from seqlm.core.text import BLOCK_BYTES, read_first_lines
 from seqlm.vocab.kinds.known import Kind, kind_of
 from seqlm.vocab.numbering import Draft, Numbering
@@ -69,15 +68,10 @@ def build_corpus(
     all of them. Returns the vocabulary. Raises ParamsError where ``min_freq`` leaves
     none of train's tokens in it.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        workplace = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
-    except OSError as error:
-        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
-    with workplace as name:
+    with workplace(folder) as place:
         numbering = kind_of(kind).numbering(sum(path.stat().st_size for path in texts.values()), line_separator, pieces)
         drafts = {
-            split: _drafted(path, kind, line_separator, numbering, Path(name) / split) for split, path in texts.items()
+            split: _drafted(path, kind, line_separator, numbering, place / split) for split, path in texts.items()
         }
         met = numbering.names()
         chosen = choose_tokens(met, drafts["train"].occurrences, min_freq, reserved, keep_all=pieces is not None)
