@@ -1,16 +1,21 @@
-"""How long a training is: in epochs, or in tokens; and minibatches that a short text gives."""
+"""How long a training is: in epochs, tokens or operations; and minibatches that a short text gives."""
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.configure.runs import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.settings import read_params
 from seqlm.train.minibatches import require_length
 from seqlm.train.plan import Plan, largest_that_fit
 from seqlm.train.ranks import Ranks
+from seqlm.train.session import beforehand
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer
+from smoke import ROOT
 
 
 def test_a_budget_that_is_not_reached_changes_nothing() -> None:
@@ -114,11 +119,32 @@ def test_lanes_that_cannot_be_shared_out_are_still_refused() -> None:
 def test_the_default_budget_changes_nothing_on_the_book() -> None:
     # 136,503 characters of train, in minibatches of 32 x 64, for 36 epochs: 66 * 2,048 * 36 are 4.9 million.
     lstm = config(batch_size=32, num_steps=64, num_epochs=36, max_trained_tokens=10_000_000)
-    assert Plan.of(lstm, 136_503).tokens_to_train == 66 * 2048 * 36
+    assert Plan.of(lstm, 136_503, 865_052).tokens_to_train == 66 * 2048 * 36
     # 40 million characters are one epoch in a quarter: 4,882 minibatches of 2,048 are 9,998,336 tokens.
-    plan = Plan.of(lstm, 40_000_000)
+    plan = Plan.of(lstm, 40_000_000, 865_052)
     assert (plan.is_bounded, plan.num_legs, plan.tokens_to_train) == (True, 36, 9_998_336)
     assert plan.epochs_to_train == pytest.approx(0.25, rel=1e-3)
+
+
+def test_floating_point_operations_bound_what_a_large_vocabulary_costs() -> None:
+    """Six for each parameter and token: 6 * 100 * 510 = 306,000 are 25 minibatches of 20 tokens, of 27 in 3 epochs."""
+    free, unreached, reached = (
+        Plan.of(config(max_flops=flops), 200, 100) for flops in (None, 6 * 100 * 540, 6 * 100 * 510)
+    )
+    assert free == unreached
+    assert (reached.bound, reached.tokens_to_train) == ("max_flops", 500)
+    both = Plan.of(config(max_flops=6 * 100 * 510, max_trained_tokens=200), 200, 100)
+    assert (both.bound, both.tokens_to_train) == ("max_trained_tokens", 200)
+    (line, *_) = beforehand(trainer(config(max_flops=1000)))
+    assert line.endswith("where max_flops ends it")
+
+
+def test_no_run_of_the_book_reaches_its_bounds_on_the_book() -> None:
+    """The largest of its vocabularies in characters has 28 tokens, and train 136,503."""
+    for run in resolve_runs(read_params(ROOT / "params.yaml"), source="").values():
+        text = np.resize(np.arange(28), 136_503)
+        assert run.max_flops is not None
+        assert not Trainer(run, 28, text, text[:100], torch.device("cpu")).plan.is_bounded
 
 
 def test_a_bounded_training_goes_through_the_text_as_any_other() -> None:

@@ -10,7 +10,7 @@ from seqlm.core.metrics import perplexity
 
 @dataclass(frozen=True)
 class Leg:
-    """One row of the history: an epoch, or an equal part of a training that ``max_trained_tokens`` ends."""
+    """One row of the history: an epoch, or an equal part of a training that a bound ends."""
 
     epoch: float
     """Epochs trained when the leg ended; a whole number where legs are epochs."""

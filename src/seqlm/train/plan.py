@@ -2,7 +2,7 @@
 
 A training has legs: each gives one row of the history, and looks at val, printed samples and
 patience count them. Where the settings allow all epochs, a leg is an epoch. Where
-``max_trained_tokens`` ends the training earlier, it has as many legs as it would have had
+``max_trained_tokens`` or ``max_flops`` ends the training earlier, it has as many legs as it would have had
 epochs, all of one length, and the learning rate's schedule spans what is trained.
 """
 
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from seqlm.core.errors import DataError
 from seqlm.train.settings import RunConfig
+
+_FLOPS_OF_PARAMETER = 6
+"""A multiplication and an addition forward, two of each back."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,12 @@ class Plan:
     """Whether the text has fewer tokens than a minibatch of the settings' size needs."""
     num_legs: int
     num_minibatches: int | None
-    """Minibatches of a training that ``max_trained_tokens`` ends; None: all epochs are trained."""
+    """Minibatches of a training that ends before its last epoch; None: all epochs are trained."""
+    bound: str | None
+    """The setting that ends it then."""
 
     @classmethod
-    def of(cls, config: RunConfig, num_tokens: int, num_processes: int = 1) -> "Plan":
+    def of(cls, config: RunConfig, num_tokens: int, num_parameters: int, num_processes: int = 1) -> "Plan":
         """Return the plan of a run on a text of ``num_tokens``.
 
         Raises DataError where the text is too short for any minibatch.
@@ -38,17 +43,22 @@ class Plan:
             num_steps = max(num_tokens // (batch_size + 1), 1)
         fitting = largest_that_fit(num_tokens, batch_size, num_steps, num_processes)
         is_shrunk, (batch_size, num_steps) = fitting != (batch_size, num_steps), fitting
-        bare = cls(num_tokens, batch_size, num_steps, is_shrunk, config.num_epochs, None)
-        budget = config.max_trained_tokens
-        if budget is None or budget >= bare.tokens_to_train:
+        bare = cls(num_tokens, batch_size, num_steps, is_shrunk, config.num_epochs, None, None)
+        bounds: dict[str, float] = {}
+        if config.max_trained_tokens is not None:
+            bounds["max_trained_tokens"] = config.max_trained_tokens
+        if config.max_flops is not None:
+            bounds["max_flops"] = config.max_flops / (_FLOPS_OF_PARAMETER * num_parameters)
+        bound = min(bounds, key=lambda name: bounds[name], default="")
+        if not bound or bounds[bound] >= bare.tokens_to_train:
             return bare
-        num_minibatches = max(budget // bare.tokens_of_minibatch, 1)
+        num_minibatches = max(int(bounds[bound]) // bare.tokens_of_minibatch, 1)
         num_legs = min(config.num_epochs, num_minibatches)
-        return cls(num_tokens, batch_size, num_steps, is_shrunk, num_legs, num_minibatches)
+        return cls(num_tokens, batch_size, num_steps, is_shrunk, num_legs, num_minibatches, bound)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether ``max_trained_tokens`` ends the training before its last epoch."""
+        """Whether a bound ends the training before its last epoch."""
         return self.num_minibatches is not None
 
     @property

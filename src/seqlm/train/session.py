@@ -146,9 +146,9 @@ def beforehand(trainer: Trainer) -> list[str]:
     epochs = _epochs(plan.epochs_to_train)
     lines = [f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}"]
     if plan.is_bounded:
-        lines[0] += ", where max_trained_tokens ends it"
+        lines[0] += f", where {plan.bound} ends it"
         if plan.epochs_to_train < 1:
-            lines.append(f"it sees {plan.epochs_to_train:.1%} of its text: raise max_trained_tokens for more")
+            lines.append(f"it sees {plan.epochs_to_train:.1%} of its text: raise {plan.bound} for more")
     if plan.is_shrunk:
         lines.append(
             f"the text has {plan.num_tokens:,} tokens, too few for minibatches of {config.batch_size} x "

@@ -53,6 +53,9 @@ class TrainParams(NetworkSettings):
 
     A training that ends so is divided into ``num_epochs`` equal legs, and what is said of
     epochs below holds for them; the learning rate's schedule spans what is trained."""
+    max_flops: Annotated[float, Field(gt=0, le=1e24)] | None
+    """End, in the same way, after so many floating-point operations: six for each parameter and token, as is usual
+    (Kaplan et al. 2020, section 2.1). It bounds what a large vocabulary costs; null: no such bound."""
     eval_every: PositiveInt
     """Epochs between looks at val."""
     eval_tokens: Annotated[int, Field(ge=1000, le=10**9)] | None

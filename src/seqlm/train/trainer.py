@@ -73,10 +73,10 @@ class Trainer:
         ranks.share(config.batch_size)
         # Files that are mapped into memory come as arrays of a kind of their own, which PyTorch does not take.
         self._train_ids, self._val_ids = np.asarray(train_ids)[: config.max_tokens], np.asarray(val_ids)
-        self.plan = Plan.of(config, len(self._train_ids), ranks.size)
-        self._share = ranks.share(self.plan.batch_size)
         self.network: Network = build_network(config, vocab_size, config.seed, device)
         self._parameters = list(self.network.parameters())
+        self.plan = Plan.of(config, len(self._train_ids), self.num_parameters, ranks.size)
+        self._share = ranks.share(self.plan.batch_size)
         self._optimizer = build_optimizer(config, self._parameters)
         self._rng = np.random.default_rng(config.seed)
         self._rng_of_epoch = self._rng.bit_generator.state
