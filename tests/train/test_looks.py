@@ -7,6 +7,7 @@ import torch
 from seqlm.core.metrics import perplexity
 from seqlm.rnn.scoring import stream_nats
 from seqlm.train.looks import look_nats
+from seqlm.train.plan import Plan
 from small_training import config, trained, trainer
 
 LONG = np.random.default_rng(1).integers(1, 6, 20_000)
@@ -70,3 +71,13 @@ def test_a_training_looks_at_no_more_than_its_setting_says() -> None:
     made.network.forward = counting
     made.run(lambda _: None)
     assert 0 < sum(seen) <= 3 * 1000
+
+
+def test_looks_take_no_longer_than_training() -> None:
+    """A quarter of what is trained between two looks: 20,000 tokens an epoch are 999 minibatches of 20."""
+    plan = Plan.of(config(num_epochs=12), 20_000, 100)
+    between = 3 * 999 * 20
+    assert plan.tokens_of_look(config(num_epochs=12, eval_every=3, eval_tokens=None)) == between // 4
+    assert plan.tokens_of_look(config(num_epochs=12, eval_every=100, eval_tokens=None)) == 4 * between // 4
+    assert plan.tokens_of_look(config(num_epochs=12, eval_every=3, eval_tokens=12_000)) == 12_000
+    assert plan.tokens_of_look(config(num_epochs=12, eval_every=1, eval_tokens=None)) == 10_000

@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional as F
 
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
@@ -49,6 +48,7 @@ def _nats_of_windows(network: Network, ids: NDArray[np.integer], starts: Places,
         steps = np.arange(first, min(first + chunk, length) + 1)
         tokens = torch.from_numpy(ids[starts[:, None] + steps].astype(np.int64)).to(device)  # (B, T + 1)
         logits, state = network(tokens[:, :-1], state)
-        losses = F.cross_entropy(logits.flatten(0, 1).cpu().double(), tokens[:, 1:].flatten().cpu(), reduction="none")
-        nats[:, steps[:-1]] = losses.view(len(starts), -1).numpy()
+        # In single precision: a look need not be more exact, and takes less than half the time on a large vocabulary.
+        losses = logits.logsumexp(-1) - logits.gather(-1, tokens[:, 1:, None])[..., 0]
+        nats[:, steps[:-1]] = losses.cpu().numpy()
     return nats[starts[:, None] + np.arange(length) >= counted[:, None]]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from seqlm.core.errors import DataError
 from seqlm.train.settings import RunConfig
 
+_LEAST_OF_LOOK = 10_000
 _FLOPS_OF_PARAMETER = 6
 """A multiplication and an addition forward, two of each back."""
 
@@ -80,6 +81,15 @@ class Plan:
     def epochs_to_train(self) -> float:
         """Epochs of the whole training; of one that ends early, not always a whole number."""
         return self.num_legs if self.num_minibatches is None else self.num_minibatches / self.minibatches_of_epoch
+
+    def tokens_of_look(self, config: RunConfig) -> int:
+        """Return how many tokens of val a look may read: a quarter of those trained since the look before, or more.
+
+        Looks shall not take longer than training. Less than 10,000 would say too little.
+        """
+        between = self.tokens_to_train * min(config.eval_every, self.num_legs) // self.num_legs
+        most = max(between // 4, _LEAST_OF_LOOK)
+        return most if config.eval_tokens is None else min(config.eval_tokens, most)
 
     def share_done(self, epochs: int, index: int, minibatches: int) -> float:
         """Return which share of the training is done before a minibatch, at most 1.

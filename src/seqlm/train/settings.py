@@ -59,7 +59,8 @@ class TrainParams(NetworkSettings):
     eval_every: PositiveInt
     """Epochs between looks at val."""
     eval_tokens: Annotated[int, Field(ge=1000, le=10**9)] | None
-    """Most tokens of val that a look reads, from evenly spread passages; null: all."""
+    """Most tokens of val that a look reads, from evenly spread passages; never more than a quarter of those trained
+    since the look before, or 10,000; null: no other bound."""
     patience: PositiveInt | None
     """Stop after so many looks at val without a better one; null: never."""
     keep: Literal["last", "best"]

@@ -212,7 +212,7 @@ class Trainer:
         progress, leg = self.progress, len(self.progress.history) + 1
         if leg % self.config.eval_every and leg != self.plan.num_legs:
             return None
-        nats = look_nats(self.network, self._val_ids, self.config.eval_tokens)
+        nats = look_nats(self.network, self._val_ids, self.plan.tokens_of_look(self.config))
         value = perplexity(float(nats.sum()), len(nats))
         if value < progress.best_val_perplexity:
             progress.best_epoch, progress.best_val_perplexity = self.epochs_trained, value

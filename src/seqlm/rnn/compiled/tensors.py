@@ -227,6 +227,6 @@ def _panels(matrix: Tensor) -> Panels:
 
 
 def _rows(panels: Panels, columns: int) -> Matrix:
-    """Return a matrix in panels as rows and columns."""
+    """Return a matrix in panels as rows and columns; what fills up the last panel stays behind the rows."""
     num_panels, num_rows, _ = panels.shape
-    return np.ascontiguousarray(panels.transpose(1, 0, 2).reshape(num_rows, num_panels * WIDTH)[:, :columns])
+    return panels.transpose(1, 0, 2).reshape(num_rows, num_panels * WIDTH)[:, :columns]
