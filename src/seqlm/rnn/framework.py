@@ -73,7 +73,9 @@ class FrameworkRNN(nn.Module):
         it nothing is dropped.
         """
         if self.embedding is None:
-            hidden = F.one_hot(ids, self.vocab_size).to(self.output.weight.dtype)  # (B, T, V)
+            # Not F.one_hot, which makes whole numbers of eight bytes first.
+            hidden = self.output.weight.new_zeros(*ids.shape, self.vocab_size)  # (B, T, V)
+            hidden.scatter_(2, ids[..., None], 1.0)
         else:
             hidden = self._drop(self.embedding(ids), draws)  # (B, T, E)
         new_state: State = []
