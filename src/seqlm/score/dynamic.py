@@ -20,6 +20,7 @@ from torch.nn import Parameter
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
+from seqlm.rnn.scoring import tokens_at_once
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
@@ -89,14 +90,15 @@ def gradient_roots(network: Network, ids: NDArray[np.integer], *, every: int, nu
     squares = [torch.zeros_like(parameter) for parameter in parameters]
     stream = _as_stream(ids, parameters)
     starts = range(0, len(stream) - 1, every)
-    chosen = set(np.linspace(0, len(starts) - 1, min(num_segments, len(starts))).astype(int).tolist())
+    chosen = sorted({int(index) for index in np.linspace(0, len(starts) - 1, min(num_segments, len(starts)))})
     state: Any = observed.initial_state(1)
-    for index, start in enumerate(starts):
-        inputs, targets = _segment(stream, start, every)
-        if index not in chosen:
+    place, at_once = 0, tokens_at_once(network.vocab_size)
+    for start in (starts[index] for index in chosen):
+        for first in range(place, start, at_once):
             with torch.no_grad():
-                _, state = observed(inputs, state)
-            continue
+                _, state = observed(stream[None, first : min(first + at_once, start)], state)
+        inputs, targets = _segment(stream, start, every)
+        place = start + every
         _, state = observed.compute_gradients(inputs, targets, state)
         for square, parameter in zip(squares, parameters, strict=True):
             if parameter.grad is not None:

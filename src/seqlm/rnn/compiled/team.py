@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -67,8 +68,28 @@ def _nap(_typing: Any) -> Any:
 def new_control(size: int) -> Control:
     """Return the numbers by which ``size`` members of a team meet."""
     control = np.zeros(_ASLEEP + size * _LINE, np.int64)
-    control[_PATIENCE] = _LOOKS_ALONE
+    control[_PATIENCE] = _watch().looks()
     return control
+
+
+class _Watch:
+    """Remembers for a second whether others want the processors."""
+
+    def __init__(self) -> None:
+        self._neighbours, self._next_look = Neighbours(), time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
+        self._looks = _LOOKS_ALONE
+
+    def looks(self) -> int:
+        """Return after how many looks a thread naps."""
+        if time.monotonic() >= self._next_look:
+            self._looks = _LOOKS_BESIDE_OTHERS if self._neighbours.share() >= SHARED else _LOOKS_ALONE
+            self._next_look = time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
+        return self._looks
+
+
+@cache
+def _watch() -> _Watch:
+    return _Watch()
 
 
 @inner
@@ -147,7 +168,6 @@ class Team:
         """
         self.work, self._serve, self.size = work, serve, size
         self._control = new_control(size)
-        self._neighbours, self._next_look = Neighbours(), time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
         self._failure: Exception | None = None
         self._alarms = [threading.Event() for _ in range(size)]
         self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
@@ -157,7 +177,7 @@ class Team:
     def run(self) -> None:
         """Do one round, all members together. Raises what a member raised."""
         if self._threads:
-            self._heed_neighbours()
+            self._control[_PATIENCE] = _watch().looks()
             _announce(self._control)
             for member, alarm in enumerate(self._alarms):
                 if self._control[_ASLEEP + member * _LINE]:
@@ -173,13 +193,6 @@ class Team:
             alarm.set()
         for thread in self._threads:
             thread.join()
-
-    def _heed_neighbours(self) -> None:
-        """Let the threads nap soon where others want the processors."""
-        if time.monotonic() >= self._next_look:
-            is_shared = self._neighbours.share() >= SHARED
-            self._control[_PATIENCE] = _LOOKS_BESIDE_OTHERS if is_shared else _LOOKS_ALONE
-            self._next_look = time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
 
     def __enter__(self) -> Self:
         return self
