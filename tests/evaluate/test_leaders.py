@@ -24,12 +24,14 @@ def scored(**nats: float) -> list[Score]:
 
 
 def ranked(models: list[Score]):
+    """Return the table of models, and their draws."""
     measures = collect_measures(models, STREAMS)
-    return rank_models(models, measures, draw_models(models, STREAMS, measures, 0))
+    draws = draw_models(models, STREAMS, measures, 0)
+    return rank_models(models, measures, draws), draws
 
 
 def led(models: list[Score]):
-    return leaders(ranked(models), draw_models(models, STREAMS, collect_measures(models, STREAMS), 0))
+    return leaders(*ranked(models))
 
 
 # The same surprisals as those of the lstm in another order.
@@ -62,7 +64,7 @@ def test_a_difference_on_every_token_is_told_apart() -> None:
 
 
 def test_rows_that_adapt_are_marked_in_the_table_and_in_the_figure() -> None:
-    table = ranked(MODELS)
+    table, _ = ranked(MODELS)
     assert table.set_index("model")["adapts"].to_dict() == {model.name: "dynamic" in model.name for model in MODELS}
     text = table_text(table)
     assert text.count(" *") == 2
@@ -70,6 +72,6 @@ def test_rows_that_adapt_are_marked_in_the_table_and_in_the_figure() -> None:
     assert "not that of the seed" in text
     figure = svg_text(comparison_figure(table))
     assert ">test, dynamic</text>" in figure
-    others = ranked([model for model in MODELS if not model.adapts])
+    others, _ = ranked([model for model in MODELS if not model.adapts])
     assert "dynamic" not in table_text(others)
     assert "dynamic" not in svg_text(comparison_figure(others))
