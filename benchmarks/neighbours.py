@@ -2,12 +2,12 @@
 
 Every kind of network is trained for some seconds in a process of its own, with as many threads
 as there are cores: alone, and beside one process a core that does nothing but compute. Either
-way twice: as a stage lets PyTorch's threads wait on processors that are shared (fewer spins), and
-as the library does by itself. The four take turns.
+way three times: as a stage lets PyTorch's threads wait on processors that others share (fewer
+spins) and that a crowd wants (no spins), and as the library does by itself. All take turns.
 A training that shares each core with one other process cannot be faster than half as fast as
-alone; ``slower`` is how much slower it was.
+alone; ``slower`` is how much slower it was than alone as the library waits, as a stage begins there.
 
-    python benchmarks/neighbours.py [--rounds 5] [--seconds 5] [--threads 2] [--network lstm]
+    python benchmarks/neighbours.py [--rounds 5] [--seconds 5] [--threads 2] [--busy 1] [--network lstm]
 
 Run it on a machine that does nothing else.
 """
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from seqlm.core.processors import FEW_SPINS
+from seqlm.core.processors import FEW_SPINS, NO_SPINS
 
 ROOT = Path(__file__).resolve().parent.parent
 NETWORKS = {
@@ -35,7 +35,7 @@ NETWORKS = {
         "dropout": 0.4, "num_steps": 64, "optimizer": "adamw", "lr": 0.007,
     },
 }  # fmt: skip
-POLICIES = ("fewer spins", "library's own")
+POLICIES = {"library's own": {}, "fewer spins": FEW_SPINS, "no spins": NO_SPINS}
 PLACES = ("alone", "shared")
 NUM_TOKENS, VOCAB_SIZE = 10_000, 28
 BUSY = "while True: pass"
@@ -51,7 +51,7 @@ def measure(network: str, threads: int, seconds: float) -> float:
     from seqlm.train.trainer import Trainer
 
     values = read_params(ROOT / "params.yaml") | {"num_threads": threads}
-    values |= {"runs": {"x": NETWORKS[network] | {"num_epochs": 10**6, "eval_every": 10**6}}}
+    values |= {"runs": {"x": NETWORKS[network] | {"token": "char", "num_epochs": 10**6, "eval_every": 10**6}}}
     torch.set_num_threads(threads)
     tokens = np.random.default_rng(0).integers(0, VOCAB_SIZE, NUM_TOKENS)
     trainer = Trainer(resolve_runs(values, source="")["x"], VOCAB_SIZE, tokens, tokens[:100], torch.device("cpu"))
@@ -75,8 +75,7 @@ def measure(network: str, threads: int, seconds: float) -> float:
 def in_a_process(network: str, policy: str, threads: int, seconds: float) -> float:
     """Return what :func:`measure` does, in a process of its own whose threads wait in this way."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "KMP_"))}
-    if policy == POLICIES[0]:
-        environment |= FEW_SPINS
+    environment |= POLICIES[policy]
     command = [sys.executable, __file__, "--measure", network, "--threads", str(threads), "--seconds", str(seconds)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
@@ -96,21 +95,19 @@ def neighbours(number: int) -> Iterator[None]:
             process.wait()
 
 
-def compare(network: str, threads: int, rounds: int, seconds: float) -> None:
+def compare(network: str, threads: int, rounds: int, seconds: float, busy: int) -> None:
     """Print a line for each policy of one network."""
     rates: dict[tuple[str, str], list[float]] = {(policy, place): [] for policy in POLICIES for place in PLACES}
     for _ in range(rounds):
         for (policy, place), found in rates.items():
-            with neighbours(os.cpu_count() or 1 if place == "shared" else 0):
+            with neighbours(busy * (os.cpu_count() or 1) if place == "shared" else 0):
                 found.append(in_a_process(network, policy, threads, seconds))
     medians = {key: statistics.median(values) for key, values in rates.items()}
+    quiet = medians["library's own", "alone"]
     for policy in POLICIES:
         alone, shared = (medians[policy, place] for place in PLACES)
-        against = alone / medians[POLICIES[1], "alone"]
         print(
-            f"{network:<10}{threads:>8}  {policy:<14}{alone:>12,.0f}{shared:>12,.0f}{alone / shared:>10.2f}"
-            f"{against:>17.2f}",
-            flush=True,
+            f"{network:<10}{threads:>8}  {policy:<14}{alone:>12,.0f}{shared:>12,.0f}{quiet / shared:>10.2f}", flush=True
         )
 
 
@@ -120,15 +117,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--busy", type=int, default=1, help="busy processes a core")
     parser.add_argument("--measure", choices=NETWORKS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         print(measure(arguments.measure, arguments.threads, arguments.seconds))
         return
-    print("tokens a second, medians; slower: alone against shared; alone with this policy against the library's own")
-    print("network    threads  waiting            alone      shared    slower   alone/library's")
+    print(f"tokens a second, medians; shared: beside {arguments.busy} busy process{'es' * (arguments.busy > 1)} a core")
+    print("network    threads  waiting            alone      shared    slower")
     for network in arguments.network:
-        compare(network, arguments.threads, arguments.rounds, arguments.seconds)
+        compare(network, arguments.threads, arguments.rounds, arguments.seconds, arguments.busy)
 
 
 if __name__ == "__main__":

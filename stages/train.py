@@ -28,6 +28,7 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     from seqlm.rnn.building import save_network
     from seqlm.train import history, session
     from seqlm.train.checkpoints import Checkpoint, code_hashes, key_of, only_one, unpacked
+    from seqlm.train.crowding import begun_again_if_crowded
     from seqlm.train.ranks import joined, local_device, local_threads
     from seqlm.train.settings import read_config
     from seqlm.train.trainer import Trainer
@@ -40,7 +41,8 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     device = local_device(resolve_device(config.device))
     vocab = Vocab.load(layout.vocab(config.token))
     train_ids, val_ids = (load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val"))
-    with joined(device) as ranks:
+    prefix = session.own_prefix(config, vocab, val_ids)
+    with begun_again_if_crowded(click.echo), joined(device) as ranks:
         board = open_board(tensorboard, run) if tensorboard and ranks.is_first else None
         trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks)
         if ranks.is_first:
@@ -61,7 +63,7 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
                 click.echo(f"going on after epoch {trainer.epochs_trained:.4g}")
             reports = layout.reports("train", run)
             with put_back_on_error(reports / "history.csv", reports / "metrics.json"):
-                session.train_to_end(trainer, checkpoint, vocab, session.own_prefix(layout, config), reports, board)
+                session.train_to_end(trainer, checkpoint, vocab, prefix, reports, board)
                 epoch, weights = trainer.chosen_weights()
                 write_table(reports, "history", history.history_table(trainer))
                 write_table(reports, "summary", history.summarise(trainer, epoch))

@@ -23,15 +23,15 @@ SETTINGS: dict[str, Any] = {
     "sine.batch_size": 16,
 }
 _OF_ALL = {
-    "seed": 0, "token": "char", "activation": "tanh", "num_layers": 1, "embedding": "one_hot", "dropout": 0.0,
+    "seed": 0, "activation": "tanh", "num_layers": 1, "embedding": "one_hot", "dropout": 0.0,
     "carry_state": None, "batch_size": 32, "num_steps": 35, "max_tokens": 10_000, "optimizer": "sgd", "lr": 1.0,
     "schedule": "constant", "grad_clip": 1.0, "truncation": "regular", "num_epochs": 500,
 }  # fmt: skip
 RUNS: dict[str, dict[str, Any]] = {
-    "scratch-random": {"model": "scratch", "num_hiddens": 512, "sampling": "random"},
-    "scratch-sequential": {"model": "scratch", "num_hiddens": 512, "sampling": "sequential"},
-    "concise-random": {"model": "rnn", "num_hiddens": 256, "sampling": "random"},
-    "concise-sequential": {"model": "rnn", "num_hiddens": 256, "sampling": "sequential"},
+    "scratch-random": {"token": "char", "model": "scratch", "num_hiddens": 512, "sampling": "random"},
+    "scratch-sequential": {"token": "char", "model": "scratch", "num_hiddens": 512, "sampling": "sequential"},
+    "concise-random": {"token": "char", "model": "rnn", "num_hiddens": 256, "sampling": "random"},
+    "concise-sequential": {"token": "char", "model": "rnn", "num_hiddens": 256, "sampling": "sequential"},
 }
 
 

@@ -93,7 +93,7 @@ def network(device: torch.device) -> ScratchRNN:
 def run_config() -> RunConfig:
     params = read_params(ROOT / "params.yaml")
     own = {"num_hiddens": 8, "num_epochs": 2, "eval_every": 1, "batch_size": 2, "num_steps": 5, "max_tokens": None}
-    return RunConfig(**params["train"] | own, run="a", device="cpu", seed=0, num_threads=1)
+    return RunConfig(**params["train"] | own, token="char", run="a", device="cpu", seed=0, num_threads=1)
 
 
 def results(device: torch.device) -> dict[str, np.ndarray]:

@@ -14,7 +14,15 @@ from seqlm.vocab.streams import SPLITS, load_split
 from smoke import ROOT
 from subwords import build
 
-SMALL = {"num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None, "eval_every": 1}
+SMALL = {
+    "token": "char",
+    "num_hiddens": 8,
+    "num_epochs": 4,
+    "batch_size": 4,
+    "num_steps": 5,
+    "max_tokens": None,
+    "eval_every": 1,
+}
 PARAMS = read_params(ROOT / "params.yaml") | {"num_threads": 1}
 LINES = "the sea came in\nand the sea went out\n"
 

@@ -13,7 +13,8 @@ from smoke import ROOT
 
 def resolved(own: dict[str, Any], **top: Any) -> RunConfig:
     params: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
-    return resolve_runs(params | top | {"runs": {"x": own, "other": {}}}, source="params.yaml")["x"]
+    runs = {"x": {"token": "char"} | own, "other": {"token": "char"}}
+    return resolve_runs(params | top | {"runs": runs}, source="params.yaml")["x"]
 
 
 @pytest.mark.parametrize(("key", "own", "top"), [("seed", 7, 3), ("device", "cuda", "auto"), ("num_threads", 1, 4)])

@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from seqlm.core.processors import Neighbours
+from seqlm.core.processors import FEW_SPINS, NO_SPINS, Neighbours, shorter_wait
 
 
 def test_the_work_of_another_process_counts() -> None:
@@ -28,3 +28,27 @@ def test_a_system_that_tells_nothing_has_no_neighbours(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(psutil, "cpu_times", unknown)
     assert Neighbours().share() == 0.0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have this setting on Linux alone")
+@pytest.mark.parametrize(
+    ("now", "got", "wait"),
+    [
+        ({}, 0.9, None),
+        ({}, 0.6, FEW_SPINS),
+        ({}, 0.3, NO_SPINS),
+        (FEW_SPINS, 0.6, None),
+        (FEW_SPINS, 0.3, NO_SPINS),
+        (NO_SPINS, 0.3, None),
+        ({"GOMP_SPINCOUNT": "7"}, 0.3, None),
+        ({"OMP_WAIT_POLICY": "active"}, 0.3, None),
+    ],
+)
+def test_the_less_a_process_gets_the_shorter_its_threads_wait(
+    now: dict[str, str], got: float, wait: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in now.items():
+        monkeypatch.setenv(name, value)
+    assert shorter_wait(got) == wait

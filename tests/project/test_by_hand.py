@@ -24,7 +24,7 @@ from subwords import build
 def put_runs(layout: Layout, *names: str, of_ghosts: bool = False) -> None:
     """Write the settings of runs that were never trained, and their weights; of ghosts, the weights alone."""
     params = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
-    values = params | {"num_threads": 1, "runs": {name: {"num_hiddens": 8} for name in names}}
+    values = params | {"num_threads": 1, "runs": {name: {"token": "char", "num_hiddens": 8} for name in names}}
     for name, config in resolve_runs(values, source="").items():
         if not of_ghosts:
             write_sealed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())

@@ -199,7 +199,7 @@ def test_a_kind_of_network_is_added_by_its_list(workspace: Workspace) -> None:
     assert "src/seqlm/rnn/settings.py" in name
     edit(workspace, "src/seqlm/rnn/settings.py", 'model: Literal["scratch", ', 'model: Literal["soft", "scratch", ')
 
-    workspace.update_params({"runs": {"mine": {"model": "soft", "carry_state": False}}})
+    workspace.update_params({"runs": {"mine": {"token": "char", "model": "soft", "carry_state": False}}})
     workspace.run("dvc", "repro", "evaluate")
     workspace.keep_traces()
     # Softer than certain, better than uniform over 28 tokens.

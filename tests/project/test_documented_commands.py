@@ -29,8 +29,8 @@ SKIPPED = {
 WITH_TESTS_OF_THEIR_OWN = ("experiments.md", "sharing.md")  # the second in test_sharing.py
 # The names of runs that the pages speak of.
 RUNS = {
-    "scratch-sequential": {},
-    "lstm": {"model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1, "max_tokens": None},
+    "scratch-sequential": {"token": "char"},
+    "lstm": {"token": "char", "model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1, "max_tokens": None},
 }
 
 

@@ -62,7 +62,7 @@ def other_rate(workspace: Workspace) -> Experiment:
 
 @pytest.fixture(scope="module")
 def added_run(workspace: Workspace) -> Experiment:
-    return tried(workspace, "+runs.mine={model: gru, sampling: sequential}")
+    return tried(workspace, "+runs.mine={token: char, model: gru, sampling: sequential}")
 
 
 def test_a_changed_setting_retrains_the_runs_that_it_concerns(other_rate: Experiment) -> None:
@@ -77,8 +77,8 @@ def test_a_changed_setting_retrains_the_runs_that_it_concerns(other_rate: Experi
 
 def test_an_experiment_changes_one_line_of_the_settings(other_rate: Experiment, added_run: Experiment) -> None:
     assert other_rate.changed_params.split() == ["1", "1", "params.yaml"]  # added, removed
-    # Below the runs: its name and its two settings.
-    assert added_run.changed_params.split() == ["3", "0", "params.yaml"]
+    # Below the runs: its name and its three settings.
+    assert added_run.changed_params.split() == ["4", "0", "params.yaml"]
 
 
 def test_the_way_back_from_an_experiment_runs_nothing(other_rate: Experiment) -> None:

@@ -51,6 +51,6 @@ def test_a_changed_setting_is_one_changed_line(override: str, value: str, params
 
 
 def test_a_new_run_is_its_name_and_its_settings(params: Path) -> None:
-    added = changed_lines(params, "+runs.mine={model: gru, lr: 0.1}")
-    assert [line[1:].strip() for line in added] == ["mine:", "model: gru", "lr: 0.1"]
+    added = changed_lines(params, "+runs.mine={token: char, model: gru, lr: 0.1}")
+    assert [line[1:].strip() for line in added] == ["mine:", "token: char", "model: gru", "lr: 0.1"]
     assert all(line.startswith("+") for line in added)

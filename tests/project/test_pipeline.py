@@ -68,6 +68,14 @@ def test_a_changed_module_concerns_its_stage_and_what_follows(module: str, stage
     assert changed <= stages
 
 
+def test_other_subwords_concern_no_run_over_characters(clean: Workspace) -> None:
+    clean.update_params({"vocab.subword.vocab_size": 290})
+    clean.run("dvc", "repro", "vocab")
+    changed = would_run(clean)
+    assert {"ngrams@subword", "score-ngrams@subword", "evaluate"} <= changed
+    assert not {stage for stage in changed if stage.startswith(("train@", "score@")) or stage.endswith("@char")}
+
+
 @pytest.mark.slow
 def test_killed_pipelines_go_on_to_the_same_hashes(clean: Workspace) -> None:
     clean.update_params({"train.num_epochs": 3000, "train.checkpoint_s": 0.1, "train.sample_every": 0})

@@ -12,7 +12,7 @@ from smoke import ROOT, SMALL
 from workspace import Workspace
 
 BLOCKS = blocks(ROOT / "docs" / "sharing.md")
-RUNS = {"plain": {}}
+RUNS = {"plain": {"token": "char"}}
 
 
 class Typist:

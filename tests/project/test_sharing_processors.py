@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqlm.core.processors import FEW_SPINS
+from seqlm.core.processors import FEW_SPINS, NO_SPINS
 from small_training import prepare_stage
 from stages_by_hand import RunStage
 
@@ -36,4 +36,6 @@ def test_threads_wait_awake_for_a_shorter_time(
     assert result.returncode == 0, result.stderr
     if "GOMP_SPINCOUNT" not in result.stderr:
         pytest.skip("this PyTorch's OpenMP does not say what it has read")
-    assert f"GOMP_SPINCOUNT = '{(FEW_SPINS | chosen)['GOMP_SPINCOUNT']}'" in result.stderr
+    # Beside the other tests there may be a crowd.
+    possible = [chosen["GOMP_SPINCOUNT"]] if chosen else [wait["GOMP_SPINCOUNT"] for wait in (FEW_SPINS, NO_SPINS)]
+    assert any(f"GOMP_SPINCOUNT = '{count}'" in result.stderr for count in possible)

@@ -14,7 +14,7 @@ from workspace import IDENTITY, Workspace
 
 FOLDER = "Zeit und Räume – время 時間"
 # Wide enough for the compiled loops, and two threads that wait for each other.
-SETTINGS = SMALL | {"num_threads": 2, "runs": {"plain": {"num_hiddens": 128, "max_tokens": 2000}}}
+SETTINGS = SMALL | {"num_threads": 2, "runs": {"plain": {"token": "char", "num_hiddens": 128, "max_tokens": 2000}}}
 without_posix = pytest.mark.skipif(sys.platform != "linux", reason="takes away what this system does not have")
 
 

@@ -17,7 +17,9 @@ def test_a_perplexity_on_val_that_overflows_is_empty_and_has_its_reason(tmp_path
     own = {"num_hiddens": 4, "num_epochs": 2, "eval_every": 1, "batch_size": 2, "num_steps": 5}
     # One step that is far too long, on a text of one token: it is sure from then on, and val has another one.
     own |= {"lr": 1e5, "grad_clip": None}
-    config = RunConfig(**read_params(ROOT / "params.yaml")["train"] | own, run="x", device="cpu", seed=0, num_threads=1)
+    config = RunConfig(
+        **read_params(ROOT / "params.yaml")["train"] | own, token="char", run="x", device="cpu", seed=0, num_threads=1
+    )
     trainer = Trainer(config, 3, np.full(100, 1), np.full(50, 2), torch.device("cpu"))
     trainer.run(lambda _: None)
     write_table(tmp_path, "history", history_table(trainer))

@@ -23,8 +23,8 @@ from seqlm.vocab.vocabulary import Vocab
 from smoke import ROOT
 
 SETTINGS = {
-    "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None, "eval_every": 1,
-    "sample_every": 0, "checkpoint_s": 1000,
+    "token": "char", "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None,
+    "eval_every": 1, "sample_every": 0, "checkpoint_s": 1000,
 }  # fmt: skip
 
 

@@ -48,3 +48,10 @@ def test_every_piece_is_a_piece_of_the_text(text: str, count: int) -> None:
         assert 0 < len(piece) <= 20
         assert piece == piece.strip()
         place = text.index(piece, place) + len(piece)
+
+
+def test_words_are_an_opening_too() -> None:
+    words = ["the", "sea", "came", "in", "and", "the", "sea", "went", "out"]
+    vocab = Vocab("word", ["<unk>", *sorted(set(words) - {"came"})], [1] * 7, " ", {})
+    # "the sea in and the s" are twenty characters, and a word is unknown.
+    assert openings(vocab, np.asarray(vocab.encode(words), np.uint8), 1) == ["the sea in and the"]

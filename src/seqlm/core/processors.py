@@ -6,16 +6,25 @@ takes them from the very thread that is waited for, and where nobody does it is 
 
 import contextlib
 import os
+import sys
+from collections.abc import Mapping
+from typing import NoReturn
 
 import psutil
 
 FEW_SPINS = {"GOMP_SPINCOUNT": "100000"}
-"""Waits awake about a third as long as the library does by itself: longer than most waits are, shorter than the
-system lets a thread go on before another one's turn."""
+"""Waits awake about a third as long as the library does by itself: best beside one busy process on each processor."""
+NO_SPINS = {"GOMP_SPINCOUNT": "0"}
+"""Sleeps at once: best where more than one process wants each processor, for the thread that is waited for then
+gets none for longer than any wait awake."""
 _SETTINGS = FEW_SPINS.keys() | {"OMP_WAIT_POLICY", "KMP_BLOCKTIME"}
 _LOOK_S = 0.1
 SHARED = 0.25
 """Share of the processors from which on other work counts."""
+_CROWD = 2.5
+"""Processes that want each processor, on the average of the last minute, from which on no wait awake pays."""
+_ENOUGH, _HALF = 0.75, 0.45
+"""Shares of what a training's threads want of the processors: they get as much alone; beside one process on each."""
 
 
 def share_processors() -> None:
@@ -26,7 +35,29 @@ def share_processors() -> None:
     # Where the system shows no processes, nothing is known.
     with contextlib.suppress(psutil.Error, OSError):
         if _SETTINGS.isdisjoint(os.environ) and psutil.cpu_percent(_LOOK_S) >= 100 * SHARED:
-            os.environ.update(FEW_SPINS)
+            is_crowd = psutil.getloadavg()[0] >= _CROWD * (psutil.cpu_count() or 1)
+            os.environ.update(NO_SPINS if is_crowd else FEW_SPINS)
+
+
+def shorter_wait(got: float) -> dict[str, str] | None:
+    """Return how threads that ``got`` this share of what they want should wait; None: as they do.
+
+    They do already where only a shorter wait would be another one, where the user chose
+    it, and where the system's threads know of no such setting.
+    """
+    # Only PyTorch's builds for Linux have the library that reads it.
+    if sys.platform != "linux" or got >= _ENOUGH:
+        return None
+    wanted = NO_SPINS if got < _HALF else FEW_SPINS
+    now = {name: os.environ[name] for name in _SETTINGS & os.environ.keys()}
+    return wanted if now == {} or (now == FEW_SPINS and wanted == NO_SPINS) else None
+
+
+def begin_again(wait: Mapping[str, str]) -> NoReturn:
+    """Begin this process anew, with the same number and command, and threads that wait for each other like this."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, sys.orig_argv, {**os.environ, **wait})
 
 
 class Neighbours:

@@ -3,16 +3,17 @@
 import time
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
-from seqlm.core.layout import Layout
 from seqlm.rnn.continuing import Choice, continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.crowding import Crowding
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Trainer, Watch
 from seqlm.train.watching import Board, Events, GrowingHistory
 from seqlm.vocab.openings import AUTO, openings
-from seqlm.vocab.streams import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 _SAMPLE_TOKENS = 50
@@ -24,9 +25,13 @@ _LONG_S = 3600.0
 def train_to_end(
     trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path, board: Board | None
 ) -> None:
-    """Run a training to its end and show it on the terminal, in ``reports`` and on TensorBoard's ``board``."""
+    """Run a training to its end and show it on the terminal, in ``reports`` and on TensorBoard's ``board``.
+
+    Raises CrowdedError where it should go on in a new process.
+    """
     terminal = Terminal(trainer, vocab, prefix)
-    watches: list[Watch] = [terminal, Saving(checkpoint, trainer), GrowingHistory(reports)]
+    others = Crowding(checkpoint)
+    watches: list[Watch] = [terminal, Saving(checkpoint, trainer), GrowingHistory(reports), others]
     if board is not None:
         watches.append(Events(board, trainer))
 
@@ -42,11 +47,9 @@ def train_to_end(
             board.close()
 
 
-def own_prefix(layout: Layout, config: RunConfig) -> str:
+def own_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
     """Return what a run's samples continue: the setting's words, or the beginning of val for ``auto``."""
-    if config.sample_prefix != AUTO:
-        return config.sample_prefix
-    return openings(Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val"), 1)[0]
+    return openings(vocab, val_ids, 1)[0] if config.sample_prefix == AUTO else config.sample_prefix
 
 
 class Saving:

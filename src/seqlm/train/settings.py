@@ -20,9 +20,6 @@ PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 class TrainParams(NetworkSettings):
     """Everything that decides one trained network, but for the machine's settings."""
 
-    token: Kind
-    """Kind of token."""
-
     sampling: Literal["random", "sequential"]
     """How minibatches are cut from the text."""
     carry_state: bool | None
@@ -85,6 +82,8 @@ class RunConfig(TrainParams):
     """A run's resolved settings: what its training depends on."""
 
     run: str
+    token: Kind
+    """Kind of token; ``dvc.yaml`` reads it too, for a run depends on the corpus of its own kind alone."""
     device: Device
     seed: Seed
     num_threads: NumThreads

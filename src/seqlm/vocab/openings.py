@@ -19,11 +19,11 @@ _READ = 1000
 def openings(vocab: Vocab, ids: NDArray[np.integer], count: int) -> list[str]:
     """Return up to ``count`` pieces of text from the beginning of a split, one after the other.
 
-    ``vocab`` and ``ids`` are of characters. A piece has at most 20 characters and ends
-    before a space where it has one; characters that the vocabulary lacks are left out.
+    ``ids`` are tokens of ``vocab``, of any kind. A piece has at most 20 characters and ends
+    before a space where it has one; what the vocabulary lacks is left out.
     Raises DataError where the split begins with nothing but spaces.
     """
-    rest = "".join(vocab.decode(index for index in ids[:_READ].tolist() if index)).strip()
+    rest = vocab.join(vocab.decode(index for index in ids[:_READ].tolist() if index)).strip()
     found: list[str] = []
     while rest and len(found) < count:
         end = _end_of_piece(rest)
