@@ -69,7 +69,7 @@ def test_a_changed_module_concerns_its_stage_and_what_follows(module: str, stage
 
 
 def test_other_subwords_concern_no_run_over_characters(clean: Workspace) -> None:
-    clean.update_params({"vocab.subword.vocab_size": 290})
+    clean.update_params({"vocab.subword.vocab_size": 350})
     clean.run("dvc", "repro", "vocab")
     changed = would_run(clean)
     assert {"ngrams@subword", "score-ngrams@subword", "evaluate"} <= changed
