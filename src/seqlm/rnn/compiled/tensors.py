@@ -11,11 +11,12 @@ from torch import Tensor
 
 from seqlm.rnn.compiled.cells import CELLS
 from seqlm.rnn.compiled.forward import Reading, Tokens, are_tokens, read, write_greedily
-from seqlm.rnn.compiled.gradients import Work, serve_gradients
+from seqlm.rnn.compiled.gradients import serve_gradients
 from seqlm.rnn.compiled.parameters import Form, empty_back, empty_packed, most_inputs, pack_weights
 from seqlm.rnn.compiled.products import ROWS_AT_ONCE, Matrix, Panels, empty_panels, padded
 from seqlm.rnn.compiled.team import Team, new_control
 from seqlm.rnn.compiled.tiles import ROWS, WIDTH
+from seqlm.rnn.compiled.work import Work
 
 _ROWS_OF_STEPS = 256
 """Rows of the steps that a layer takes at a time in training."""
