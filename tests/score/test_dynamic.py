@@ -36,6 +36,24 @@ def test_dynamic_evaluation_learns_from_what_it_has_seen_and_only_from_that(name
     assert dynamic_nats(model, changed, every=6, apply=rule.apply)[:-1] == pytest.approx(adapted[:-1])
 
 
+def is_subnormal(numbers: torch.Tensor) -> torch.Tensor:
+    bits = numbers.detach().contiguous().view(torch.int32) & 0x7FFFFFFF
+    return (bits > 0) & (bits < 1 << 23)
+
+
+def test_numbers_that_processors_are_slow_with_are_taken_for_zero_while_learning() -> None:
+    """A token that is e to the -86 as likely as another gets a gradient of 4e-38 at most, over 32 tokens 1e-39."""
+    if not torch.set_flush_denormal(False):
+        pytest.skip("this processor cannot take them for zero")
+    network, ids, seen = ScratchRNN(40, 128, "tanh", torch.Generator().manual_seed(0)), np.tile([1, 2], 50), []
+    network.named_weights()["b_q"][10:] = -86.0
+    dynamic_nats(network, ids, every=32, apply=lambda parameters: seen.append(parameters[0].grad.clone()))
+    assert len(seen) == 4
+    assert not any(is_subnormal(gradient).any() for gradient in seen)
+    network.compute_gradients(torch.tensor([[1, 2] * 16]), torch.tensor([[2, 1] * 16]), network.initial_state(1))
+    assert is_subnormal(network.flat.grad).any()  # elsewhere the processor works as always
+
+
 def test_root_mean_squares_by_hand_and_the_step_that_they_scale() -> None:
     model, ids = scratch(), np.array([1, 2, 3, 1, 2])
     state, squares = model.initial_state(1), []

@@ -45,7 +45,7 @@ def test_a_long_val_is_read_in_passages_each_after_a_warm_up(model: str) -> None
 def test_the_logits_of_a_large_vocabulary_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     network = trained(config(model="gru")).network
     whole = look_nats(network, LONG, 12_800)
-    monkeypatch.setattr("seqlm.train.looks._LOGITS_AT_ONCE", 6 * 64 * 7)  # seven steps of all passages at a time
+    monkeypatch.setattr("seqlm.rnn.surprisals._LOGITS_AT_ONCE", 6 * 64 * 7)  # seven steps of all passages at a time
     assert look_nats(network, LONG, 12_800) == pytest.approx(whole, rel=1e-4)
 
 

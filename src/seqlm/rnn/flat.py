@@ -14,6 +14,7 @@ from seqlm.rnn.compiled.parameters import Form
 from seqlm.rnn.compiled.processor import has_fma
 from seqlm.rnn.compiled.tensors import CompiledGradients, CompiledInference
 from seqlm.rnn.network import Draws, Weights, continue_by_steps
+from seqlm.rnn.surprisals import surprisals_of_outputs
 
 COMPILES_FROM = 128
 """Hidden units from which the compiled loops repay the seconds that compiling them takes in each process."""
@@ -115,6 +116,22 @@ class FlatNetwork(nn.Module):
         return logits, after.reshape(state.shape)
 
     @torch.no_grad()
+    def nats(self, ids: Tensor, targets: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return -log p of targets ``(B, T)``, on the CPU in double precision, and the state after ids ``(B, T)``."""
+        if not self.is_compiled:
+            outputs, after = self._outputs(ids, state)
+            return surprisals_of_outputs(outputs.transpose(0, 1), targets, self._logits), after
+        nats, after = self._inference().nats(ids, targets, self._in_parts(state), self._threads_of_reading)
+        return nats, after.reshape(state.shape)
+
+    @torch.no_grad()
+    def skip(self, ids: Tensor, state: Tensor) -> Tensor:
+        """Return the state after ids ``(B, T)``."""
+        if not self.is_compiled:
+            return self._outputs(ids, state)[1]
+        return self._inference().skip(ids, self._in_parts(state), self._threads_of_reading).reshape(state.shape)
+
+    @torch.no_grad()
     def stepper(self, state: Tensor) -> Callable[[Tensor], Tensor]:
         """Return a function from one token a lane ``(B,)`` to logits ``(B, V)``; the state goes on inside it.
 
@@ -166,9 +183,18 @@ class FlatNetwork(nn.Module):
     def _form(self) -> Form:
         """Return what the compiled loops have to know of the network."""
 
-    @abstractmethod
     def _read(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Do what :meth:`forward` says by the equations, on any device."""
+        outputs, after = self._outputs(ids, state)
+        return self._logits(outputs).transpose(0, 1), after
+
+    @abstractmethod
+    def _outputs(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the last layer gives for ``ids`` (B, T), ``(T, B, h)``, and the new state, on any device."""
+
+    @abstractmethod
+    def _logits(self, outputs: Tensor) -> Tensor:
+        """Return logits ``(..., V)`` of what the last layer gives, ``(..., h)``, on any device."""
 
     @abstractmethod
     def _draw(self, draws: Draws | None, lanes: int, num_steps: int) -> tuple[list[Tensor], Tensor | None]:

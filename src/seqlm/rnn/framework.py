@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqlm.rnn.network import Draws, Weights, continue_by_steps
+from seqlm.rnn.surprisals import surprisals_of_outputs
 
 LayerState = Tensor | tuple[Tensor, Tensor]
 State = list[LayerState]
@@ -85,6 +86,32 @@ class FrameworkRNN(nn.Module):
             new_state.append(layer_state)
         return self.output(hidden), new_state
 
+    @torch.no_grad()
+    def nats(self, ids: Tensor, targets: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return -log p of targets ``(B, T)``, on the CPU in double precision, and the state after ids ``(B, T)``."""
+        hidden, new_state = self._outputs(ids, state)
+        return surprisals_of_outputs(hidden, targets, self.output), new_state
+
+    @torch.no_grad()
+    def skip(self, ids: Tensor, state: State) -> State:
+        """Return the state after ids ``(B, T)``."""
+        return self._outputs(ids, state)[1]
+
+    def _outputs(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return what the last layer gives, ``(B, T, h)``, and the state, without one-hot vectors."""
+        layers = [layer for layer in self.layers if isinstance(layer, nn.RNNBase)]
+        if self.embedding is None:
+            # What a token gives the sums is a column of the matrix: the layer gets it as its input.
+            columns = layers[0].get_parameter("weight_ih_l0").T.contiguous()
+            hidden, layers[0] = F.embedding(ids, columns), _without_matrix(layers[0])
+        else:
+            hidden = self.embedding(ids)
+        new_state: State = []
+        for layer, layer_state in zip(layers, state, strict=True):
+            hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
+            new_state.append(layer_state)
+        return hidden, new_state
+
     def _drop(self, hidden: Tensor, draws: Draws | None) -> Tensor:
         return hidden if draws is None or self.dropout == 0 else hidden * draws.mask(hidden, self.dropout)
 
@@ -131,6 +158,17 @@ class FrameworkRNN(nn.Module):
         torch.autograd.backward(F.nll_loss(log_probs.flatten(0, 1), targets.flatten()))
         nats = -log_probs.detach().gather(2, targets[:, :, None])[:, :, 0]
         return nats, [_detached(layer) for layer in new_state]
+
+
+def _without_matrix(layer: nn.RNNBase) -> nn.RNNBase:
+    """Return a layer that takes an input's share of the sums for input, and is otherwise the same."""
+    matrix = layer.get_parameter("weight_ih_l0")
+    options = {"nonlinearity": layer.nonlinearity} if isinstance(layer, nn.RNN) else {}
+    make: Callable[..., nn.RNNBase] = type(layer)
+    made = make(len(matrix), layer.hidden_size, batch_first=True, device="meta", **options)
+    identity = torch.eye(len(matrix), device=matrix.device, dtype=matrix.dtype)
+    made.load_state_dict(layer.state_dict() | {"weight_ih_l0": identity}, assign=True)
+    return made
 
 
 def _detached(state: LayerState) -> LayerState:

@@ -131,11 +131,13 @@ class GatedRNN(FlatNetwork):
             for size in [*sizes, *[self.num_hiddens] * self._num_layers]
         ], None
 
-    def _read(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+    def _outputs(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+        passages, outputs = self._go_through_layers(self.named_weights(), ids.T, state, [])
+        return outputs, torch.stack([passage.states[-1] for passage in passages])
+
+    def _logits(self, outputs: Tensor) -> Tensor:
         weights = self.named_weights()
-        passages, outputs = self._go_through_layers(weights, ids.T, state, [])
-        logits = outputs @ weights[self._output].T + weights[_OUTPUT_BIAS]  # (T, B, V)
-        return logits.transpose(0, 1), torch.stack([passage.states[-1] for passage in passages])
+        return outputs @ weights[self._output].T + weights[_OUTPUT_BIAS]
 
     def _go_through_layers(
         self, weights: dict[str, Tensor], ids: Tensor, state: State, masks: list[Tensor]

@@ -64,6 +64,17 @@ class Network(Protocol):
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
         ...
 
+    def nats(self, ids: Tensor, targets: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return -log p of targets ``(B, T)``, on the CPU in double precision, and the state after ids ``(B, T)``.
+
+        Made for large vocabularies: never do the logits of all tokens stand in memory together.
+        """
+        ...
+
+    def skip(self, ids: Tensor, state: State) -> State:
+        """Return the state after ids ``(B, T)``."""
+        ...
+
     def stepper(self, state: State) -> Callable[[Tensor], Tensor]:
         """Return a function from one token a lane ``(B,)`` to logits ``(B, V)``; the state goes on inside it."""
         ...

@@ -77,13 +77,17 @@ class ScratchRNN(FlatNetwork):
             has_input_rows=True,
         )
 
-    def _read(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+    def _outputs(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
         weights = self.named_weights()
         hiddens = self._run(
             weights, ids.T, state, torch.empty(ids.shape[1] + 1, *state.shape, device=state.device, dtype=state.dtype)
         )
-        logits = torch.addmm(weights["b_q"], hiddens[1:].flatten(0, 1), weights["W_hq"])  # (T * B, V)
-        return logits.view(ids.shape[1], ids.shape[0], -1).transpose(0, 1), hiddens[-1].clone()
+        return hiddens[1:], hiddens[-1].clone()
+
+    def _logits(self, outputs: Tensor) -> Tensor:
+        weights = self.named_weights()
+        logits = torch.addmm(weights["b_q"], outputs.flatten(0, -2), weights["W_hq"])  # (T * B, V)
+        return logits.view(*outputs.shape[:-1], -1)
 
     def _plain_stepper(self, state: State) -> Callable[[Tensor], Tensor]:
         weights = self.named_weights()

@@ -12,7 +12,8 @@ from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats, perplexity
 from seqlm.ngrams.models import NGramModel
 from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import parts_in_double, surprisals, tokens_at_once
+from seqlm.rnn.scoring import window_nats
+from seqlm.rnn.surprisals import parts_in_double, tokens_at_once
 
 NUM_POSITIONS = 128
 """Tokens of context over which a model's warm-up is followed."""
@@ -40,14 +41,6 @@ def network_predictor(network: Network) -> Predictor:
         return torch.from_numpy(ids).to(next(network.parameters()).device)
 
     @torch.no_grad()
-    def window_nats(windows: NDArray[np.int64]) -> Nats:
-        found = []
-        for part in torch.split(as_tokens(windows), max(at_once // windows.shape[1], 1)):
-            logits, _ = network(part[:, :-1], network.initial_state(len(part)))
-            found.append(surprisals(logits.flatten(0, 1), part[:, 1:].flatten()).reshape(len(part), -1))
-        return np.concatenate(found)
-
-    @torch.no_grad()
     def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
         state = network.initial_state(1)
         for inputs in torch.split(as_tokens(ids[:-1]), at_once):
@@ -55,7 +48,7 @@ def network_predictor(network: Network) -> Predictor:
             for part in parts_in_double(logits[0]):
                 yield torch.log_softmax(in_double(part), -1).exp().cpu().numpy()
 
-    return Predictor(window_nats, distributions)
+    return Predictor(lambda windows: window_nats(network, as_tokens(windows)), distributions)
 
 
 def counting_predictor(model: NGramModel) -> Predictor:

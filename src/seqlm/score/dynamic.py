@@ -6,7 +6,8 @@ back to its trained value, those with large gradients more strongly: text of lon
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,10 +21,11 @@ from torch.nn import Parameter
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import tokens_at_once
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
+_READ_AT_ONCE = 4096
+"""Tokens between two segments that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,21 @@ class RmsRule:
         return [(root * (self.decay / (average or 1))).clamp_(max=1) for root in self.roots]
 
 
+@contextmanager
+def without_subnormals() -> Iterator[None]:
+    """Take numbers below 1.2e-38 for zero in here, where the processor can.
+
+    They move no weight, and a processor may take a hundred times as long for them. Of a large vocabulary most tokens
+    come to such probabilities, and a network that learns on may come to such states.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@without_subnormals()
 def gradient_roots(network: Network, ids: NDArray[np.integer], *, every: int, num_segments: int) -> list[Tensor]:
     """Return the root mean square of each parameter's gradient over segments of ``every`` tokens of a stream.
 
@@ -92,11 +109,10 @@ def gradient_roots(network: Network, ids: NDArray[np.integer], *, every: int, nu
     starts = range(0, len(stream) - 1, every)
     chosen = sorted({int(index) for index in np.linspace(0, len(starts) - 1, min(num_segments, len(starts)))})
     state: Any = observed.initial_state(1)
-    place, at_once = 0, tokens_at_once(network.vocab_size)
+    place = 0
     for start in (starts[index] for index in chosen):
-        for first in range(place, start, at_once):
-            with torch.no_grad():
-                _, state = observed(stream[None, first : min(first + at_once, start)], state)
+        for first in range(place, start, _READ_AT_ONCE):
+            state = observed.skip(stream[None, first : min(first + _READ_AT_ONCE, start)], state)
         inputs, targets = _segment(stream, start, every)
         place = start + every
         _, state = observed.compute_gradients(inputs, targets, state)
@@ -111,6 +127,7 @@ def trained_weights(network: Network) -> list[Tensor]:
     return [parameter.detach().clone() for parameter in network.parameters()]
 
 
+@without_subnormals()
 def dynamic_nats(
     network: Network, ids: NDArray[np.integer], *, every: int, apply: Callable[[list[Parameter]], None]
 ) -> Nats:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.surprisals import tokens_at_once
 
 Places = NDArray[np.int64]
 
@@ -15,7 +16,6 @@ _PARTS, _SHORTEST_PART = 32, 512
 """A val that is read whole is read in so many parts at once, or fewer, none of fewer tokens."""
 _WARM_UP = 64
 """Tokens at the beginning of a passage that only bring the state to where text is going on."""
-_LOGITS_AT_ONCE = 1 << 22
 
 
 def look_nats(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
@@ -43,7 +43,7 @@ def _nats_of_windows(network: Network, ids: NDArray[np.integer], starts: Places,
     """Return -log p of what windows of ``length`` targets read, all at once; of each from its place ``counted`` on."""
     device = next(network.parameters()).device
     state, nats = network.initial_state(len(starts)), np.empty((len(starts), length))
-    chunk = max(_LOGITS_AT_ONCE // (network.vocab_size * len(starts)), 1)
+    chunk = max(tokens_at_once(network.vocab_size) // len(starts), 1)
     for first in range(0, length, chunk):
         steps = np.arange(first, min(first + chunk, length) + 1)
         tokens = torch.from_numpy(ids[starts[:, None] + steps].astype(np.int64)).to(device)  # (B, T + 1)

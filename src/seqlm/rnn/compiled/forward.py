@@ -120,9 +120,21 @@ def score(
 
 
 @inner
+def _keep(
+    outputs: Panels, output_row: int, num_steps: int, lanes: int, first: int, last: int, kept: Panels, row: int
+) -> None:
+    """Copy what the last layer gives to lanes at some steps."""
+    for p in range(kept.shape[0]):
+        for place in range(num_steps * lanes):
+            if first <= place % lanes < last:
+                for k in range(WIDTH):
+                    kept[p, row + place, k] = outputs[p, output_row + place, k]
+
+
+@inner
 def _read_some(
     form: Form, flat: Flat, packed: Packed, layer: int, tokens: Tokens, time: int, room: Reading,
-    scores: Panels, row: int, first: int, last: int,
+    scores: Panels, kept: Panels, row: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Take a layer through the steps of ``tokens`` (at most S, B), the first of which is step ``time``."""
     num_steps, lanes = tokens.shape
@@ -142,15 +154,19 @@ def _read_some(
         )  # fmt: skip
         advance(form, packed.recurrent[layer], step, t)
     if layer == len(form.layers) - 1:
-        score(packed, room.states[layer], here, num_steps, lanes, first, last, scores, row)
+        if len(scores) > 0:
+            score(packed, room.states[layer], here, num_steps, lanes, first, last, scores, row)
+        _keep(room.states[layer], here, num_steps, lanes, first, last, kept, row)
 
 
 @entry
 def read(
     form: Form, flat: Flat, packed: Packed, tokens: Tokens, time: int, room: Reading, scores: Panels,
-    first: int, last: int, member: int, size: int, control: Control,
+    kept: Panels, first: int, last: int, member: int, size: int, control: Control,
 ) -> None:  # fmt: skip
     """Take lanes ``first`` to ``last`` of ``tokens`` (T, B) through the network and fill their scores (T B, V).
+
+    ``kept`` gets what the last layer gives, (T B, h). Either may have no panels, and is left out then.
 
     ``time`` is the number of the first step, a multiple of S: the state before it stands where step
     ``time`` - 1 leaves it. ``size`` members share out the layers, each some steps behind the one below.
@@ -163,7 +179,9 @@ def read(
             start = (turn - layer) * at_once
             if 0 <= start < num_steps:
                 piece = tokens[start : min(start + at_once, num_steps)]
-                _read_some(form, flat, packed, layer, piece, time + start, room, scores, start * lanes, first, last)
+                _read_some(
+                    form, flat, packed, layer, piece, time + start, room, scores, kept, start * lanes, first, last
+                )
         barrier(control, size)
 
 
@@ -176,9 +194,10 @@ def write_greedily(
 
     ``room`` is for one step at a time; ``scores`` is (B, V).
     """
+    kept = scores[:0]
     for n in range(len(tokens) - 1):
         for layer in range(len(form.layers)):
-            _read_some(form, flat, packed, layer, tokens[n : n + 1], n, room, scores, START, first, last)
+            _read_some(form, flat, packed, layer, tokens[n : n + 1], n, room, scores, kept, START, first, last)
         for lane in range(first, last):
             best = 1
             for token in range(2, form.vocab_size):

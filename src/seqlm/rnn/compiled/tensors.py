@@ -14,6 +14,7 @@ from seqlm.rnn.compiled.forward import Reading, Tokens, are_tokens, read, write_
 from seqlm.rnn.compiled.gradients import serve_gradients
 from seqlm.rnn.compiled.parameters import Form, empty_back, empty_packed, most_inputs, pack_weights
 from seqlm.rnn.compiled.products import ROWS_AT_ONCE, Matrix, Panels, empty_panels, padded
+from seqlm.rnn.compiled.surprisals import compare_outputs, compare_rows, new_room
 from seqlm.rnn.compiled.team import Team, new_control
 from seqlm.rnn.compiled.tiles import ROWS, WIDTH
 from seqlm.rnn.compiled.work import Work
@@ -22,6 +23,7 @@ _ROWS_OF_STEPS = 256
 """Rows of the steps that a layer takes at a time in training."""
 _ROWS_OF_READING = 64
 """The same where a text is read."""
+_NOTHING = empty_panels(0, 0)
 
 
 class CompiledGradients:
@@ -120,21 +122,48 @@ class CompiledInference:
         a token outside the vocabulary.
         """
         lanes, num_steps = ids.shape
+        scores = empty_panels(num_steps * lanes, self._form.vocab_size)
+        after = self._read(ids, state, num_threads, scores, _NOTHING)
+        logits = _rows(scores, self._form.vocab_size).reshape(num_steps, lanes, -1)
+        return torch.from_numpy(logits).transpose(0, 1), after
+
+    def skip(self, ids: Tensor, state: Tensor, num_threads: int) -> Tensor:
+        """Return the state after ids ``(B, T)``; raises as :meth:`run` does."""
+        return self._read(ids, state, num_threads, _NOTHING, _NOTHING)
+
+    def nats(self, ids: Tensor, targets: Tensor, state: Tensor, num_threads: int) -> tuple[Tensor, Tensor]:
+        """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``; raises as :meth:`run` does.
+
+        Logits stand in the cache only. Threads first share out what they do in :meth:`run`, then rows of logits.
+        """
+        lanes, num_steps = ids.shape
+        outputs = empty_panels(num_steps * lanes, self._form.num_hiddens)
+        after = self._read(ids, state, num_threads, _NOTHING, outputs)
+        wanted, nats = _checked(targets, self._form).reshape(-1), np.empty(num_steps * lanes)
+
+        def compare(first: int, last: int) -> None:
+            compare_outputs(self._packed, outputs, self._form.vocab_size, wanted, new_room(), nats, first, last)
+
+        _at_once(_shares(num_steps * lanes, num_threads), compare)
+        return torch.from_numpy(nats.reshape(num_steps, lanes)).T, after
+
+    def _read(self, ids: Tensor, state: Tensor, num_threads: int, scores: Panels, kept: Panels) -> Tensor:
+        """Fill scores, and what the last layer gives, where there is room for them; return the state after ids."""
+        lanes, num_steps = ids.shape
         tokens = _checked(ids, self._form)
         room = self._room(lanes, max(min(_ROWS_OF_READING // lanes, num_steps), 1), state)
-        scores = empty_panels(num_steps * lanes, self._form.vocab_size)
         shares = _shares(lanes, num_threads)
         size = min(num_threads, len(self._form.layers)) if len(shares) == 1 else 1
         control = new_control(size)
 
         def take(first: int, last: int, member: int) -> None:
-            read(self._form, self._weights, self._packed, tokens, 0, room, scores, first, last, member, size, control)
+            read(
+                self._form, self._weights, self._packed, tokens, 0, room, scores, kept, first, last, member, size,
+                control,
+            )  # fmt: skip
 
         _at_once([(*share, member) for share in shares for member in range(size)], take)
-        logits = _rows(scores, self._form.vocab_size).reshape(num_steps, lanes, -1)
-        last_row = (num_steps - 1) * lanes % room.states.shape[2]
-        after = _state_at(room.states, room.memories, last_row, lanes, self._form)
-        return torch.from_numpy(logits).transpose(0, 1), after
+        return _state_at(room.states, room.memories, (num_steps - 1) * lanes % room.states.shape[2], lanes, self._form)
 
     def stepper(self, state: Tensor) -> Callable[[Tensor], Tensor]:
         """Return a function from one token a lane to logits ``(B, V)``; the state goes on inside it."""
@@ -144,7 +173,7 @@ class CompiledInference:
         def step(ids: Tensor) -> Tensor:
             nonlocal time
             tokens = _checked(ids[:, None], self._form)
-            read(self._form, self._weights, self._packed, tokens, time, room, scores, 0, lanes, 0, 1, control)
+            read(self._form, self._weights, self._packed, tokens, time, room, scores, _NOTHING, 0, lanes, 0, 1, control)
             time += 1
             return torch.from_numpy(_rows(scores, self._form.vocab_size))
 
@@ -176,8 +205,27 @@ class CompiledInference:
         return room
 
 
+def row_nats(logits: Tensor, targets: Tensor, num_threads: int) -> Tensor:
+    """Return -log p of targets ``(N,)`` under logits ``(N, V)`` in single precision, in double precision.
+
+    Raises IndexError for a target outside the vocabulary.
+    """
+    rows, wanted, nats = np.ascontiguousarray(logits.numpy()), targets.numpy(), np.empty(len(targets))
+    if not are_tokens(wanted[None], rows.shape[1]):
+        raise IndexError(f"a token lies outside the vocabulary of {rows.shape[1]}")
+
+    def compare(first: int, last: int) -> None:
+        compare_rows(rows[first:last], wanted[first:last], new_room(), nats[first:last])
+
+    _at_once(_shares(len(nats), num_threads), compare)
+    return torch.from_numpy(nats)
+
+
 def _shares(lanes: int, num_threads: int) -> list[tuple[int, int]]:
-    """Return the first and the last lane of each thread's share; less than a tile is slower than a thread is worth."""
+    """Return the first and the last lane, or row, of each thread's share.
+
+    Less than a tile is slower than a thread is worth.
+    """
     count = max(min(num_threads, lanes // ROWS), 1)
     borders = [lanes // ROWS * number // count * ROWS for number in range(count)] + [lanes]
     return list(itertools.pairwise(borders))
