@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from seqlm.core.files import read_csv, read_json
+from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Say
 from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
 from seqlm.report.figures.fonts import STAND_IN, without_font
-from seqlm.report.figures.style import save_svg
+from seqlm.report.figures.style import svg_text
+from seqlm.report.processes import default_processes, map_in_processes
 from seqlm.vocab.kinds.known import KINDS
 
 Drawn = Iterator[tuple[str, Figure]]
@@ -18,17 +19,19 @@ _PARTITIONED, _UNROLLED = 29, 9
 """Characters that the drawings of the text show."""
 
 
-def draw_all(layout: Layout, say: Say) -> None:
+def draw_all(layout: Layout, say: Say, num_processes: int | None = None) -> None:
     """Draw every figure into its own file; what lies there and is drawn no more is removed.
 
     A figure is named after the stage whose tables it shows: ``evaluate-comparison``,
     ``ngrams-char-zipf``. Characters of the text that no font here has are said, once.
+    The files are the same for any number of processes, by default as many as help.
     Raises DataError where a table is missing or broken.
     """
     # All are made before the first is written: a broken table leaves the files as they were.
     figures = {layout.figure(name): figure for name, figure in _figures(layout)}
-    for path, figure in figures.items():
-        save_svg(figure, path)
+    texts = map_in_processes(svg_text, figures.values(), num_processes or default_processes())
+    for path, text in zip(figures, texts, strict=True):
+        write_text(path, text)
     for folder in {path.parent for path in figures}:
         for path in set(folder.glob("*.svg")) - set(figures):
             path.unlink()

@@ -10,7 +10,6 @@ import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -19,7 +18,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from seqlm.core.files import write_text
 from seqlm.report.figures.fonts import families_for
 
 _TEXT = "#010203"
@@ -96,15 +94,11 @@ def svg_text(figure: Figure) -> str:
     """Return a figure as SVG; equal figures give equal text."""
     buffer = io.StringIO()
     with look():
-        FigureCanvasSVG(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+        # Not `figure.savefig`, which draws a figure once before it draws it, for what formats other than SVG need.
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
     lines = buffer.getvalue().replace(_TEXT, "currentColor").split("\n")
     return "\n".join(line.rstrip() for line in lines)
-
-
-def save_svg(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG, whole or not at all."""
-    write_text(path, svg_text(figure))
 
 
 def legend_above(figure: Figure, axes: Axes, columns: int) -> None:

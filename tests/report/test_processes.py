@@ -1,0 +1,88 @@
+"""Figures that several processes draw: the same as one draws, and one line where something is wrong."""
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from matplotlib.figure import Figure
+
+from seqlm.core.errors import DataError, MachineError
+from seqlm.core.files import read_csv
+from seqlm.report.figures.gradients import alignment_figure, reach_figure
+from seqlm.report.figures.style import look, svg_text
+from seqlm.report.figures.truncation import cost_figure
+from seqlm.report.processes import map_in_processes
+from smoke import ROOT
+
+TABLES = ROOT / "reports" / "gradients"
+WAITS = """
+import os, time
+from seqlm.report.processes import map_in_processes
+
+def wait(number):
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+map_in_processes(wait, range(2), 2)
+"""
+
+forks = pytest.mark.skipif(sys.platform != "linux", reason="only Linux copies processes")
+
+
+def drawn() -> list[Figure]:
+    figures = {"alignment": alignment_figure, "cost": cost_figure, "reach": reach_figure}
+    return [draw(read_csv(TABLES / f"{name}.csv")) for name, draw in figures.items()]
+
+
+def refuse(number: int) -> int:
+    if number == 1:
+        raise DataError(f"table {number}: broken")
+    return number
+
+
+def end(number: int, pid: int) -> None:
+    if os.getpid() != pid and number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@forks
+def test_any_number_of_processes_draws_the_same_bytes_in_order() -> None:
+    texts = map_in_processes(svg_text, drawn(), 1)
+    assert len({*texts}) == 3
+    assert map_in_processes(svg_text, drawn(), 2) == texts
+
+
+def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> None:
+    (drawn_once, *_), (saved, *_) = drawn(), drawn()
+    with look():
+        saved.savefig(tmp_path / "saved.svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
+    lines = (tmp_path / "saved.svg").read_text().replace("#010203", "currentColor").split("\n")
+    assert [line.rstrip() for line in lines] == svg_text(drawn_once).split("\n")
+
+
+@forks
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_what_one_raises_is_raised(num_processes: int) -> None:
+    with pytest.raises(DataError, match="table 1: broken"):
+        map_in_processes(refuse, range(3), num_processes)
+
+
+@forks
+def test_a_process_that_is_ended_is_one_line() -> None:
+    with pytest.raises(MachineError, match="ended from outside"):
+        map_in_processes(partial(end, pid=os.getpid()), range(3), 2)
+
+
+@forks
+def test_processes_end_with_the_one_that_started_them() -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [psutil.Process(int(parent.stdout.readline())) for _ in range(2)]
+        parent.kill()
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive
