@@ -22,7 +22,7 @@ from seqlm.rnn.network import Network, RandomDraws, State
 from seqlm.train.legs import Leg, Sums
 from seqlm.train.looks import look_nats
 from seqlm.train.minibatches import Minibatch, random_minibatches, sequential_minibatches
-from seqlm.train.optimising import build_optimizer, scheduled_lr
+from seqlm.train.optimising import Optimizer, scheduled_lr
 from seqlm.train.plan import Plan
 from seqlm.train.ranks import Ranks
 from seqlm.train.settings import RunConfig
@@ -77,7 +77,7 @@ class Trainer:
         self._parameters = list(self.network.parameters())
         self.plan = Plan.of(config, len(self._train_ids), self.num_parameters, ranks.size)
         self._share = ranks.share(self.plan.batch_size)
-        self._optimizer = build_optimizer(config, self._parameters)
+        self._optimizer = Optimizer(config, self._parameters)
         self._rng = np.random.default_rng(config.seed)
         self._rng_of_epoch = self._rng.bit_generator.state
         self._generator = torch.Generator(device).manual_seed(config.seed)
@@ -151,7 +151,7 @@ class Trainer:
 
     def _learn(self, inputs: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
         config, progress, sums = self.config, self.progress, self._sums
-        sums.lr = self._set_lr()
+        sums.lr = self._lr()
         if self._carried is None or not config.carries_state:
             self._carried = self.network.initial_state(len(inputs))
         nats, self._carried = self.network.compute_gradients(
@@ -162,7 +162,7 @@ class Trainer:
         )
         self.ranks.average(parameter.grad for parameter in self._parameters)
         sums.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, config.grad_clip or math.inf))
-        self._optimizer.step()
+        self._optimizer.step(sums.lr)
         sums.nats += nats.sum().float()
         sums.tokens += targets.size
         if progress.index % MINIBATCHES_BETWEEN_CHECKS == 0:
@@ -192,12 +192,11 @@ class Trainer:
         epoch, tokens_trained = self.epochs_trained, self.tokens_trained
         return self._sums.as_leg(nats, num_tokens, epoch=epoch, tokens_trained=tokens_trained, clip=clip, val=val)
 
-    def _set_lr(self) -> float:
+    def _lr(self) -> float:
         progress = self.progress
-        lr = scheduled_lr(self.config, self.plan.share_done(progress.num_epochs, progress.index, progress.minibatches))
-        for group in self._optimizer.param_groups:
-            group["lr"] = lr
-        return lr
+        return scheduled_lr(
+            self.config, self.plan.share_done(progress.num_epochs, progress.index, progress.minibatches)
+        )
 
     def _require_finite(self, nats: Tensor, num_tokens: int) -> None:
         # A loss that is finite in sum may still be too large for a perplexity.
@@ -230,8 +229,7 @@ class Trainer:
         """
         tensors = {f"model.{name}": weight for name, weight in self.network.weights().items()}
         tensors |= {f"best.{name}": weight for name, weight in (self._best_weights or {}).items()}
-        for index, slots in self._optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in slots.items()}
+        tensors |= {f"optimizer.{name}": tensor for name, tensor in self._optimizer.state().items()}
         if self._sums.norms:
             tensors["norms"] = torch.stack(self._sums.norms)
         carried = tensors_of(self._carried) if self._carried is not None and self.config.carries_state else []
@@ -246,11 +244,7 @@ class Trainer:
         """Go on from a state that :meth:`state` returned."""
         self.network.load_weights(_under("model.", tensors))
         self._best_weights = _under("best.", tensors) or None
-        slots: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in _under("optimizer.", tensors).items():
-            index, _, slot = name.partition(".")
-            slots.setdefault(int(index), {})[slot] = tensor
-        self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": slots})
+        self._optimizer.restore(_under("optimizer.", tensors))
         self._generator.set_state(tensors["generator"])
         self._rng_of_epoch = values["rng"]
         self._sums, self._carried = self._no_sums(), None
