@@ -1,6 +1,7 @@
 """Figures that several processes draw: the same as one draws, and one line where something is wrong."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from seqlm.core.errors import DataError, MachineError
-from seqlm.core.files import read_csv
+from seqlm.core.files import read_csv, write_text
+from seqlm.core.layout import Layout
+from seqlm.report.drawing import draw_all
 from seqlm.report.figures.gradients import alignment_figure, reach_figure
 from seqlm.report.figures.style import look, svg_text
 from seqlm.report.figures.truncation import cost_figure
@@ -25,10 +28,17 @@ import os, time
 from seqlm.report.processes import map_in_processes
 
 def wait(number):
-    print(os.getpid(), flush=True)
+    os.write(1, f"{os.getpid()}\\n".encode())  # at once: what two print may be mixed
     time.sleep(60)
 
 map_in_processes(wait, range(2), 2)
+"""
+
+WITHOUT_SEMAPHORES = """
+import _multiprocessing
+del _multiprocessing.SemLock
+from seqlm.report.processes import default_processes
+print(default_processes())
 """
 
 forks = pytest.mark.skipif(sys.platform != "linux", reason="only Linux copies processes")
@@ -73,6 +83,18 @@ def test_what_one_raises_is_raised(num_processes: int) -> None:
 
 
 @forks
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path, num_processes: int) -> None:
+    layout = Layout(tmp_path)
+    for name in ("preprocess", "gradients"):
+        shutil.copytree(ROOT / "reports" / name, layout.reports(name))
+    write_text(layout.figure("book-unrolled"), "old")
+    with pytest.raises(DataError, match=r"summary\.json: no such file: run the stage that writes it"):
+        draw_all(layout, print, num_processes)
+    assert [path.read_text() for path in layout.figure("x").parent.iterdir()] == ["old"]
+
+
+@forks
 def test_a_process_that_is_ended_is_one_line() -> None:
     with pytest.raises(MachineError, match="ended from outside"):
         map_in_processes(partial(end, pid=os.getpid()), range(3), 2)
@@ -86,3 +108,8 @@ def test_processes_end_with_the_one_that_started_them() -> None:
         parent.kill()
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
+
+
+def test_where_processes_cannot_wait_for_each_other_one_draws() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_SEMAPHORES], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"

@@ -27,10 +27,10 @@ def draw_all(layout: Layout, say: Say, num_processes: int | None = None) -> None
     The files are the same for any number of processes, by default as many as help.
     Raises DataError where a table is missing or broken.
     """
-    # All are made before the first is written: a broken table leaves the files as they were.
-    figures = {layout.figure(name): figure for name, figure in _figures(layout)}
-    texts = map_in_processes(svg_text, figures.values(), num_processes or default_processes())
-    for path, text in zip(figures, texts, strict=True):
+    # All are drawn before the first is written: a broken table leaves the files as they were.
+    texts = map_in_processes(_drawn, _figures(layout), num_processes or default_processes())
+    figures = {layout.figure(name): text for name, text in texts}
+    for path, text in figures.items():
         write_text(path, text)
     for folder in {path.parent for path in figures}:
         for path in set(folder.glob("*.svg")) - set(figures):
@@ -41,6 +41,12 @@ def draw_all(layout: Layout, say: Say, num_processes: int | None = None) -> None
             f"no font here has {' '.join(missing)}: figures show {STAND_IN} in their place; install one that has them, "
             "such as Noto, then run `dvc repro --force --single-item report`"
         )
+
+
+def _drawn(named: tuple[str, Figure]) -> tuple[str, str]:
+    """Return a figure's name and its SVG."""
+    name, figure = named
+    return name, svg_text(figure)
 
 
 def _figures(layout: Layout) -> Drawn:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from typing import TypeVar
 
@@ -24,7 +25,11 @@ def default_processes() -> int:
     Only Linux copies a process that has everything loaded; elsewhere each would load it again, which
     takes longer than it saves.
     """
-    return min(os.cpu_count() or 1, _MOST) if sys.platform == "linux" else 1
+    if sys.platform == "linux":
+        with suppress(ImportError, OSError):  # some containers have no semaphores that processes share
+            get_context().Lock()
+            return min(os.cpu_count() or 1, _MOST)
+    return 1
 
 
 def map_in_processes(function: Callable[[T], R], items: Iterable[T], num_processes: int) -> list[R]:
