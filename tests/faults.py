@@ -36,6 +36,10 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("Full disk, read-only folder, permissions", {"project/test_disk.py": ()}),
     ("Stored files, in every stage that reads them", {"project/test_stored_files.py": ()}),
     ("Files in general", {"core/test_files.py": ("failure", "refus", "broken", "nan")}),
+    (
+        "Compiled loops that are kept on disk",
+        {"core/test_compiling.py": ("without_a_place", "full_disk", "may_not", "goes", "broken")},
+    ),
     ("Any input at all", {"project/test_fuzzing.py": ()}),
     ("Code hidden in files", {"project/test_layering.py": ("stored_code", "unpickled")}),
     (

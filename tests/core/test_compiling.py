@@ -11,6 +11,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import seqlm
+from disks import as_owner, fill, mounted
 
 ADD = """
 from seqlm.core.compiling import compiled
@@ -27,16 +28,23 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
 
-def call(folder: Path, kept: Path) -> tuple[int, int]:
-    """Return 1 + 2 (and what the sources add), and how many functions were read and not compiled."""
+def call(folder: Path, kept: Path, *before: str) -> tuple[int, int]:
+    """Return 1 + 2 (and what the sources add), and how many functions were read and not compiled.
+
+    ``before`` stands before the command.
+    """
+    printed = in_a_process(CALL, folder, kept, *before)
+    assert (printed.returncode, printed.stderr) == (0, "")
+    value, hits = printed.stdout.split()
+    return int(value), int(hits)
+
+
+def in_a_process(script: str, folder: Path, kept: Path, *before: str) -> subprocess.CompletedProcess[str]:
     variables = os.environ | {
         "PYTHONPATH": f"{folder}{os.pathsep}{Path('src').resolve()}",
         "NUMBA_CACHE_DIR": str(kept),
     }
-    printed = subprocess.run([sys.executable, "-c", CALL], env=variables, check=True, capture_output=True, text=True)
-    assert printed.stderr == ""
-    value, hits = printed.stdout.split()
-    return int(value), int(hits)
+    return subprocess.run([*before, sys.executable, "-c", script], env=variables, capture_output=True, text=True)
 
 
 def write_loops(folder: Path, imports: str = "", more: str = "0") -> Path:
@@ -75,6 +83,66 @@ def test_without_a_place_to_keep_them_loops_are_compiled(tmp_path: Path, kept: P
     kept.write_text("a file where a folder should be made")
     assert call(write_loops(tmp_path / "one"), kept) == (3, 0)
     assert call(tmp_path / "one", kept) == (3, 0)
+
+
+def kept_files(kept: Path) -> list[Path]:
+    return sorted(path for path in kept.rglob("*.nb*"))
+
+
+def test_on_a_full_disk_loops_are_compiled_and_leave_nothing(tmp_path: Path, kept: Path) -> None:
+    kept.mkdir()
+    with mounted(kept, "-t", "tmpfs", "-o", "size=64k", "tmpfs"):
+        filler = fill(kept)
+        assert call(write_loops(tmp_path / "one"), kept) == (3, 0)
+        assert kept_files(kept) == []
+        os.truncate(filler, 56 * 1024)  # two pages of 4 KB: one for the index, one for what is larger
+        assert call(tmp_path / "one", kept) == (3, 0)
+        assert [path.suffix for path in kept_files(kept)] == [".nbi"]
+        filler.unlink()
+        assert call(tmp_path / "one", kept) == (3, 0)
+        assert call(tmp_path / "one", kept) == (3, 1)
+
+
+def test_from_a_folder_that_may_not_be_written_loops_are_read(tmp_path: Path, kept: Path) -> None:
+    assert call(write_loops(tmp_path / "one"), kept) == (3, 0)
+    (version,) = (kept / "compiled").iterdir()
+    for folder in (version, version.parent):
+        folder.chmod(0o555)
+    assert call(tmp_path / "one", kept, *as_owner()) == (3, 1)
+    assert call(write_loops(tmp_path / "one", more="1"), kept, *as_owner()) == (4, 0)
+    assert len(list((kept / "compiled").iterdir())) == 1
+
+
+def test_a_folder_that_goes_in_between_is_made_again_or_done_without(tmp_path: Path, kept: Path) -> None:
+    script = (
+        "import pathlib, shutil, loops; loops.add(1, 2); "
+        f"kept = pathlib.Path({str(kept)!r}); shutil.rmtree(kept); "
+        "loops.add(1.0, 2); assert list(kept.rglob('*.nbc')); "
+        "shutil.rmtree(kept); kept.write_text('a file in its place'); print(loops.add(1j, 2))"
+    )
+    folder = write_loops(tmp_path / "one")
+    printed = in_a_process(script, folder, kept)
+    assert (printed.stdout, printed.stderr) == ("(2+1j)\n", "")
+
+
+def test_a_version_that_goes_while_the_oldest_are_looked_for_is_passed_over(tmp_path: Path, kept: Path) -> None:
+    (kept / "compiled").mkdir(parents=True)
+    # Listed, but not there when it is looked at.
+    (kept / "compiled" / "gone").symlink_to("nowhere")
+    for number in range(9):
+        (kept / "compiled" / f"{number}").mkdir()
+    assert call(write_loops(tmp_path / "one"), kept) == (3, 0)
+    assert call(tmp_path / "one", kept) == (3, 1)
+    assert sum(version.is_dir() for version in (kept / "compiled").iterdir()) == 8
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_broken_file_is_made_anew(suffix: str, tmp_path: Path, kept: Path) -> None:
+    call(write_loops(tmp_path / "one"), kept)
+    (path,) = (path for path in kept_files(kept) if path.suffix == suffix)
+    os.truncate(path, path.stat().st_size // 2)
+    assert call(tmp_path / "one", kept) == (3, 0)
+    assert call(tmp_path / "one", kept) == (3, 1)
 
 
 def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:

@@ -5,18 +5,16 @@ tests are skipped, and a limit on the size of files shows the same refusals.
 """
 
 import hashlib
-import os
 import resource
 import shlex
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from disks import as_owner, fill, mount, mounted
 from smoke import SMALL
 from workspace import Workspace, finished
 
@@ -32,21 +30,6 @@ STAGES = [
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace in which the pipeline ran once."""
     return finished(tmp_path_factory.mktemp("disk"), SMALL)
-
-
-def mount(*arguments: str) -> None:
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"this system does not allow to mount: {done.stderr.strip()}")
-
-
-@contextmanager
-def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
-    mount(*arguments, str(folder))
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -100,13 +83,7 @@ def test_a_full_disk_keeps_the_old_files(stage: str, workspace: Workspace, tmp_p
         root_for(workspace, stage, disk)
         done = by_hand(workspace, stage, disk)
         assert done.returncode == 0, done.stderr
-        filler = disk / "filler"
-        with filler.open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-            except OSError:
-                pass
+        fill(disk)
         before = contents(disk)
         assert len(before) > 1
         assert_refused(by_hand(workspace, stage, disk), "No space left on device")
@@ -138,13 +115,7 @@ def test_a_read_only_folder_keeps_the_old_files(stage: str, workspace: Workspace
     assert contents(tmp_path) == before
 
 
-# Root may read and write everything: without these capabilities it is an owner like any other.
-AS_OWNER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.getuid() == 0 else []
-
-
 def test_a_text_that_may_not_be_read_is_named(workspace: Workspace, tmp_path: Path) -> None:
-    if AS_OWNER and not shutil.which(AS_OWNER[0]):
-        pytest.skip("only setpriv makes root obey permissions")
     secret = tmp_path / "secret.txt"
     secret.write_text("the sea\n" * 500)
     secret.chmod(0)
@@ -160,7 +131,7 @@ def test_a_text_that_may_not_be_read_is_named(workspace: Workspace, tmp_path: Pa
     for name, root, unreadable in (("download", download, secret), ("preprocess", preprocess, corpus)):
         before = names(root)
         result = subprocess.run(
-            [*AS_OWNER, sys.executable, f"stages/{name}.py", "--root", root],
+            [*as_owner(), sys.executable, f"stages/{name}.py", "--root", root],
             cwd=workspace.folder,
             env=workspace.environment,
             capture_output=True,

@@ -2,14 +2,15 @@
 
 import hashlib
 import shutil
-import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import platformdirs
 from numba import config, njit
+from numba.core.caching import FunctionCache
 
 _MOST_VERSIONS = 8
 """Versions of the sources whose loops are kept."""
@@ -20,12 +21,37 @@ def compiled(**options: Any) -> Any:
 
     ``options`` are those of :func:`numba.njit`. What is read depends on the sources, the processor and the
     versions of Python and Numba alone. A compiled function may call others of its own folder, but of no other:
-    by the sources of a folder it is seen that what is kept has grown old.
+    by the sources of a folder it is seen that what is kept has grown old. Where nothing can be kept or read, the
+    function is compiled in each process.
     """
     # Numba takes a change for one only if it is in the file of the function that Python calls.
     config.CACHE_LOCATOR_CLASSES = f"{__name__}.{BySources.__name__}"
-    decorate: Callable[..., Any] = njit(cache=_is_writable(_folder()), **options)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        loop = njit(**options)(function)
+        loop._cache = Kept(function)  # what njit(cache=True) does, but for the class
+        return loop
+
     return decorate
+
+
+class Kept(FunctionCache):  # type: ignore[misc]
+    """What Numba keeps of a function: a disk that is full, a folder that went or a broken file costs the seconds of
+    compiling, and ends nothing."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what was kept for a signature; none if there is nothing that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # of a broken file, unpickling may raise any
+            with suppress(OSError):
+                self.flush()  # an index that stays broken would refuse all that is kept from now on
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was made for a signature, if that is possible."""
+        with suppress(Exception):
+            super().save_overload(sig, data)
 
 
 class BySources:
@@ -46,7 +72,7 @@ class BySources:
         """Make the folder, and remove those of the oldest versions."""
         if not self._path.is_dir():
             self._path.mkdir(parents=True, exist_ok=True)
-            versions = sorted(self._path.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+            versions = sorted(self._path.parent.iterdir(), key=_time_written)
             for version in versions[:-_MOST_VERSIONS]:
                 shutil.rmtree(version, ignore_errors=True)
 
@@ -67,14 +93,11 @@ def _folder() -> Path:
     return Path(config.CACHE_DIR or platformdirs.user_cache_path("seqlm")) / "compiled"
 
 
-@cache
-def _is_writable(folder: Path) -> bool:
+def _time_written(version: Path) -> float:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
+        return version.stat().st_mtime
+    except OSError:  # another process has removed it since
+        return 0.0
 
 
 @cache

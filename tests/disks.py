@@ -1,0 +1,50 @@
+"""Disks that are full and folders that may not be written, for real: skipped where this system does not allow that."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+def mount(*arguments: str) -> None:
+    if not shutil.which("mount"):
+        pytest.skip("this system has no mount")
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"this system does not allow to mount: {done.stderr.strip()}")
+
+
+@contextmanager
+def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
+    mount(*arguments, str(folder))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Write a file until no space is left; return it."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+    return filler
+
+
+def as_owner() -> list[str]:
+    """Return what makes a command obey permissions: root may read and write everything."""
+    if os.name == "nt":
+        pytest.skip("this system has other permissions")
+    if os.getuid():
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("only setpriv makes root obey permissions")
+    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
