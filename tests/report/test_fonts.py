@@ -24,7 +24,7 @@ FIGURES = {
 }
 
 
-def write_font(path: Path, name: str, characters: str) -> None:
+def write_font(path: Path, name: str, characters: str, weight: int = 400) -> None:
     """Write a font whose glyphs are all the same square."""
     pen = TTGlyphPen(None)
     for step, corner in enumerate([(0, 0), (0, 500), (500, 500), (500, 0)]):
@@ -38,7 +38,7 @@ def write_font(path: Path, name: str, characters: str) -> None:
     builder.setupHorizontalMetrics(dict.fromkeys(names, (600, 0)))
     builder.setupHorizontalHeader(ascent=800, descent=-200)
     builder.setupNameTable({"familyName": name, "styleName": "Regular"})
-    builder.setupOS2(usWeightClass=400)
+    builder.setupOS2(usWeightClass=weight)
     builder.setupPost()
     builder.save(path)
 
@@ -98,3 +98,13 @@ def test_a_font_that_was_installed_since_is_found_and_a_broken_one_passed_over(
     (tmp_path / "broken.ttf").write_bytes(b"no font")
     monkeypatch.setattr(fonts, "findSystemFonts", lambda: [str(tmp_path / name) for name in ("broken.ttf", "new.ttf")])
     assert families_for("海了") == [USUAL, "Few Of Them", "New"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_font_that_calls_its_weight_another_is_used_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_font(tmp_path / "medium.ttf", "Medium Alone", "潮", weight=500)
+    fontManager.addfont(tmp_path / "medium.ttf")
+    assert "Medium Alone" in svg_text(unrolled_figure("潮 sea"))
+    assert caplog.messages == []

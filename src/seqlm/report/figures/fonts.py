@@ -6,6 +6,7 @@ and what no font has is a box in either.
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ STAND_IN = "\u00b7"
 """Drawn for a character that no font has."""
 _BOXES = ("lastresort", "adobeblank", "fallback")
 """Parts of names of fonts that have a box for every character."""
+_USUAL_WEIGHTS = (400, "normal", "regular")
 
 
 def families_for(text: str) -> list[str]:
@@ -60,11 +62,15 @@ def _installed() -> dict[str, str]:
     for entry in sorted(fontManager.ttflist, key=_plainness):
         if not any(part in entry.name.lower().replace(" ", "") for part in _BOXES):
             plainest.setdefault(entry.name, entry)
+    # A family whose plainest file calls its weight another is entered by the usual one too: matplotlib would warn.
+    for entry in plainest.values():
+        if entry.weight not in _USUAL_WEIGHTS:
+            fontManager.ttflist.append(replace(entry, weight="normal"))
     return {name: entry.fname for name, entry in plainest.items()}
 
 
 def _plainness(entry: FontEntry) -> tuple[Any, ...]:
-    return entry.style != "normal", entry.weight not in (400, "normal", "regular"), entry.fname
+    return entry.style != "normal", entry.weight not in _USUAL_WEIGHTS, entry.fname
 
 
 def _lacking(path: str, characters: Iterable[str]) -> frozenset[str]:
