@@ -35,10 +35,10 @@ def _evaluate(layout: Layout) -> None:
     from seqlm.evaluate.combining import read_scores
     from seqlm.evaluate.ranking import collect_measures, draw_models, leaders, rank_models
     from seqlm.evaluate.settings import EvaluateParams
-    from seqlm.evaluate.table_text import describe_share, table_text
+    from seqlm.evaluate.table_text import describe_share, describe_shrunk, table_text
     from seqlm.score.settings import ScoreParams
     from seqlm.score.splits import read_all_streams
-    from seqlm.train.runs import run_names
+    from seqlm.train.runs import run_names, training_summaries
 
     params, seed = load(layout.params, "evaluate", EvaluateParams), load(layout.params, "seed", Seed)
     max_tokens, names = load(layout.params, "score", ScoreParams).max_tokens, run_names(layout.configs)
@@ -56,7 +56,7 @@ def _evaluate(layout: Layout) -> None:
         write_table(layout.reports("evaluate"), name, content)
     write_json(layout.passages, tables.passages(layout, scores.all, streams, table["model"], params.passage_chars))
     clear_ghosts(layout, names)
-    click.echo(table_text(table, describe_share(measures)))
+    click.echo(table_text(table, describe_share(measures), describe_shrunk(training_summaries(layout, names))))
 
 
 def _score_text(layout: Layout, text: Path, names: tuple[str, ...], page: Path) -> None:

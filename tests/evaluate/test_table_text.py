@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from seqlm.evaluate.table_text import describe_share, table_text
+from seqlm.evaluate.table_text import describe_share, describe_shrunk, table_text
 
 ROW = {
     "model": "lstm", "train_bits": 1.0, "val_bits": 1.5, "test_bits": 2.0, "low": 1.9, "high": 2.1,
@@ -25,3 +25,14 @@ def test_nothing_is_said_where_everything_was_scored() -> None:
     measures = {"char-uniform": {split: {"scored_share": 1.0} for split in ("train", "val", "test", "fitted")}}
     assert describe_share(measures) == ""
     assert "scored" not in table_text(pd.DataFrame([ROW]), describe_share(measures))
+
+
+def test_a_table_says_which_runs_had_smaller_minibatches_than_their_settings_ask_for() -> None:
+    summaries = {
+        "lstm": {"batch_size": 14, "num_steps": 64, "shrunk": True},
+        "small": {"batch_size": 32, "num_steps": 35, "shrunk": False},
+    }
+    shrunk = describe_shrunk(summaries)
+    assert shrunk.endswith(": lstm 14 x 64")
+    assert table_text(pd.DataFrame([ROW]), "", shrunk).endswith(f"text\n{shrunk}\n")
+    assert describe_shrunk({"small": summaries["small"]}) == ""

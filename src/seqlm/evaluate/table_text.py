@@ -13,8 +13,8 @@ _NOTES = (
 _DYNAMIC = "*: dynamic: goes on learning from the test text, each piece after it has predicted it"
 
 
-def table_text(table: pd.DataFrame, share: str = "") -> str:
-    """Return the table as plain text for a terminal; ``share`` says how much of the text was scored, if not all."""
+def table_text(table: pd.DataFrame, *remarks: str) -> str:
+    """Return the table as plain text for a terminal; ``remarks`` follow it, but for empty ones."""
     lines = [f"{'model':<34}{'train':>8}{'val':>8}{'test':>8}   {'95 % interval':<15}{'perplexity':>11}   against next"]
     for row in table.itertuples():
         cells = [_cell(row.train_bits), _cell(row.val_bits), _cell(row.test_bits)]
@@ -24,7 +24,7 @@ def table_text(table: pd.DataFrame, share: str = "") -> str:
         verdict = "" if pd.isna(row.against_next) else row.against_next
         lines.append(f"{name:<34}{''.join(cells)}   {interval:<15}{perplexity:>11}   {verdict}".rstrip())
     lines += [*_NOTES, _DYNAMIC] if table["adapts"].any() else _NOTES
-    lines += [share] if share else []
+    lines += filter(None, remarks)
     return "\n".join(lines) + "\n"
 
 
@@ -38,6 +38,16 @@ def describe_share(measures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> s
         return ""
     listed = ", ".join(f"{shares[split]:.2%} of {split}" for split in _SPLITS)
     return f"scored: {listed}, in passages spread evenly over each"
+
+
+def describe_shrunk(summaries: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return which runs had smaller minibatches than their settings ask for; nothing where none had.
+
+    ``summaries``: run -> the summary of its training.
+    """
+    shrunk = {run: summary for run, summary in summaries.items() if summary["shrunk"]}
+    listed = ", ".join(f"{run} {summary['batch_size']} x {summary['num_steps']}" for run, summary in shrunk.items())
+    return f"minibatches as large as so short a text allows, batch_size x num_steps: {listed}" if listed else ""
 
 
 def _cell(value: float) -> str:

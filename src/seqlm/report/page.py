@@ -12,8 +12,9 @@ from markupsafe import Markup, escape
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.table_text import describe_share
+from seqlm.evaluate.table_text import describe_share, describe_shrunk
 from seqlm.report.surprisal import passage_html
+from seqlm.train.runs import run_names, training_summaries
 from seqlm.vocab.kinds.known import ALL, KINDS
 
 _TOP_ROWS = 10
@@ -93,6 +94,7 @@ def _of_models(layout: Layout) -> dict[str, Any]:
         "table": _records(table),
         "leaders": read_json(layout.reports("evaluate", "leaders.json")),
         "share": describe_share(read_json(layout.reports("evaluate", "measures.json"))),
+        "shrunk": describe_shrunk(training_summaries(layout, run_names(layout.configs))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),

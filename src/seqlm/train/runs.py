@@ -5,9 +5,13 @@ that depends on the folder above would lock a hash that no fresh clone has.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seqlm.core.errors import DataError
+from seqlm.core.files import read_json
+from seqlm.core.layout import Layout
 
 
 def run_names(configs: Path) -> list[str]:
@@ -16,6 +20,11 @@ def run_names(configs: Path) -> list[str]:
     if not names:
         raise DataError(f"{configs}: holds no run's settings: run the configure stage")
     return names
+
+
+def training_summaries(layout: Layout, runs: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the summary of each run's training, as :mod:`seqlm.train.history` makes it."""
+    return {run: read_json(layout.reports("train", run, "summary.json")) for run in runs}
 
 
 def remove_ghosts(runs: list[str], *folders: Path) -> list[Path]:
