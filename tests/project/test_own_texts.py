@@ -1,0 +1,108 @@
+"""Texts that a newcomer tries first, by the real DVC: each comes to its page, or to one line."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chinese import chinese_markdown
+from seqlm.core.layout import Layout
+from seqlm.evaluate.table_text import describe_shrunk
+from seqlm.train.runs import run_names, training_summaries
+from smoke import ROOT, SMALL
+from workspace import Workspace, stages_run
+
+AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "auto"}
+# The default settings train for half an hour on 2 MB with thousands of characters.
+BOUNDED = {
+    "train.max_trained_tokens": 50_000, "runs.lstm.max_trained_tokens": 50_000, "train.num_epochs": 2,
+    "runs.lstm.num_epochs": 2, "score.max_tokens": 10_000, "gradients.num_minibatches": 20,
+}  # fmt: skip
+
+
+def english(num_bytes: int) -> str:
+    """Return so much of our own story, which begins anew where it ends."""
+    story = (ROOT / "data" / "sample.txt").read_text(encoding="ascii")
+    return (story * (num_bytes // len(story) + 1))[:num_bytes]
+
+
+def prepare(base: Path, text: str, params: dict[str, Any]) -> Workspace:
+    """Return a workspace whose corpus is a user's own file."""
+    diary = base / "diary.txt"
+    diary.write_text(text, encoding="utf-8", newline="\n")
+    workspace = Workspace(base / "project", base / "traces")
+    workspace.begin(params | {"download.corpus": str(diary)})
+    return workspace
+
+
+def stands_in(prefix: str, text: str) -> bool:
+    """Whether a text has a prefix's characters in their order; between them may stand some that train lacks."""
+    rest = iter(text)
+    return all(character in rest for character in prefix)
+
+
+def require_page(workspace: Workspace, said: str) -> str:
+    """Raise AssertionError unless page, table, figures and samples are whole; return the table."""
+    reports, layout = workspace.folder / "reports", Layout(workspace.folder)
+    page, table = (reports / "index.html").read_text(), (reports / "table.txt").read_text()
+    runs = run_names(layout.configs)
+    for run in runs:
+        assert re.search(rf"^{run} ", table, re.MULTILINE), run
+        assert f'<th scope="row">{run}</th>' in page
+    assert "diary.txt" in page
+    figures = {path.name: path.read_text() for path in (reports / "figures").glob("*.svg")}
+    assert set(figures) == {path.name for path in (ROOT / "reports" / "figures").glob("*.svg")}
+    assert page.count("<svg") == (ROOT / "reports" / "index.html").read_text().count("<svg")
+    for complaint in ("Warning", "warning", "Glyph", "findfont", "Traceback"):
+        assert complaint not in said
+    shrunk = describe_shrunk(training_summaries(layout, runs))
+    assert (shrunk[1:] in table, shrunk[1:] in page) == (True, True)
+    assert ("as so short a text allows" in table) == ("too few for minibatches" in said) == bool(shrunk)
+    val = "".join((workspace.folder / "data/text/val.txt").read_text(encoding="utf-8").splitlines())
+    samples = json.loads((reports / "generate/samples.json").read_text(encoding="utf-8"))
+    prefixes = {sample["prefix"] for sample in samples}
+    assert len(prefixes) == 2
+    assert all(stands_in(prefix, val[:100]) for prefix in prefixes)
+    return table
+
+
+def test_300_bytes_are_refused_in_one_line_that_names_the_file(tmp_path: Path) -> None:
+    workspace = prepare(tmp_path, english(300), {})
+    result = workspace.run("dvc", "repro", check=False)
+    assert stages_run(result.stdout) == ["download", "preprocess"]
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert line.startswith("error: diary.txt: ")
+    assert "bring a text of at least 500" in line
+    assert "Traceback" not in result.stderr
+    by_hand = workspace.run(sys.executable, "stages/preprocess.py", check=False)
+    assert (by_hand.returncode, by_hand.stderr) == (3, f"{line}\n")
+    assert not list((workspace.folder / "data" / "text").glob("*.txt"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_bytes", "params"), [(1_200, SMALL), (3_000, {}), (30_000, {})])
+def test_english_comes_to_its_page(num_bytes: int, params: dict[str, Any], tmp_path: Path) -> None:
+    workspace = prepare(tmp_path, english(num_bytes), params | AUTO)
+    result = workspace.run("dvc", "repro", timeout=3000)
+    table = require_page(workspace, result.stdout + result.stderr)
+    # A minibatch of 32 x 35 needs 35 * 33 = 1155 tokens, and four fifths of 1,200 are fewer: 960 // 35 - 1 = 26 lanes,
+    # or one or two less for what cleaning drops. A text of 3,000 bytes has enough even for 32 x 64: 2,112.
+    assert re.findall(r"(plain|small-lstm|lstm) (\d+) x (\d+)", table) == (
+        [("plain", "25", "35"), ("small-lstm", "25", "35")] if num_bytes == 1_200 else []
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_bytes", "params"), [(100_000, SMALL), (2_000_000, BOUNDED)])
+def test_chinese_comes_to_its_page(num_bytes: int, params: dict[str, Any], tmp_path: Path) -> None:
+    workspace = prepare(tmp_path, chinese_markdown(num_bytes), params | AUTO | {"preprocess.normalise": "none"})
+    result = workspace.run("dvc", "repro", timeout=3000)
+    require_page(workspace, result.stdout + result.stderr)
+    # A font here has the characters, or one line says what to install.
+    said = [line for line in result.stdout.splitlines() if line.startswith("no font here has")]
+    drawn = (workspace.folder / "reports/figures/book-partition.svg").read_text(encoding="utf-8")
+    assert len(said) <= 1
+    assert said or re.search("[\u4e00-\u9fff]", drawn)
