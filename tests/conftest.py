@@ -22,8 +22,8 @@ BOOK_FILE = "timemachine.txt"
 # Modules that take longest, which workers begin with, so that none is left alone with one at the end.
 LONGEST = (
     "project/test_pipeline.py",
-    "project/test_experiments.py",
     "train/test_train.py",
+    "project/test_experiments.py",  # goes on from the workspace that the first makes
     "configure/test_configure.py",
     "rnn/test_kernels.py",
 )

@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+from filelock import FileLock
 from ruamel.yaml import YAML
 
 from smoke import change_params, copy_project
@@ -22,14 +25,17 @@ class Workspace:
         self.folder = folder
         self.traces = traces
         self.opened: dict[str, set[str]] = {}
-        traces.mkdir(parents=True)
-        copy_project(folder)
+        if not folder.exists():
+            traces.mkdir(parents=True)
+            copy_project(folder)
         self.environment = os.environ | HEADLESS | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
             "SEQLM_TRACE": str(traces),
             "OMP_NUM_THREADS": "1",
             "XDG_CACHE_HOME": str(folder.parent / "cache"),
+            # Loops of equal sources are compiled once, for the tests too.
+            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(platformdirs.user_cache_path("seqlm"))),
         }  # fmt: skip
         # Python keeps what it compiles, as it does by default: DVC must not see those folders.
         for name in ("SEQLM_DATA_DIR", "PYTHONDONTWRITEBYTECODE"):
@@ -100,6 +106,17 @@ def finished(base: Path, params: dict[str, Any]) -> Workspace:
     workspace.begin(params)
     workspace.run("dvc", "repro")
     return workspace
+
+
+def copy_of_finished(shared: Path, base: Path, params: dict[str, Any]) -> Workspace:
+    """Return what :func:`finished` does, below ``base``: a copy of the one that lies in ``shared``, or is made there."""
+    original, done = shared / "finished", shared / "finished.done"
+    with FileLock(shared / "finished.lock"):
+        if not done.exists():
+            finished(original, params)
+            done.touch()
+    shutil.copytree(original, base, symlinks=True, dirs_exist_ok=True)
+    return Workspace(base / "project", base / "traces")
 
 
 def install(folder: Path) -> None:
