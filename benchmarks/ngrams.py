@@ -6,7 +6,8 @@ counting and estimation on a text of several million words drawn from a Zipf mod
 way from a raw natural text to an ARPA file: our stages, which also split and describe
 the text and encode val and test, against `tr` and `lmplz` on the training text.
 
-    python benchmarks/ngrams.py [--corpus data/corpus] [--work build/kenlm] [--million-words 5] [--megabytes 100 1000]
+    python benchmarks/ngrams.py [--corpus data/corpus] [--work build/kenlm] [--million-words 5]
+        [--megabytes 100 1000] [--rounds 3]
 """
 
 import argparse
@@ -33,7 +34,6 @@ from seqlm.vocab.vocabulary import Vocab
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDERS = {"char": (3, 4, 5, 6), "word": (3,)}
-ROUNDS = 3
 
 
 def build_lmplz(work: Path) -> Path:
@@ -118,12 +118,12 @@ def timed(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def compare_speed(num_words: int, lmplz: Path, work: Path) -> None:
+def compare_speed(num_words: int, rounds: int, lmplz: Path, work: Path) -> None:
     ids = zipf_text(num_words)
-    print(f"\n{num_words:,} words, {len(np.unique(ids)):,} of them distinct; best of {ROUNDS}, in turn")
+    print(f"\n{num_words:,} words, {len(np.unique(ids)):,} of them distinct; best of {rounds}, in turn")
     theirs, ours, model_to_arpa = float("inf"), float("inf"), float("inf")
     names = [f"t{token}" for token in range(VOCAB_SIZE)]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         theirs = min(theirs, timed(lambda: counter_counts(ids)))
         ours = min(ours, timed(lambda: count_ngrams(ids, VOCAB_SIZE, 3)))
         model_to_arpa = min(
@@ -134,13 +134,13 @@ def compare_speed(num_words: int, lmplz: Path, work: Path) -> None:
     text = work / "zipf.txt"
     text.write_text(written(ids))
     lmplz_command = [lmplz, "-o", "3", "--discount_fallback", "-S", "2G"]
-    their_time, their_peak = min(measured(lmplz_command, text, work / "theirs.arpa") for _ in range(ROUNDS))
+    their_time, their_peak = min(measured(lmplz_command, text, work / "theirs.arpa") for _ in range(rounds))
     print("Kneser-Ney of order 3, to an ARPA file")
     print(f"  lmplz, from text of words                 {their_time:5.2f} s, peak memory {their_peak:.2f} GiB")
     print(f"  ours, from ids, as the stage has them     {model_to_arpa:5.2f} s")
 
 
-def compare_raw(megabytes: int, lmplz: Path, work: Path) -> None:
+def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
     """From raw text to a word model of order 3: what a stage does for all splits, the others for train alone."""
     folder = work / "raw"
     shutil.rmtree(folder, ignore_errors=True)
@@ -162,13 +162,13 @@ def compare_raw(megabytes: int, lmplz: Path, work: Path) -> None:
         [sys.executable, ROOT / "stages" / script, "--root", folder, *options] for script, *options in stages.values()
     ]
     theirs, ours = [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         theirs.append(measured(their_command))
         parts = [measured(command) for command in our_commands]
         ours.append((sum(seconds for seconds, _ in parts), max(peak for _, peak in parts), parts))
     (their_time, their_peak), (our_time, our_peak, parts) = min(theirs), min(ours)
     each = ", ".join(f"{name} {seconds:.1f}" for name, (seconds, _) in zip(stages, parts, strict=True))
-    print(f"\n{megabytes} MB of raw natural text to a word model of order 3; best of {ROUNDS}, in turn")
+    print(f"\n{megabytes} MB of raw natural text to a word model of order 3; best of {rounds}, in turn")
     print(f"  tr and lmplz, from train       {their_time:6.1f} s, peak memory {their_peak:.2f} GiB")
     print(f"  ours, from the whole text      {our_time:6.1f} s, peak memory {our_peak:.2f} GiB ({each})")
     print(f"  ours takes {our_time / their_time:.2f} times theirs")
@@ -181,12 +181,13 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/kenlm"))
     parser.add_argument("--million-words", type=float, default=5)
     parser.add_argument("--megabytes", type=int, nargs="*", default=[100])
+    parser.add_argument("--rounds", type=int, default=3, help="of which the fastest counts")
     arguments = parser.parse_args()
     lmplz = build_lmplz(arguments.work)
     compare_quality(arguments.corpus, lmplz, arguments.work)
-    compare_speed(int(arguments.million_words * 1e6), lmplz, arguments.work)
+    compare_speed(int(arguments.million_words * 1e6), arguments.rounds, lmplz, arguments.work)
     for megabytes in arguments.megabytes:
-        compare_raw(megabytes, lmplz.absolute(), arguments.work.absolute())
+        compare_raw(megabytes, arguments.rounds, lmplz.absolute(), arguments.work.absolute())
 
 
 if __name__ == "__main__":
