@@ -109,7 +109,7 @@ def finished(base: Path, params: dict[str, Any]) -> Workspace:
 
 
 def copy_of_finished(shared: Path, base: Path, params: dict[str, Any]) -> Workspace:
-    """Return what :func:`finished` does, below ``base``: a copy of the one that lies in ``shared``, or is made there."""
+    """Return what :func:`finished` does, below ``base``: a copy of the one in ``shared``, which is made if need be."""
     original, done = shared / "finished", shared / "finished.done"
     with FileLock(shared / "finished.lock"):
         if not done.exists():
