@@ -18,6 +18,8 @@ _GRAPH_STEPS = 3
 _SUBSCRIPTS = "\u2080\u2081\u2082\u2083"
 _LONGEST_TOKEN = 7
 _LEAST_SHARE = 1e-12
+_HIGHEST = 1e100
+"""Largest value that is drawn."""
 _MODEL_COLOURS = {
     "scratch": colour_of("scratch-sequential"),
     "relu": "#cc79a7",
@@ -191,7 +193,9 @@ def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
             line: dict[str, Any] = {"linestyle": ":", "linewidth": 2} if clip == "no clip" else {"linewidth": 1}
             diverged = pd.isna(rows["norm"].iloc[-1])
             for axes, column in zip(panels, ("norm", "perplexity"), strict=True):
+                # Near the largest number there is, matplotlib finds no ticks.
                 shown = rows.dropna(subset=[column])
+                shown = shown.assign(**{column: shown[column].clip(upper=_HIGHEST)})
                 axes.plot(shown["minibatch"], shown[column], color=colour, label=f"{activation}, {clip}", **line)
                 if diverged:
                     axes.plot(shown["minibatch"].iloc[-1:], shown[column].iloc[-1:], "x", color=colour, markersize=8)
