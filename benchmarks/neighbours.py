@@ -18,13 +18,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from seqlm.core.processors import FEW_SPINS, NO_SPINS
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+from busy import busy_processes  # noqa: E402 (the tools are no package)
+
 NETWORKS = {
     # From params.yaml: the book's, and the one that is meant to generalise.
     "scratch": {"model": "scratch", "num_hiddens": 512},
@@ -38,7 +40,6 @@ NETWORKS = {
 POLICIES = {"library's own": {}, "fewer spins": FEW_SPINS, "no spins": NO_SPINS}
 PLACES = ("alone", "shared")
 NUM_TOKENS, VOCAB_SIZE = 10_000, 28
-BUSY = "while True: pass"
 
 
 def measure(network: str, threads: int, seconds: float) -> float:
@@ -83,24 +84,12 @@ def in_a_process(network: str, policy: str, threads: int, seconds: float) -> flo
     return float(done.stdout)
 
 
-@contextmanager
-def neighbours(number: int) -> Iterator[None]:
-    """Keep so many processes busy in here."""
-    processes = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 def compare(network: str, threads: int, rounds: int, seconds: float, busy: int) -> None:
     """Print a line for each policy of one network."""
     rates: dict[tuple[str, str], list[float]] = {(policy, place): [] for policy in POLICIES for place in PLACES}
     for _ in range(rounds):
         for (policy, place), found in rates.items():
-            with neighbours(busy * (os.cpu_count() or 1) if place == "shared" else 0):
+            with busy_processes(busy * (os.cpu_count() or 1) if place == "shared" else 0):
                 found.append(in_a_process(network, policy, threads, seconds))
     medians = {key: statistics.median(values) for key, values in rates.items()}
     quiet = medians["library's own", "alone"]

@@ -1,23 +1,20 @@
 """How much of the processors others take, seen beside a process that does nothing but compute."""
 
-import subprocess
 import sys
 import time
 
 import psutil
 import pytest
 
+from busy import busy_processes
 from seqlm.core.processors import FEW_SPINS, NO_SPINS, Neighbours, shorter_wait
 
 
 def test_the_work_of_another_process_counts() -> None:
     neighbours = Neighbours()
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
-        try:
-            time.sleep(1)
-            share = neighbours.share()
-        finally:
-            other.kill()
+    with busy_processes(1):
+        time.sleep(1)
+        share = neighbours.share()
     # One busy process takes one of so many processors, or what others leave of it.
     assert 0.3 / psutil.cpu_count() < share <= 1.0
 

@@ -1,13 +1,12 @@
 """How the threads of a stage wait where other work shares the processors."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from busy import busy_processes
 from seqlm.core.processors import FEW_SPINS, NO_SPINS
 from small_training import prepare_stage
 from stages_by_hand import RunStage
@@ -16,11 +15,8 @@ from stages_by_hand import RunStage
 @pytest.fixture
 def busy() -> Iterator[None]:
     """One process for each processor that does nothing but compute."""
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
-    yield
-    for process in processes:
-        process.kill()
-        process.wait()
+    with busy_processes(os.cpu_count() or 1):
+        yield
 
 
 @pytest.mark.usefixtures("busy")

@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
+from busy import busy_processes
 from seqlm.core.processors import FEW_SPINS, NO_SPINS
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.crowding import CrowdedError, Crowding
@@ -19,17 +20,9 @@ WAITS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads have this setting on Linux alone")
 
 
-@contextmanager
-def crowd() -> Iterator[None]:
-    """Four processes for each processor, in here, that do nothing but compute."""
-    number = 4 * (os.cpu_count() or 1)
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+def crowd() -> AbstractContextManager[None]:
+    """Four processes for each processor that do nothing but compute."""
+    return busy_processes(4 * (os.cpu_count() or 1))
 
 
 @contextmanager

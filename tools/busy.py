@@ -1,0 +1,18 @@
+"""Other work on the processors, for tests and benchmarks of what happens beside it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def busy_processes(number: int) -> Iterator[None]:
+    """Keep so many processes in here that do nothing but compute."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
