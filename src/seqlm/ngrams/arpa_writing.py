@@ -10,11 +10,8 @@ of them has its ``<`` escaped.
 """
 
 import gzip
-import os
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -27,6 +24,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import replacing
 from seqlm.ngrams.count_tables import Counts, Probs, Rows
 from seqlm.ngrams.kneser_ney import KneserNey
+from seqlm.ngrams.parallel import in_turn
 
 NEVER = -99.0
 MARKS = ("<s>", "</s>")
@@ -77,7 +75,7 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
             file = cast("BinaryIO", stack.enter_context(packed))
         for line in _header(model):
             file.write(line)
-        for lines in _in_turn(_bodies(model, fields)):
+        for lines in _lists(model, fields):
             file.write(lines)
         file.write(b"\n\\end\\\n")
 
@@ -103,31 +101,29 @@ def _header(model: KneserNey) -> Iterator[bytes]:
         yield f"ngram {order}={len(model.counts.table(order)) + marks}\n".encode()
 
 
-def _bodies(model: KneserNey, fields: _Fields) -> Iterator[Callable[[], bytes | memoryview]]:
-    """Yield for each stretch of the lists of n-grams a function that makes it."""
-    begun = 0
-    for order, rows, probs, weights in model.listed():
-        if order > begun:
-            begun = order
-            yield partial(_heading, order, weights is not None)
-        for start in range(0, len(probs), _BLOCK_ROWS):
-            block = slice(start, start + _BLOCK_ROWS)
-            numbers = np.arange(rows.start, rows.stop)[block]
-            of_block = None if weights is None else weights[block]
-            yield partial(_lines, model.counts, order, numbers, probs[block], of_block, fields)
+def _lists(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
+    """Yield the lists of n-grams of all orders, in stretches that are made side by side."""
+    below = np.empty(0)
+    for order in range(1, model.order + 1):
+        num_rows = len(model.counts.table(order))
+        probs = np.empty(num_rows) if order < model.order else None
+        yield _heading(order, order < model.order)
+        starts = range(0, num_rows, _BLOCK_ROWS)
+        stretches = (slice(start, min(start + _BLOCK_ROWS, num_rows)) for start in starts)
+        yield from in_turn(partial(_stretch, model, order, rows, below, probs, fields) for rows in stretches)
+        if probs is not None:
+            below = probs
 
 
-def _in_turn(tasks: Iterator[Callable[[], bytes | memoryview]]) -> Iterator[bytes | memoryview]:
-    """Yield what the tasks give, in their order, while some of those that follow are worked on."""
-    num_threads = os.cpu_count() or 1
-    with ThreadPoolExecutor(num_threads) as pool:
-        running: deque[Future[bytes | memoryview]] = deque()
-        for task in tasks:
-            running.append(pool.submit(task))
-            if len(running) > 2 * num_threads:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+def _stretch(
+    model: KneserNey, order: int, rows: slice, below: Probs, probs: Probs | None, fields: _Fields
+) -> memoryview:
+    """Return the lines of some n-grams; their probabilities go to ``probs`` too, for the next order."""
+    found = model.probs_of_rows(order, rows, below)
+    if probs is not None:
+        probs[rows] = found
+    weights = model.weights_of_rows(order, rows)
+    return _lines(model.counts, order, np.arange(rows.start, rows.stop), found, weights, fields)
 
 
 def _heading(order: int, has_weights: bool) -> bytes:

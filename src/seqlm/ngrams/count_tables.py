@@ -7,7 +7,7 @@ of a large text may lie in files that are mapped into memory, in the smallest ty
 hold them; whoever works on all rows of a table takes them in blocks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.ngrams.parallel import do_all
+
 Ids = NDArray[np.integer]
 Rows = NDArray[np.int64]
 Probs = NDArray[np.float64]
+_Finder = Callable[[Rows, Rows], Rows]
 
 BLOCK_ROWS = 1 << 20
 """Rows of a table that are worked on at once, so that tables in files need no memory of their own."""
@@ -82,7 +85,10 @@ class Counts:
         return self.tables[order - 1]
 
     def blocks(self, order: int) -> Iterator[slice]:
-        """Yield the rows of an order in blocks that part no context: rows of equal prefixes lie in one block."""
+        """Yield the rows of an order in blocks that part no context: rows of equal prefixes lie in one block.
+
+        So blocks can be worked on side by side, and each sums up contexts of its own.
+        """
         table, start = self.table(order), 0
         while start < len(table):
             stop = min(start + BLOCK_ROWS, len(table))
@@ -95,22 +101,19 @@ class Counts:
 
     def prefixes(self, order: int, rows: slice = slice(None)) -> Rows:
         """Return for each row of an order the row of its first n - 1 tokens in the table below."""
-        return self._wide_keys(order, rows) // self.vocab_size
+        return self._parts(order, rows)[0]
 
     def lasts(self, order: int, rows: slice = slice(None)) -> NDArray[np.int64]:
         """Return the last token of each row of an order."""
-        return self._wide_keys(order, rows) % self.vocab_size
+        return self._parts(order, rows)[1]
 
-    def _wide_keys(self, order: int, rows: slice) -> NDArray[np.int64]:
-        return self.table(order).keys[rows].astype(np.int64)
-
-    def suffix_keys(self, order: int, rows: slice) -> NDArray[np.int64]:
-        """Return for each row of an order, 2 or higher, the key of its last n - 1 tokens in the table below."""
-        # They are the last n - 2 tokens of the prefix, and the last token.
-        below = self.suffixes(order - 1)[self.prefixes(order, rows)].astype(np.int64)
-        below *= self.vocab_size
-        below += self.lasts(order, rows)
-        return below
+    def _parts(self, order: int, rows: Rows | slice) -> tuple[Rows, NDArray[np.int64]]:
+        """Return for each row of an order what its key is made of: the row of the prefix, and the last token."""
+        keys = self.table(order).keys[rows].astype(np.int64)
+        prefixes = keys // self.vocab_size
+        # NumPy divides by one number fast, but is slow to find what such a division leaves.
+        keys -= prefixes * self.vocab_size
+        return prefixes, keys
 
     def suffixes(self, order: int) -> NDArray[Any]:
         """Return for each row of an order the row of its last n - 1 tokens in the table below.
@@ -121,10 +124,40 @@ class Counts:
             num_below = 1 if order == 1 else len(self.table(order - 1))
             found = np.zeros(len(self.table(order)), np.min_scalar_type(num_below))
             if order > 1:
-                for rows in self.blocks(order):
-                    found[rows] = self.table(order - 1).find(self.suffix_keys(order, rows))
+                find = self._finder_of_children(order - 1)
+
+                def fill(rows: slice) -> None:
+                    # They are the last n - 2 tokens of the prefix, and the last token.
+                    prefixes, lasts = self._parts(order, rows)
+                    found[rows] = find(self.suffixes(order - 1)[prefixes].astype(np.int64), lasts)
+
+                do_all(fill, self.blocks(order))
             self._suffixes[order] = found
         return self._suffixes[order]
+
+    def _finder_of_children(self, order: int) -> _Finder:
+        """Return a function that gives the rows of an order by prefixes, rows of the table below, and last tokens."""
+        table, size = self.table(order), self.vocab_size
+        if order == 1:
+            return lambda _, lasts: lasts
+        if len(table) < _LARGE:
+            return lambda prefixes, lasts: table.find(prefixes * size + lasts)
+        from seqlm.ngrams.loops import find_children
+
+        keys, firsts = np.asarray(table.keys), self._first_children(order)
+        return lambda prefixes, lasts: find_children(keys, firsts, prefixes, lasts, size)
+
+    def _first_children(self, order: int) -> Rows:
+        """Return for each row of the table below the first row of an order that it is the prefix of, and the end."""
+        numbers = np.zeros(len(self.table(order - 1)) + 1, np.int64)
+
+        def count(rows: slice) -> None:
+            prefixes = self.prefixes(order, rows)
+            firsts = np.flatnonzero(np.diff(prefixes, prepend=-1))
+            numbers[prefixes[firsts] + 1] = np.diff(firsts, append=len(prefixes))
+
+        do_all(count, self.blocks(order))
+        return np.cumsum(numbers)
 
     @cached_property
     def context_totals(self) -> list[NDArray[np.int64]]:
@@ -165,7 +198,6 @@ class Counts:
         """Return the tokens of rows of an order, shape ``(len(rows), order)``."""
         columns = []
         for n in range(order, 1, -1):
-            keys = self.table(n).keys[rows].astype(np.int64)
-            columns.append(keys % self.vocab_size)
-            rows = keys // self.vocab_size
+            rows, lasts = self._parts(n, rows)
+            columns.append(lasts)
         return np.stack([rows, *reversed(columns)], axis=1)

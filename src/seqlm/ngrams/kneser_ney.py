@@ -4,14 +4,14 @@ A model holds no probability: each is worked out from whole numbers when it is a
 that tables of tens of millions of n-grams, which may lie in files, need little memory.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.count_tables import Counts, Ids, Probs, Rows
+from seqlm.ngrams.count_tables import BLOCK_ROWS, Counts, Ids, Probs, Rows
+from seqlm.ngrams.parallel import do_all
 
 Discounts = tuple[float, float, float]
 
@@ -66,11 +66,9 @@ class Levels:
         counts = self._counts
         table = counts.table(n)
         found = np.zeros(len(table), np.int64)
-        for rows in counts.blocks(n + 1):
-            # Sorted, the suffixes need no long way from one row to the next.
-            keys = np.sort(counts.suffix_keys(n + 1, rows))
-            firsts = np.flatnonzero(np.diff(keys, prepend=-1))
-            found[table.find(keys[firsts])] += np.diff(firsts, append=len(keys))
+        suffixes, at_once = counts.suffixes(n + 1), max(BLOCK_ROWS, len(table))
+        for start in range(0, len(suffixes), at_once):
+            found += np.bincount(suffixes[start : start + at_once], minlength=len(table))
         # The n-gram that begins the text follows the text's border, which counts as a token of its own.
         found[counts.starts[n - 1]] += 1
         return found.astype(np.min_scalar_type(int(found.max())))
@@ -80,7 +78,8 @@ class Levels:
         used = discounts or FALLBACK_DISCOUNTS
         num_contexts = 1 if n == 1 else len(self._counts.table(n - 1))
         totals, backoffs = np.zeros(num_contexts, np.int64), np.ones(num_contexts)
-        for rows in [slice(None)] if n == 1 else self._counts.blocks(n):
+
+        def sum_up(rows: slice) -> None:
             counts = adjusted[rows].astype(np.int64)
             contexts = np.zeros(len(counts), np.int64) if n == 1 else self._counts.prefixes(n, rows)
             first, last = int(contexts[0]), int(contexts[-1]) + 1
@@ -90,6 +89,8 @@ class Levels:
             with np.errstate(invalid="ignore"):
                 # A context that was never continued leaves everything to the order below.
                 backoffs[first:last] = np.where(sums > 0, freed / sums, 1.0)
+
+        do_all(sum_up, [slice(None)] if n == 1 else self._counts.blocks(n))
         return _Level(adjusted, totals.astype(np.min_scalar_type(int(totals.max()))), backoffs, used, discounts is None)
 
 
@@ -147,28 +148,22 @@ class KneserNey:
         found: Probs = level.discounted(slice(None), _CONTEXT_OF_ALL) + level.backoffs[0] / self.counts.vocab_size
         return found
 
-    def listed(self) -> Iterator[tuple[int, slice, Probs, Probs | None]]:
-        """Yield each order in blocks of rows: order, rows, p of their last token after the others, their weights.
+    def probs_of_rows(self, n: int, rows: slice, below: Probs) -> Probs:
+        """Return p of the last token of some n-grams of order n after the others; ``below`` has it for all of n - 1."""
+        if n == 1:
+            return self._unigram[rows]
+        level, contexts = self._levels[n - 1], self.counts.prefixes(n, rows)
+        found: Probs = level.discounted(rows, contexts)
+        found += level.backoffs[contexts] * below[self.counts.suffixes(n)[rows]]
+        return found
 
-        The weights are those of the backoff form of the model: p of an n-gram that was not
-        seen is the weight of its context times p of the n-gram without its first token.
-        The highest order has none.
+    def weights_of_rows(self, n: int, rows: slice) -> Probs | None:
+        """Return the weights of some n-grams as contexts in the backoff form of the model; the highest order has none.
+
+        There p of an n-gram that was not seen is the weight of its context times p of the n-gram
+        without its first token.
         """
-        below = np.empty(0)
-        for n in range(1, self.order + 1):
-            level, table = self._levels[n - 1], self.counts.table(n)
-            probs = np.empty(len(table) if n < self.order else 0)
-            for rows in self.counts.blocks(n):
-                if n == 1:
-                    block = self._unigram[rows]
-                else:
-                    contexts = self.counts.prefixes(n, rows)
-                    suffixes = self.counts.table(n - 1).find(self.counts.suffix_keys(n, rows))
-                    block = level.discounted(rows, contexts) + level.backoffs[contexts] * below[suffixes]
-                if n < self.order:
-                    probs[rows] = block
-                yield n, rows, block, self._levels[n].backoffs[rows] if n < self.order else None
-            below = probs
+        return self._levels[n].backoffs[rows] if n < self.order else None
 
     def next_distribution(self, context: Ids) -> Probs:
         """Return p of every token after ``context``."""

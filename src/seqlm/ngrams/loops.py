@@ -39,6 +39,38 @@ def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs
 
 
 @compiled(nogil=True)
+def find_children(keys: Longs, first_children: Longs, prefixes: Longs, lasts: Longs, vocab_size: int) -> Longs:
+    """Return the row of each prefix and last token among the rising ``keys`` of a table, -1 for those not there.
+
+    The keys of a prefix begin at its place in ``first_children`` and end where the next one's begin.
+    Fast where equal prefixes stand together and their last tokens rise.
+    """
+    found = np.empty(len(prefixes), np.int64)
+    low = end = 0
+    last_key, last_prefix = -1, -1
+    for place in range(len(prefixes)):
+        prefix = prefixes[place]
+        key = prefix * vocab_size + lasts[place]
+        if prefix != last_prefix or key < last_key:
+            low, end = first_children[prefix], first_children[prefix + 1]
+        last_key, last_prefix = key, prefix
+        # In strides that grow, then halved: what rises lies near what was found before.
+        stride = 1
+        while low + stride < end and keys[low + stride] <= key:
+            low += stride
+            stride *= 2
+        high = min(low + stride, end)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if keys[middle] <= key:
+                low = middle
+            else:
+                high = middle
+        found[place] = low if low < end and keys[low] == key else -1
+    return found
+
+
+@compiled(nogil=True)
 def write_lines(logs: Longs, tokens: Longs, weights: Longs, letters: Bytes, starts: Longs, text: Bytes) -> int:
     """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they are.
 

@@ -1,6 +1,10 @@
-"""Running a function over chunks of a stream on Dask: threads of this machine, or a cluster."""
+"""Work side by side: tasks in their order on threads, and chunks of a stream on Dask, here or on a cluster."""
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -9,10 +13,30 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import NetworkError
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _CONNECT_S = 10
 """Seconds after which a scheduler that does not answer is given up."""
+
+
+def in_turn(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """Yield what tasks give, in their order, while threads work on some of those that follow."""
+    num_threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(num_threads) as pool:
+        running: deque[Future[T]] = deque()
+        for task in tasks:
+            running.append(pool.submit(task))
+            if len(running) > 2 * num_threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+def do_all(action: Callable[[S], object], items: Iterable[S]) -> None:
+    """Call a function for each of some items, on threads; whatever it raises ends this too."""
+    for _ in in_turn(partial(action, item) for item in items):
+        pass
 
 
 def num_local_threads() -> int:
