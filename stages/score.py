@@ -12,14 +12,15 @@ from seqlm.vocab.settings import KINDS
 @stage(uses_torch=True)
 @click.option("--run", "run", help="A run's name.")
 @click.option("--kind", type=click.Choice(KINDS), help="A kind of token, for the n-gram models over it.")
-def main(layout: Layout, run: str | None, kind: str | None) -> None:
-    """Score one trained run, or the n-gram models over one kind of token, on train, val and test."""
-    if (run is None) == (kind is None):
-        raise ParamsError("give --run or --kind, one of them")
+@click.option("--by-characters", is_flag=True, help="Score the n-gram model over words as a model over characters.")
+def main(layout: Layout, run: str | None, kind: str | None, by_characters: bool) -> None:
+    """Score one trained run, or n-gram models, on train, val and test."""
+    if (run is not None) + (kind is not None) + by_characters != 1:
+        raise ParamsError("give --run, --kind or --by-characters, one of them")
     if run is not None:
         _score_run(layout, run)
     else:
-        _score_ngrams(layout, str(kind))
+        _score_ngrams(layout, kind)
 
 
 def _score_run(layout: Layout, run: str) -> None:
@@ -50,20 +51,26 @@ def _score_run(layout: Layout, run: str) -> None:
         save_score(layout.dynamic_scores_of_run(run), adapted)
 
 
-def _score_ngrams(layout: Layout, kind: str) -> None:
+def _score_ngrams(layout: Layout, kind: str | None) -> None:
+    """Score the n-gram models over a kind of token; without one, that over words as a model over characters."""
     from seqlm.core.progress import clocked
-    from seqlm.ngrams.model_files import load_models
     from seqlm.score.measures import measure, save_score, shown_bits
     from seqlm.score.settings import ScoreParams
     from seqlm.score.splits import read_streams
-    from seqlm.score.surprisals import score_ngrams
-    from seqlm.vocab.vocabulary import Vocab
 
-    max_tokens = load(layout.params, "score", ScoreParams).max_tokens
-    vocab = Vocab.load(layout.vocab(kind), kind)
-    models, streams = load_models(layout.ngrams(kind), len(vocab)), read_streams(layout, vocab.kind, max_tokens)
-    for score, seconds in clocked(score_ngrams(models, vocab.kind, streams, click.echo)):
-        save_score(layout.scores_of_ngrams(kind) / score.name, score)
+    params = load(layout.params, "score", ScoreParams)
+    streams = read_streams(layout, kind or "char", params.max_tokens)
+    if kind is None:
+        from seqlm.score.word_scores import score_by_characters
+
+        folder, scores = layout.scores_by_characters, score_by_characters(layout, params, streams)
+    else:
+        from seqlm.score.surprisals import score_kind
+
+        folder, scores = layout.scores_of_ngrams(kind), score_kind(layout, kind, params, streams, click.echo)
+    folder.mkdir(parents=True, exist_ok=True)  # of no score, too
+    for score, seconds in clocked(scores):
+        save_score(folder / score.name, score)
         click.echo(f"{score.name}: {shown_bits(measure(score.nats['val'], streams['val']))} on val, {seconds:.1f} s")
 
 

@@ -32,6 +32,7 @@ def layout(tmp_path: Path) -> Layout:
     save_score(layout.dynamic_scores_of_run("good"), adapted)
     for made in (score("char-first", 1.5, strongest=True), score("char-second", np.inf, strongest=False)):
         save_score(layout.scores_of_ngrams("char") / made.name, made)
+    layout.scores_by_characters.mkdir()
     return layout
 
 
@@ -62,6 +63,18 @@ def test_runs_that_help_the_best_one_are_mixed_in(layout: Layout) -> None:
         save_score(layout.scores_of_run(name), Score(name, "char", dict.fromkeys(("train", "val", "test"), made)))
     names = [made.name for made in read(layout, mixtures=True).combined]
     assert names == ["good+char-first", "good+weak", "good+dynamic", "good+dynamic+char-first"]
+
+
+def test_the_best_run_that_learns_on_is_mixed_with_the_model_that_counts_on(layout: Layout) -> None:
+    counting_on = score("char-kneser-ney-9+dynamic", 1.2)
+    save_score(layout.scores_of_ngrams("char") / counting_on.name, counting_on)
+    found = read(layout, mixtures=True)
+    assert [made.name for made in found.counting] == ["char-first", "char-second"]
+    mixed = ["good+char-first", "good+char-kneser-ney-9+dynamic"]
+    assert [made.name for made in found.combined] == [counting_on.name, mixed[0], "good+dynamic", mixed[1]]
+    assert found.choices["weight of good+dynamic in good+char-kneser-ney-9+dynamic"] == pytest.approx(1.0)
+    assert [made.adapts for made in found.combined] == [True, False, True, True]
+    assert [made.name for made in read(layout, mixtures=False).combined] == [counting_on.name, "good+dynamic"]
 
 
 def test_each_family_has_the_figures_of_its_best_on_val(layout: Layout) -> None:

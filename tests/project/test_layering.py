@@ -144,7 +144,7 @@ def test_every_stage_is_one_script_one_package_one_section_one_folder_and_one_fo
     sections = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
     scripts = {path.stem for path in STAGES.glob("*.py")} - {"harness"}
     # The models that count are scored by the script that scores runs; two revisions are compared by hand.
-    assert {*stages} - {"score-ngrams"} == scripts - {"compare"}
+    assert {*stages} - {"score-ngrams", "score-by-characters"} == scripts - {"compare"}
     for script in scripts:
         assert (SOURCE / script / "__init__.py").is_file()
         assert list((TESTS / script).glob("test_*.py")), f"tests/{script} has no tests"
@@ -152,7 +152,7 @@ def test_every_stage_is_one_script_one_package_one_section_one_folder_and_one_fo
         assert script in sections or script == "configure"
     for name, stage in stages.items():
         body = stage.get("do", stage)
-        script = name.removesuffix("-ngrams")
+        script = name.partition("-")[0]
         assert f"stages/{script}.py" in body["cmd"]
         outs = [out if isinstance(out, str) else next(iter(out)) for kind in ("outs", "metrics", "plots")
                 for out in body.get(kind, [])]  # fmt: skip

@@ -1,6 +1,7 @@
 """The score stage by hand, and what it stores."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ from seqlm.rnn.scoring import stream_nats
 from seqlm.score.measures import STRONGEST, Score, load_score, save_score
 from seqlm.vocab.kinds.known import KINDS
 from seqlm.vocab.streams import SPLITS, load_split
-from small_runs import write_models
+from small_runs import LINES, write_models
 from smoke import change_params
 from stages_by_hand import RunStage
+from subwords import build
 
 SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic.segments": 5}
 
@@ -55,19 +57,63 @@ def test_one_of_the_models_that_count_is_the_strongest(kind: str, run_stage: Run
     assert result.returncode == 0, result.stderr
     folders = list(layout.scores_of_ngrams(kind).iterdir())
     scores = [load_score(folder, folder.name) for folder in folders]
+    counting_on = [score for score in scores if score.adapts]
+    assert [set(score.nats) for score in counting_on] == [{"val", "test"}]
     # Uniform, and orders 1 to 3 of both smoothings.
-    assert len(scores) == 7
-    (strongest,) = (score for score in scores if score.about[STRONGEST])
-    assert strongest.nats["val"].sum() == min(score.nats["val"].sum() for score in scores)
+    assert len(scores) == 7 + 1
+    (strongest,) = (score for score in scores if score.about.get(STRONGEST))
+    assert strongest.nats["val"].sum() == min(score.nats["val"].sum() for score in scores if not score.adapts)
     # Diagnosed are models of characters.
     assert ("positions" in strongest.about) == (kind == "char")
 
 
-@pytest.mark.parametrize("arguments", [(), ("--run", "small", "--kind", "char")])
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_the_model_over_words_is_scored_as_one_over_characters(
+    dynamic: bool, run_stage: RunStage, layout: Layout
+) -> None:
+    if not dynamic:
+        change_params(layout.params, {"score.dynamic_counts": None})
+    result = run_stage("score", "--by-characters")
+    assert result.returncode == 0, result.stderr
+    still, *learning = sorted(layout.scores_by_characters.iterdir())
+    assert [still.name, *(path.name for path in learning)] == (
+        ["char-by-word-kneser-ney-3", *(["char-by-word-kneser-ney-3+dynamic"] if dynamic else [])]
+    )
+    score = load_score(still, still.name)
+    assert {split: len(nats) for split, nats in score.nats.items()} == {
+        split: len(load_split(layout.corpus("char"), split)) - 1 for split in SPLITS
+    }
+    # Twenty times the same nine words: soon hardly a character is in doubt.
+    assert score.nats["val"][-200:].mean() < 0.1
+    assert score.kind == "char"
+
+
+def with_few_words(layout: Layout) -> None:
+    change_params(layout.params, {"score.by_characters": 179})
+
+
+def with_unknown_words(layout: Layout) -> None:
+    texts = {split: layout.split(split) for split in SPLITS}
+    texts["val"].write_text("quite other words\n" * 20 + LINES, encoding="utf-8")
+    for kind in ("word", "char"):
+        build(texts, layout.corpus(kind), kind, " ")
+
+
+@pytest.mark.parametrize("make_unfit", [with_few_words, with_unknown_words])
+def test_words_that_are_too_many_or_unknown_are_not_scored_as_characters(
+    make_unfit: Callable[[Layout], None], run_stage: RunStage, layout: Layout
+) -> None:
+    make_unfit(layout)
+    result = run_stage("score", "--by-characters")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert list(layout.scores_by_characters.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("--run", "small", "--kind", "char"), ("--kind", "char", "--by-characters")])
 def test_it_must_be_said_what_is_scored(arguments: tuple[str, ...], run_stage: RunStage) -> None:
     result = run_stage("score", *arguments)
     assert result.returncode == 2
-    assert result.stderr == "error: give --run or --kind, one of them\n"
+    assert result.stderr == "error: give --run, --kind or --by-characters, one of them\n"
 
 
 def test_a_stored_score_comes_back_and_one_of_another_model_does_not(tmp_path: Path) -> None:

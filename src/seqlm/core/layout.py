@@ -100,6 +100,11 @@ class Layout:
         return self.root / "data" / "scores" / "ngrams" / kind
 
     @property
+    def scores_by_characters(self) -> Path:
+        """What the models over words made of the splits as models over characters."""
+        return self.root / "data" / "scores" / "by-characters"
+
+    @property
     def passages(self) -> Path:
         """The passages of test that the page shows with their surprisal."""
         return self.root / "data" / "evaluation" / "passages.json"

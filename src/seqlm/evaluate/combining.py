@@ -19,7 +19,7 @@ class Scores:
     counting: list[Score]
     networks: list[Score]
     combined: list[Score]
-    """The best network as it learns on; and mixtures of networks with the best model that counts."""
+    """The models that count on, the best network as it learns on, and mixtures of networks with a model that counts."""
     choices: dict[str, float]
     """What was chosen on val to make the combined ones."""
 
@@ -47,12 +47,15 @@ def read_scores(layout: Layout, runs: Sequence[str], streams: Mapping[Kind, Stre
     """Return the scores of the n-gram models and of ``runs``, and what can be made of the best of them.
 
     The run that is best on val is mixed with the n-gram model of its kind that is best on
-    val, and both with the other runs of their kind that help them; as they are, and as they learn on.
+    val, and both with the other runs of their kind that help them; as they are, and as they learn on, the
+    run then with the model of its kind that goes on counting, if there is one.
     """
-    counting = []
-    for kind in streams:
-        folders = sorted(path for path in layout.scores_of_ngrams(kind).iterdir() if path.is_dir())
+    counting: list[Score] = []
+    for place in [*map(layout.scores_of_ngrams, streams), layout.scores_by_characters]:
+        folders = sorted(path for path in place.iterdir() if path.is_dir())
         counting += [load_score(folder, folder.name) for folder in folders]
+    counting_on = [score for score in counting if score.adapts]
+    counting = [score for score in counting if not score.adapts]
     networks = [load_score(layout.scores_of_run(run), run) for run in runs]
 
     def on_val(score: Score) -> float:
@@ -61,14 +64,16 @@ def read_scores(layout: Layout, runs: Sequence[str], streams: Mapping[Kind, Stre
     best = min(networks, key=on_val)
     partner = min((score for score in counting if score.kind == best.kind), key=on_val)
     team = sorted((score for score in networks if score.kind == best.kind), key=on_val)
-    combined: list[Score] = []
+    partner_on = min((score for score in counting_on if score.kind == best.kind), key=on_val, default=partner)
+    adapted = list(islice(_adapted(layout, team), None if mixtures else 1))
+    combined = list(counting_on)
     choices: dict[str, float] = {}
-    for members in (team, list(islice(_adapted(layout, team), None if mixtures else 1))):
+    for members, partner_of_members in ((team, partner), (adapted, partner_on)):
         if members and members[0].adapts:
             choices |= {f"{name} of {members[0].name}": value for name, value in members[0].about["choices"].items()}
             combined.append(members[0])
         if mixtures and members:
-            for mixture, weights in _mixtures(members, partner):
+            for mixture, weights in _mixtures(members, partner_of_members):
                 choices |= {f"weight of {name} in {mixture.name}": weight for name, weight in weights.items()}
                 combined.append(mixture)
     return Scores(counting, networks, combined, choices)

@@ -91,7 +91,7 @@ def leaders(table: pd.DataFrame, draws: Mapping[str, Draws]) -> dict[str, dict[s
     rows = table.dropna(subset=["test_bits"]).to_dict("records")
     trained = [row for row in rows if not row["adapts"]]
     adapting = [row for row in rows if row["adapts"]]
-    counting = [row for row in rows if row["model"].startswith(f"{row['kind']}-")]
+    counting = [row for row in trained if row["model"].startswith(f"{row['kind']}-")]
     return {
         "trained": lead(trained, trained[1:]),
         "adapting": lead(adapting, trained),

@@ -15,14 +15,16 @@ _DYNAMIC = "*: dynamic: goes on learning from the test text, each piece after it
 
 def table_text(table: pd.DataFrame, *remarks: str) -> str:
     """Return the table as plain text for a terminal; ``remarks`` follow it, but for empty ones."""
-    lines = [f"{'model':<34}{'train':>8}{'val':>8}{'test':>8}   {'95 % interval':<15}{'perplexity':>11}   against next"]
-    for row in table.itertuples():
+    names = [f"{row.model} *" if row.adapts else row.model for row in table.itertuples()]
+    width = max(map(len, ["model", *names])) + 2
+    splits = "".join(f"{split:>8}" for split in _SPLITS)
+    lines = [f"{'model':<{width}}{splits}   {'95 % interval':<15}{'perplexity':>11}   against next"]
+    for name, row in zip(names, table.itertuples(), strict=True):
         cells = [_cell(row.train_bits), _cell(row.val_bits), _cell(row.test_bits)]
         interval = "" if pd.isna(row.low) else f"{row.low:.3f}-{row.high:.3f}"
         perplexity = "infinite" if pd.isna(row.test_perplexity) else f"{row.test_perplexity:.2f}"
-        name = f"{row.model} *" if row.adapts else row.model
         verdict = "" if pd.isna(row.against_next) else row.against_next
-        lines.append(f"{name:<34}{''.join(cells)}   {interval:<15}{perplexity:>11}   {verdict}".rstrip())
+        lines.append(f"{name:<{width}}{''.join(cells)}   {interval:<15}{perplexity:>11}   {verdict}".rstrip())
     lines += [*_NOTES, _DYNAMIC] if table["adapts"].any() else _NOTES
     lines += filter(None, remarks)
     return "\n".join(lines) + "\n"

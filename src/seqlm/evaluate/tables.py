@@ -63,7 +63,7 @@ def passages(
     by_name, ranked = {score.name: score for score in scores}, list(ranked)
     names = [name for name in ranked if kind_of_model(name) is None]
     for kind in KINDS:
-        names += [name for name in ranked if name.startswith(f"{kind}-kneser-ney")][:1]
+        names += [name for name in ranked if name.startswith(f"{kind}-kneser-ney") and not by_name[name].adapts][:1]
     tokens: dict[Kind, list[str]] = {}
     found = {}
     for name in names[:_MAX_PASSAGES]:

@@ -21,7 +21,7 @@ _ADVICE = "score again"
 STRONGEST = "strongest"
 """In what is known of an n-gram model: whether it is the best of its kind of token on val."""
 DYNAMIC = "+dynamic"
-"""What the name of a run ends in where it is evaluated dynamically."""
+"""What the name of a model ends in that learns on from the text it is scored on."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from seqlm.core.settings import Section
+from seqlm.ngrams.settings import Order
+from seqlm.vocab.settings import KINDS, Kind
 
 LearningRate = Annotated[float, Field(gt=0, le=1e3)]
 
@@ -26,10 +28,32 @@ class DynamicParams(Section):
     """Of rms: segments of train whose gradients give the root mean squares."""
 
 
+class DynamicCountsParams(Section):
+    """Dynamic counts: a Kneser-Ney model of each kind of token that goes on counting the text it has predicted."""
+
+    order: dict[Kind, Order]
+    """Of the model, for each kind of token."""
+    num_times: Annotated[int, Field(ge=1, le=100_000)]
+    """Times in a split that all is counted anew with the text so far."""
+    max_tokens: Annotated[int, Field(ge=0, le=10**9)]
+    """Most tokens of train: of longer ones, which take long to count again and again, there is no such model."""
+
+    @field_validator("order")
+    @classmethod
+    def _one_each(cls, order: dict[Kind, int]) -> dict[Kind, int]:
+        if set(order) != set(KINDS):
+            raise ValueError(f"order must name {', '.join(KINDS)}")
+        return order
+
+
 class ScoreParams(Section):
     """What is scored."""
 
     max_tokens: Annotated[int, Field(ge=1_000, le=10**9)]
     """Most tokens of a split that a model scores: of a longer one it scores passages, the same text for every model."""
+    by_characters: Annotated[int, Field(ge=0, le=10**9)]
+    """The model over words is also scored as one over characters, where train has at most so many words."""
     dynamic: DynamicParams | None
     """Also evaluate the runs that saw all of train dynamically; null: not."""
+    dynamic_counts: DynamicCountsParams | None
+    """Also score a model of each kind of token that goes on counting; null: not."""

@@ -4,19 +4,23 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.progress import Say, clocked
+from seqlm.ngrams.model_files import load_models
 from seqlm.ngrams.models import FALLBACK_DISCOUNTS, NGramModel
 from seqlm.ngrams.models import nats as ngram_nats
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.score.diagnostics import counting_predictor, diagnose, network_predictor
 from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
+from seqlm.score.dynamic_counts import counting_on_nats
 from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, shown_bits
-from seqlm.score.settings import DynamicParams
+from seqlm.score.settings import DynamicCountsParams, DynamicParams, ScoreParams
 from seqlm.score.splits import FITTED, Ids, Stream, Streams
 from seqlm.vocab.kinds.known import Kind, kind_of
-from seqlm.vocab.streams import SPLITS
+from seqlm.vocab.streams import SPLITS, load_split
+from seqlm.vocab.vocabulary import Vocab
 
 _CHOICE_TOKENS = 20_000
 """Tokens of val on which the settings of dynamic evaluation are chosen: there are several, and learning takes time."""
@@ -75,6 +79,15 @@ def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[
     yield from (RmsRule(lr, decay, roots, trained) for lr in dynamic.lrs for decay in dynamic.decays)
 
 
+def score_kind(layout: Layout, kind: Kind, params: ScoreParams, streams: Streams, say: Say) -> Iterator[Score]:
+    """Yield the scores of all n-gram models over a kind of token, at last of one that goes on counting."""
+    vocab = Vocab.load(layout.vocab(kind), kind)
+    yield from score_ngrams(load_models(layout.ngrams(kind), len(vocab)), kind, streams, say)
+    if params.dynamic_counts is not None:
+        train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
+        yield from score_counting_on(kind, train, len(vocab), streams, params.dynamic_counts)
+
+
 def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams, say: Say) -> Iterator[Score]:
     """Yield the score of every n-gram model of a kind, named ``KIND-MODEL``; the best on val has its diagnostics."""
     _say_fallbacks(models, kind, say)
@@ -86,6 +99,21 @@ def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams,
         if name == strongest and kind_of(kind).is_character:
             about |= diagnose(counting_predictor(model), streams["test"].ids)
         yield Score(f"{kind}-{name}", kind, nats, about)
+
+
+def score_counting_on(
+    kind: Kind, train: Ids, vocab_size: int, streams: Streams, params: DynamicCountsParams
+) -> Iterator[Score]:
+    """Yield the score on val and test of a model that counted ``train`` and goes on counting, if train is not too long.
+
+    ``train`` is all of it.
+    """
+    if len(train) > params.max_tokens:
+        return
+    order = min(params.order[kind], len(train))
+    score = partial(counting_on_nats, train, vocab_size=vocab_size, order=order, num_times=params.num_times)
+    found = {split: streams[split].nats(score) for split in ("val", "test")}
+    yield Score(f"{kind}-kneser-ney-{order}{DYNAMIC}", kind, found)
 
 
 def _ngram_nats(model: NGramModel, stream: Stream) -> Nats:

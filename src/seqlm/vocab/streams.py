@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_npy, sha256_of_file, workplace, write_blocks
-from seqlm.core.text import BLOCK_BYTES, read_first_lines
+from seqlm.core.text import BLOCK_BYTES, count_text, read_first_lines
 from seqlm.vocab.kinds.known import Kind, kind_of
 from seqlm.vocab.numbering import Draft, Numbering
 from seqlm.vocab.pieces import Pieces
@@ -99,7 +99,8 @@ def _drafted(path: Path, kind: Kind, line_separator: str, numbering: Numbering, 
 
 def _num_chars(path: Path, line_separator: str) -> int:
     """Return the characters of a split with its lines joined by ``line_separator``."""
-    return sum(len(block) for block in stream_blocks(path, "char", line_separator))
+    size = count_text(path)
+    return size.characters + max(size.lines - 1, 0) * len(line_separator)
 
 
 def _write_split(draft: Draft, ids: NDArray[Any], target: Path, num_chars: int) -> SplitInfo:

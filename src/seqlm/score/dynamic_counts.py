@@ -1,0 +1,29 @@
+"""Dynamic counts: a Kneser-Ney model that goes on counting the text that it has predicted, beside what it counted."""
+
+import numpy as np
+
+from seqlm.core.metrics import Nats
+from seqlm.ngrams.counting import count_ngrams
+from seqlm.ngrams.models import KneserNey, nats
+from seqlm.score.splits import Ids
+
+
+def counting_on_nats(train: Ids, ids: Ids, *, vocab_size: int, order: int, num_times: int) -> Nats:
+    """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``, under a model of ``train`` and what was predicted.
+
+    After each of ``num_times`` equal pieces, the last of them shorter, all is counted anew with the text up to
+    there; so every token is predicted before it is counted. The stream is counted as what follows ``train``.
+    """
+    found = []
+    for piece in pieces(max(len(ids) - 1, 0), num_times):
+        counted = np.concatenate([train, ids[: piece.start + 1]])
+        model = KneserNey(count_ngrams(counted, vocab_size, order), order)
+        begin = max(piece.start - order + 1, 0)
+        found.append(nats(model, ids[begin : piece.stop + 1])[piece.start - begin :])
+    return np.concatenate(found) if found else np.empty(0)
+
+
+def pieces(length: int, number: int) -> list[range]:
+    """Return the places of a text in so many equal pieces, the last of them shorter; none is empty."""
+    size = max(-(-length // number), 1)
+    return [range(start, min(start + size, length)) for start in range(0, length, size)]
