@@ -53,25 +53,17 @@ def _score_run(layout: Layout, run: str) -> None:
 
 def _score_ngrams(layout: Layout, kind: str | None) -> None:
     """Score the n-gram models over a kind of token; without one, that over words as a model over characters."""
-    from seqlm.core.progress import clocked
-    from seqlm.score.measures import measure, save_score, shown_bits
     from seqlm.score.settings import ScoreParams
-    from seqlm.score.splits import read_streams
 
     params = load(layout.params, "score", ScoreParams)
-    streams = read_streams(layout, kind or "char", params.max_tokens)
     if kind is None:
         from seqlm.score.word_scores import score_by_characters
 
-        folder, scores = layout.scores_by_characters, score_by_characters(layout, params, streams)
+        score_by_characters(layout, params, click.echo)
     else:
         from seqlm.score.surprisals import score_kind
 
-        folder, scores = layout.scores_of_ngrams(kind), score_kind(layout, kind, params, streams, click.echo)
-    folder.mkdir(parents=True, exist_ok=True)  # of no score, too
-    for score, seconds in clocked(scores):
-        save_score(folder / score.name, score)
-        click.echo(f"{score.name}: {shown_bits(measure(score.nats['val'], streams['val']))} on val, {seconds:.1f} s")
+        score_kind(layout, kind, params, click.echo)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Which models are the best of their family, and what is made of them."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_runs_that_help_the_best_one_are_mixed_in(layout: Layout) -> None:
     for name, made in (("good", nats), ("weak", 9.1 - nats)):
         save_score(layout.scores_of_run(name), Score(name, "char", dict.fromkeys(("train", "val", "test"), made)))
     names = [made.name for made in read(layout, mixtures=True).combined]
-    assert names == ["good+char-first", "good+weak", "good+dynamic", "good+dynamic+char-first"]
+    assert names == ["good+dynamic", "good+char-first", "good+weak", "good+dynamic+char-first"]
 
 
 def test_the_best_run_that_learns_on_is_mixed_with_the_model_that_counts_on(layout: Layout) -> None:
@@ -71,10 +72,31 @@ def test_the_best_run_that_learns_on_is_mixed_with_the_model_that_counts_on(layo
     found = read(layout, mixtures=True)
     assert [made.name for made in found.counting] == ["char-first", "char-second"]
     mixed = ["good+char-first", "good+char-kneser-ney-9+dynamic"]
-    assert [made.name for made in found.combined] == [counting_on.name, mixed[0], "good+dynamic", mixed[1]]
+    assert [made.name for made in found.combined] == [counting_on.name, "good+dynamic", *mixed]
     assert found.choices["weight of good+dynamic in good+char-kneser-ney-9+dynamic"] == pytest.approx(1.0)
-    assert [made.adapts for made in found.combined] == [True, False, True, True]
+    assert [made.adapts for made in found.combined] == [True, True, False, True]
     assert [made.name for made in read(layout, mixtures=False).combined] == [counting_on.name, "good+dynamic"]
+
+
+def test_a_model_that_counts_on_is_mixed_with_a_network_that_stays_as_it_is(layout: Layout) -> None:
+    shutil.rmtree(layout.dynamic_scores_of_run("good"))
+    counting_on = score("char-kneser-ney-9+dynamic", 1.2)
+    save_score(layout.scores_of_ngrams("char") / counting_on.name, counting_on)
+    names = [made.name for made in read(layout, mixtures=True).combined]
+    assert names == [counting_on.name, "good+char-first", "char-kneser-ney-9+dynamic+good"]
+
+
+def test_the_partner_is_the_one_that_helps_most_whatever_it_is_alone(layout: Layout) -> None:
+    # The best run is sure of every second token; one of the two models that count is so of the others.
+    nats = np.array([0.1, 3.0] * 50)
+    save_score(layout.scores_of_run("good"), Score("good", "char", dict.fromkeys(("train", "val", "test"), nats)))
+    for name, made in (("char-alone", nats - 0.01), ("char-helper", 3.2 - nats)):
+        about = {STRONGEST: False}
+        save_score(
+            layout.scores_of_ngrams("char") / name, Score(name, "char", dict.fromkeys(("val", "test"), made), about)
+        )
+    found = read(layout, mixtures=True)
+    assert "good+char-helper" in [made.name for made in found.combined]
 
 
 def test_each_family_has_the_figures_of_its_best_on_val(layout: Layout) -> None:

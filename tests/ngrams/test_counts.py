@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
 from seqlm.ngrams.counting import Chunking, count_ngrams
+from seqlm.ngrams.loops import find_children
 from seqlm.ngrams.most_frequent import by_frequency
 from seqlm.ngrams.statistics import frequent_ngrams, summary, zipf_fits
 from seqlm.ngrams.whole_text import join_splits
@@ -60,6 +61,25 @@ def test_rows_lead_to_prefixes_suffixes_and_totals(text: list[int]) -> None:
         assert (counts.tokens_of(n - 1, counts.prefixes(n)) == grams[:, :-1]).all()
         assert (counts.tokens_of(n - 1, counts.suffixes(n)) == grams[:, 1:]).all()
         assert counts.context_totals[n - 1].sum() == len(text) - n + 1
+
+
+@given(texts, st.integers(2, 5))
+def test_large_tables_are_searched_as_small_ones_are(text: list[int], max_order: int) -> None:
+    """Those of many rows by a compiled loop, among the children of a prefix, block by block on threads."""
+    if len(text) < max_order:
+        return
+    small, large = (count_ngrams(np.array(text), 5, max_order) for _ in range(2))
+    expected = [small.suffixes(n).tolist() for n in range(1, max_order + 1)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqlm.ngrams.count_tables._LARGE", 1)
+        patch.setattr("seqlm.ngrams.count_tables.BLOCK_ROWS", 3)
+        assert [large.suffixes(n).tolist() for n in range(1, max_order + 1)] == expected
+
+
+def test_what_is_not_among_the_children_of_a_prefix_has_no_row() -> None:
+    keys, firsts = np.array([0, 2, 7, 9, 15]), np.array([0, 2, 4, 4, 5])
+    prefixes, lasts = np.array([0, 0, 0, 1, 1, 1, 2, 3, 3, 1]), np.array([0, 1, 2, 1, 2, 4, 4, 0, 3, 2])
+    assert find_children(keys, firsts, prefixes, lasts, 5).tolist() == [0, -1, 1, -1, 2, 3, -1, 4, -1, 2]
 
 
 def test_unseen_ngrams_have_no_row() -> None:

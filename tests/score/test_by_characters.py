@@ -17,9 +17,11 @@ WORDS = (ROOT / "data" / "sample.txt").read_text(encoding="ascii").lower().repla
 TEXT = "".join(" ".join(WORDS[start : start + 9]) + "\n" for start in range(0, len(WORDS), 9))
 TOKENS = ["<unk>", *sorted(set(WORDS))]
 CHARACTERS = ["<unk>", " ", "\n", *sorted(set("".join(WORDS)))]
-SPELLING = SpellingModel(TOKENS[1:])
-LEXICON = Lexicon(TOKENS, SPELLING, CHARACTERS)
 IDS = np.array([TOKENS.index(word) for word in WORDS])
+COUNTS = np.bincount(IDS).tolist()
+LEXICON = Lexicon(TOKENS, COUNTS, CHARACTERS)
+SPELLING = SpellingModel(TOKENS[1:])
+NEW = COUNTS.count(1) / len(WORDS)
 
 
 def model(order: int = 2) -> KneserNey:
@@ -54,7 +56,7 @@ def read_by_a_copy(reader: CharacterPredictor, character: str) -> float:
 
 def test_a_text_costs_what_its_words_and_blanks_cost() -> None:
     words = [*WORDS[:40], "unheardof", *WORDS[40:50]]
-    ids = np.array([LEXICON.numbers.get(word, 0) for word in words])
+    ids = np.array([LEXICON.id_of.get(word, 0) for word in words])
     blanks = estimate_blanks(TEXT, " ")
     # The spelling gives the empty word a chance too, which is left out.
     spelt = np.exp(-SPELLING.nats(words)) / (1 - np.exp(-SPELLING.nats([""])))
@@ -63,7 +65,8 @@ def test_a_text_costs_what_its_words_and_blanks_cost() -> None:
     for place in range(len(words)):
         after = bigram.next_distribution(ids[place - 1 : place]) if place else unigram
         known = after[ids[place]] if ids[place] else 0.0
-        expected -= np.log(known + after[0] * spelt[place])
+        # As likely as words that train has once are all that it lacks.
+        expected -= np.log((1 - NEW) * known + (NEW + (1 - NEW) * after[0]) * spelt[place])
         expected -= np.log(blanks.after_word[" "]) + np.log(blanks.after_blank[""])
     text = " ".join(words) + " "
     first = predictor(" ").read(text[0])
@@ -101,9 +104,32 @@ def test_a_word_without_end_stays_finite() -> None:
 
 
 def test_characters_that_no_spelling_knows_share_one_probability() -> None:
-    lacking = Lexicon(TOKENS, SPELLING, [*CHARACTERS, "é", "ß"])
+    lacking = Lexicon(TOKENS, COUNTS, [*CHARACTERS, "é", "ß"])
     assert lacking.spelt("a", "é") == LEXICON.spelt("a", "é") / 3  # <unk> is the third of them
     assert lacking.spelt("a", "b") == LEXICON.spelt("a", "b")
+
+
+def test_letters_that_the_characters_lack_are_one_letter_of_the_words() -> None:
+    """With ``vocab.char.min_freq`` a rare letter is ``<unk>``; the words that have it are known all the same."""
+    few = [character for character in CHARACTERS if character not in ("w", "y")]
+    lexicon, blanks = Lexicon(TOKENS, COUNTS, few), estimate_blanks(TEXT, " ")
+    text = " ".join(WORDS[:60])
+    shown = [character if character in few else "<unk>" for character in text]
+    found = nats_by_characters(lexicon, blanks, lambda _: model(), shown)
+    # One letter in place of two is easier to predict.
+    assert found.sum() < nats(text, " ").sum()
+    reader = CharacterPredictor(lexicon, blanks, model())
+    for character in shown[:100]:
+        other = [read_by_a_copy(reader, lexicon.letter(told)) for told in few if told != "\n"]
+        assert 1 - 1e-3 <= sum(other) <= 1 + 1e-9
+        reader.read(lexicon.letter(character))
+
+
+def test_words_that_train_lacks_are_those_that_it_may_have_once() -> None:
+    assert LEXICON.unknown_share == NEW
+    twice = Lexicon(["<unk>", "a", "b", "pad"], [5, 3, 2, 0], ["<unk>", " ", "a", "b"])
+    assert twice.unknown_share == 0
+    assert twice.words == ["a", "b"]  # what train does not have is reserved, and no word
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -117,8 +143,9 @@ def test_blanks_by_hand() -> None:
     assert estimate_blanks(text, "") == BlankModel(
         {" ": (3 + 1) / (5 + 2), "": (2 + 1) / (5 + 2)}, {" ": (1 + 1) / (4 + 2), "": (3 + 1) / (4 + 2)}
     )
-    # Joined by a space: "a b  c  d e  f ".
+    # Joined by a space: "a b  c  d e  f".
     assert estimate_blanks(text, " ") == BlankModel({" ": 1.0}, {" ": (3 + 1) / (8 + 2), "": (5 + 1) / (8 + 2)})
     found = estimate_blanks(text, "\n")
-    assert found.after_word == {" ": (3 + 1) / (6 + 2), "\n": (3 + 1) / (6 + 2)}
+    # The last line end joins nothing.
+    assert found.after_word == {" ": (3 + 1) / (5 + 2), "\n": (2 + 1) / (5 + 2)}
     assert sum(found.after_blank.values()) == pytest.approx(1)

@@ -105,8 +105,26 @@ def test_words_that_are_too_many_or_unknown_are_not_scored_as_characters(
 ) -> None:
     make_unfit(layout)
     result = run_stage("score", "--by-characters")
-    assert (result.returncode, result.stdout) == (0, "")
+    assert result.returncode == 0
+    assert result.stdout.startswith("words are not read as characters: ")
     assert list(layout.scores_by_characters.iterdir()) == []
+
+
+def test_scores_of_other_settings_do_not_stay(run_stage: RunStage, layout: Layout) -> None:
+    for order in (2, 3):
+        change_params(layout.params, {"score.dynamic_counts.order.char": order})
+        assert run_stage("score", "--kind", "char").returncode == 0
+    learning = [path.name for path in layout.scores_of_ngrams("char").glob("*+dynamic")]
+    assert learning == ["char-kneser-ney-3+dynamic"]
+
+
+@pytest.mark.parametrize("arguments", [("--kind", "char"), ("--by-characters",)])
+def test_a_long_train_has_no_model_that_goes_on_counting(
+    arguments: tuple[str, ...], run_stage: RunStage, layout: Layout
+) -> None:
+    change_params(layout.params, {"score.dynamic_counts.max_tokens": 179})
+    assert run_stage("score", *arguments).returncode == 0
+    assert not list((layout.root / "data" / "scores").rglob("*+dynamic"))
 
 
 @pytest.mark.parametrize("arguments", [(), ("--run", "small", "--kind", "char"), ("--kind", "char", "--by-characters")])

@@ -11,6 +11,9 @@ from seqlm.score.measures import DYNAMIC, STRONGEST, Score, headline, load_score
 from seqlm.score.splits import Streams
 from seqlm.vocab.kinds.known import Kind, kind_of
 
+_TRIED_PARTNERS = 4
+"""N-gram models, the best on val alone, that are tried in a mixture: the best of them need not help most."""
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -46,9 +49,8 @@ class Scores:
 def read_scores(layout: Layout, runs: Sequence[str], streams: Mapping[Kind, Streams], mixtures: bool) -> Scores:
     """Return the scores of the n-gram models and of ``runs``, and what can be made of the best of them.
 
-    The run that is best on val is mixed with the n-gram model of its kind that is best on
-    val, and both with the other runs of their kind that help them; as they are, and as they learn on, the
-    run then with the model of its kind that goes on counting, if there is one.
+    The run that is best on val is mixed with the n-gram model of its kind that helps it most on val, and both
+    with the other runs of their kind that help them: as they are, and as they learn on, networks and counts.
     """
     counting: list[Score] = []
     for place in [*map(layout.scores_of_ngrams, streams), layout.scores_by_characters]:
@@ -62,18 +64,16 @@ def read_scores(layout: Layout, runs: Sequence[str], streams: Mapping[Kind, Stre
         return _bits(measure(score.nats["val"], streams[score.kind]["val"]))
 
     best = min(networks, key=on_val)
-    partner = min((score for score in counting if score.kind == best.kind), key=on_val)
     team = sorted((score for score in networks if score.kind == best.kind), key=on_val)
-    partner_on = min((score for score in counting_on if score.kind == best.kind), key=on_val, default=partner)
     adapted = list(islice(_adapted(layout, team), None if mixtures else 1))
-    combined = list(counting_on)
-    choices: dict[str, float] = {}
-    for members, partner_of_members in ((team, partner), (adapted, partner_on)):
-        if members and members[0].adapts:
-            choices |= {f"{name} of {members[0].name}": value for name, value in members[0].about["choices"].items()}
-            combined.append(members[0])
-        if mixtures and members:
-            for mixture, weights in _mixtures(members, partner_of_members):
+    combined, choices = list(counting_on), dict[str, float]()
+    if adapted:
+        combined.append(adapted[0])
+        choices |= {f"{name} of {adapted[0].name}": value for name, value in adapted[0].about["choices"].items()}
+    for members, partners in ((team, counting), (adapted or team, [*counting, *counting_on])) if mixtures else ():
+        of_kind = sorted((score for score in partners if score.kind == best.kind), key=on_val)
+        for mixture, weights in _mixtures(members, of_kind[:_TRIED_PARTNERS]):
+            if mixture.name not in (score.name for score in combined):
                 choices |= {f"weight of {name} in {mixture.name}": weight for name, weight in weights.items()}
                 combined.append(mixture)
     return Scores(counting, networks, combined, choices)
@@ -86,9 +86,11 @@ def _adapted(layout: Layout, networks: Sequence[Score]) -> Iterator[Score]:
             yield load_score(folder, score.name + DYNAMIC)
 
 
-def _mixtures(networks: Sequence[Score], partner: Score) -> Iterator[tuple[Score, dict[str, float]]]:
-    """Yield the first network mixed with the model that counts, and both with what else there is, where that helps."""
-    yield best_mixture([networks[0], partner], keep=2)
+def _mixtures(networks: Sequence[Score], partners: Sequence[Score]) -> Iterator[tuple[Score, dict[str, float]]]:
+    """Yield the first network mixed with the n-gram model that helps it most, and both with networks that help."""
+    pairs = [(partner, best_mixture([networks[0], partner], keep=2)) for partner in partners]
+    partner, pair = min(pairs, key=lambda tried: float(tried[1][0].nats["val"].sum()))
+    yield pair
     all_together, weights = best_mixture([*networks, partner])
     if set(weights) - {networks[0].name, partner.name}:
         yield all_together, weights

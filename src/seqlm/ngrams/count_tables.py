@@ -124,12 +124,12 @@ class Counts:
             num_below = 1 if order == 1 else len(self.table(order - 1))
             found = np.zeros(len(self.table(order)), np.min_scalar_type(num_below))
             if order > 1:
-                find = self._finder_of_children(order - 1)
+                find, below = self._finder_of_children(order - 1), self.suffixes(order - 1)
 
                 def fill(rows: slice) -> None:
                     # They are the last n - 2 tokens of the prefix, and the last token.
                     prefixes, lasts = self._parts(order, rows)
-                    found[rows] = find(self.suffixes(order - 1)[prefixes].astype(np.int64), lasts)
+                    found[rows] = find(below[prefixes].astype(np.int64), lasts)
 
                 do_all(fill, self.blocks(order))
             self._suffixes[order] = found

@@ -1,6 +1,5 @@
 """Work side by side: tasks in their order on threads, and chunks of a stream on Dask, here or on a cluster."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +21,7 @@ _CONNECT_S = 10
 
 def in_turn(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield what tasks give, in their order, while threads work on some of those that follow."""
-    num_threads = os.cpu_count() or 1
+    num_threads = num_local_threads()
     with ThreadPoolExecutor(num_threads) as pool:
         running: deque[Future[T]] = deque()
         for task in tasks:
@@ -40,7 +39,7 @@ def do_all(action: Callable[[S], object], items: Iterable[S]) -> None:
 
 
 def num_local_threads() -> int:
-    """Return how many chunks Dask works on at once on this machine."""
+    """Return how many threads work at once here: as many as Dask takes, which knows of quotas."""
     from dask.system import CPU_COUNT
 
     return int(CPU_COUNT)

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 BLANKS = " \n"
 """The characters that part words."""
 SILENT = ""
-"""Behind a word: the next one begins at once, where lines are joined by nothing; behind a blank: a word begins."""
+"""No blank behind a word: the next one begins at once, where lines are joined by nothing."""
+WORD_BEGINS = ""
+"""No blank behind another."""
 
 _SILENT_END = re.compile(r"[^ \n]\n+(?=[^ \n])")
 
 
 @dataclass(frozen=True)
 class BlankModel:
-    """Probabilities of what follows, one blank or nothing (:data:`SILENT`); each sums to 1."""
+    """Probabilities of what follows, one blank or none (:data:`SILENT`, :data:`WORD_BEGINS`); each sums to 1."""
 
     after_word: dict[str, float]
     after_blank: dict[str, float]
@@ -24,13 +26,14 @@ def estimate_blanks(text: str, line_separator: str) -> BlankModel:
 
     ``line_separator`` is nothing, a space or a line end.
     """
+    text = text.removesuffix("\n")  # which ends the last line and joins none
     joined = text.replace("\n", line_separator)
     blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
     behind_words = {blank: len(re.findall(f"[^ \n]{blank}", joined)) for blank in blanks}
     if line_separator == "":
         behind_words[SILENT] = len(_SILENT_END.findall(text))
     behind_blanks = {blank: len(re.findall(f"(?<=[ \n]){blank}", joined)) for blank in blanks}
-    behind_blanks[SILENT] = len(re.findall("(?<=[ \n])[^ \n]", joined))
+    behind_blanks[WORD_BEGINS] = len(re.findall("(?<=[ \n])[^ \n]", joined))
     return BlankModel(_smoothed(behind_words), _smoothed(behind_blanks))
 
 

@@ -1,8 +1,9 @@
 """A model over words as a model over characters.
 
 A character is as likely as the words that go on with it. After ``th`` an ``e`` has the share that the words which
-begin with ``the`` have among those which begin with ``th``, words that the vocabulary lacks by their spelling.
-So a model over words predicts the same tokens as one over characters, and the two can be mixed.
+begin with ``the`` have among those which begin with ``th``. Words outside the vocabulary are shared out by their
+spelling; all of them together are as likely as the words that train has once (Good 1953). So a model over words
+predicts the same tokens as one over characters, and the two can be mixed.
 
 Where lines are joined by nothing, a word may end without a sign of it, and the next one begin. Several readings of
 the characters since the last blank are followed, each with its probability, as the forward algorithm of hidden
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
 from seqlm.ngrams.models import NGramModel
-from seqlm.score.blanks import BLANKS, SILENT, BlankModel
+from seqlm.score.blanks import BLANKS, SILENT, WORD_BEGINS, BlankModel
 from seqlm.score.dynamic_counts import pieces
 from seqlm.score.spelling import SpellingModel
 from seqlm.vocab.vocabulary import UNKNOWN
@@ -31,20 +32,42 @@ _MOST_READINGS = 16
 _KEPT_DISTRIBUTIONS = 64
 """Distributions of the next word that are kept: those of a large vocabulary are large."""
 
-Ids = tuple[int, ...]
+_UNKNOWN_LETTER = "\U0010ffff"
+"""Stands for every letter that the characters' vocabulary lacks: no character that a text may have."""
+
+Words = tuple[int, ...]
+"""Words of words, in the order of the text."""
+
+
+ModelAfter = Callable[[Sequence[int]], NGramModel]
+"""Gives the model of the words that follow those that were read."""
 
 
 class Lexicon:
     """The words that a model knows, sorted, and the spelling of all others."""
 
-    def __init__(self, tokens: Sequence[str], spelling: SpellingModel, characters: Sequence[str]) -> None:
-        """Sort ``tokens``, the words by their ids; ``characters`` are all that are told apart; both have ``<unk>``."""
-        self.numbers = {token: number for number, token in enumerate(tokens) if token != UNKNOWN}
-        self.words = sorted(self.numbers)
-        self.ids = np.array([self.numbers[word] for word in self.words], np.int64)
-        self.spelling = spelling
-        unspelt = [character for character in characters if character not in BLANKS and not spelling.knows(character)]
+    def __init__(self, tokens: Sequence[str], counts: Sequence[int], characters: Sequence[str]) -> None:
+        """Sort the words among ``tokens``, by their ids, that occur in train, as ``counts`` says.
+
+        ``characters`` are all that are told apart, ``<unk>`` among them.
+        """
+        letters = set(characters)
+        self.id_of: dict[str, int] = {}
+        for index, (token, count) in enumerate(zip(tokens, counts, strict=True)):
+            if token != UNKNOWN and count > 0:
+                word = "".join(letter if letter in letters else _UNKNOWN_LETTER for letter in token)
+                self.id_of.setdefault(word, index)
+        self.words = sorted(self.id_of)
+        self.ids = np.array([self.id_of[word] for word in self.words], np.int64)
+        self.spelling = SpellingModel(self.words)
+        self.unknown_share = sum(count == 1 for count in counts) / max(sum(counts), 1)
+        """How likely a word is one that train lacks: the share of those seen once (Good 1953)."""
+        unspelt = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
         self._num_unspelt = max(len(unspelt), 1)
+
+    def letter(self, character: str) -> str:
+        """Return a token of the characters' vocabulary as a letter of the words."""
+        return _UNKNOWN_LETTER if character == UNKNOWN else character
 
     def narrowed(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
         """Return which of the sorted words from ``first`` to ``stop``, equal so far, have a character at ``length``."""
@@ -67,9 +90,9 @@ class Lexicon:
 class _Reading:
     """One way to read the characters since the last blank: words that ended there, and the next one so far."""
 
-    context: Ids
+    context: Words
     """The last words, as many as the model looks back at."""
-    ended: Ids
+    ended: Words
     """The words that ended since the last blank."""
     cumulative: NDArray[np.float64]
     """Sums of the probabilities of the next word, in the order of the sorted words, from 0 on."""
@@ -115,22 +138,27 @@ class CharacterPredictor:
     def use(self, model: NGramModel) -> None:
         """Take a model over the same words for those that begin from now on."""
         self._model = model
-        self._next_word = lru_cache(_KEPT_DISTRIBUTIONS)(self._distribution)
+        ids, share = self._lexicon.ids, self._lexicon.unknown_share
+
+        @lru_cache(_KEPT_DISTRIBUTIONS)
+        def next_word(context: Words) -> tuple[NDArray[np.float64], float]:
+            probs = model.next_distribution(np.array(context, np.int64))
+            return np.concatenate([[0.0], np.cumsum((1 - share) * probs[ids])]), share + (1 - share) * float(probs[0])
+
+        self._next_word = next_word
 
     def read(self, character: str) -> float:
         """Return p of the next character after all that were read."""
         before = math.fsum(reading.share for reading in self._readings)
         following = list(self._after_blank(character) if character in BLANKS else self._after_letter(character))
         share = math.fsum(reading.share for reading in following)
-        if share <= 0:  # beyond the smallest number: begin anew
-            following, share = [self._begun((), (), 1.0)], 1.0
-            prob = 0.0
-        else:
-            prob = share / before
+        if share <= 0:  # a blank that stands nowhere between the lines and words of train: the text begins anew
+            self._readings, self._is_behind_blank = [self._begun((), (), 1.0)], True
+            return 0.0
         most = sorted(following, key=lambda reading: -reading.share)[:_MOST_READINGS]
         self._readings = [reading.scaled(1 / share) for reading in most if reading.share >= _LEAST_SHARE * share]
         self._is_behind_blank = character in BLANKS
-        return prob
+        return share / before
 
     def _after_blank(self, blank: str) -> Iterator[_Reading]:
         """Yield what the readings come to with a blank: each context once."""
@@ -138,8 +166,8 @@ class CharacterPredictor:
             chance = self._blanks.after_blank.get(blank, 0.0)
             yield from (reading.scaled(chance) for reading in self._readings)
             return
-        shares: dict[Ids, float] = {}
-        likeliest: tuple[float, Ids] = (-1.0, ())
+        shares: dict[Words, float] = {}
+        likeliest: tuple[float, Words] = (-1.0, ())
         for reading in self._readings:
             share = self._ended_share(reading) * self._blanks.after_word.get(blank, 0.0)
             context, ended = self._with_word(reading)
@@ -151,7 +179,7 @@ class CharacterPredictor:
     def _after_letter(self, letter: str) -> Iterator[_Reading]:
         """Yield what the readings come to with a character of a word."""
         if self._is_behind_blank:
-            begins = self._blanks.after_blank[SILENT]
+            begins = self._blanks.after_blank[WORD_BEGINS]
             yield from (self._extended(reading, letter).scaled(begins) for reading in self._readings)
             return
         silent = self._blanks.after_word.get(SILENT, 0.0)
@@ -161,7 +189,7 @@ class CharacterPredictor:
                 context, ended = self._with_word(reading)
                 yield self._extended(self._begun(context, ended, share), letter)
 
-    def _begun(self, context: Ids, ended: Ids, share: float) -> _Reading:
+    def _begun(self, context: Words, ended: Words, share: float) -> _Reading:
         """Return a reading whose next word has no character yet."""
         cumulative, unknown = self._next_word(context)
         # The probabilities sum to 1 but for rounding.
@@ -169,10 +197,6 @@ class CharacterPredictor:
         return _Reading(
             context, ended, cumulative, 0, len(self._lexicon.words), "", share / total, share * unknown / total
         )
-
-    def _distribution(self, context: Ids) -> tuple[NDArray[np.float64], float]:
-        probs = self._model.next_distribution(np.array(context, np.int64))
-        return np.concatenate([[0.0], np.cumsum(probs[self._lexicon.ids])]), float(probs[0])
 
     def _extended(self, reading: _Reading, letter: str) -> _Reading:
         """Return a reading whose next word has one more character."""
@@ -186,9 +210,9 @@ class CharacterPredictor:
         known = reading.weight * float(reading.cumulative[stop] - reading.cumulative[first])
         return known + reading.unknown * self._lexicon.spelling.prob(reading.begun, "")
 
-    def _with_word(self, reading: _Reading) -> tuple[Ids, Ids]:
+    def _with_word(self, reading: _Reading) -> tuple[Words, Words]:
         """Return a reading's context and the words that ended, with the one that has begun as one that ends here."""
-        word = self._lexicon.numbers.get(reading.begun, 0)
+        word = self._lexicon.id_of.get(reading.begun, 0)
         # A model of order n looks back at n - 1 words.
         context = (*reading.context, word)[1 - self._model.order :] if self._model.order > 1 else ()
         return context, (*reading.ended, word)
@@ -197,7 +221,7 @@ class CharacterPredictor:
 def nats_by_characters(
     lexicon: Lexicon,
     blanks: BlankModel,
-    model_after: Callable[[Sequence[int]], NGramModel],
+    model_after: ModelAfter,
     characters: Sequence[str],
     num_times: int = 1,
 ) -> Nats:
@@ -211,10 +235,10 @@ def nats_by_characters(
     probs = np.ones(num_scored)
     for number, piece in enumerate(pieces(num_scored, num_times)):
         if number == 0:
-            predictor.read(characters[0])
+            predictor.read(lexicon.letter(characters[0]))
         else:
             predictor.use(model_after(predictor.words_read))
         for place in range(piece.start, piece.stop):
-            probs[place] = predictor.read(characters[place + 1])
+            probs[place] = predictor.read(lexicon.letter(characters[place + 1]))
     with np.errstate(divide="ignore"):
         return -np.log(probs)

@@ -1,5 +1,7 @@
 """Dynamic counts: a Kneser-Ney model that goes on counting the text that it has predicted, beside what it counted."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from seqlm.core.metrics import Nats
@@ -8,16 +10,22 @@ from seqlm.ngrams.models import KneserNey, nats
 from seqlm.score.splits import Ids
 
 
+def count_on(train: Ids, read: Sequence[int] | Ids, vocab_size: int, order: int) -> KneserNey:
+    """Return a model of ``train`` and what was ``read`` behind it, of a lower order where these are too short."""
+    counted = np.concatenate([train, np.asarray(read, np.int64)])
+    order = min(order, len(counted))
+    return KneserNey(count_ngrams(counted, vocab_size, order), order)
+
+
 def counting_on_nats(train: Ids, ids: Ids, *, vocab_size: int, order: int, num_times: int) -> Nats:
     """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``, under a model of ``train`` and what was predicted.
 
     After each of ``num_times`` equal pieces, the last of them shorter, all is counted anew with the text up to
-    there; so every token is predicted before it is counted. The stream is counted as what follows ``train``.
+    there; so every token is predicted before it is counted.
     """
     found = []
     for piece in pieces(max(len(ids) - 1, 0), num_times):
-        counted = np.concatenate([train, ids[: piece.start + 1]])
-        model = KneserNey(count_ngrams(counted, vocab_size, order), order)
+        model = count_on(train, ids[: piece.start + 1], vocab_size, order)
         begin = max(piece.start - order + 1, 0)
         found.append(nats(model, ids[begin : piece.stop + 1])[piece.start - begin :])
     return np.concatenate(found) if found else np.empty(0)

@@ -1,7 +1,8 @@
 """A model's score: its surprisals on the splits, and the figures that sum them up."""
 
 import math
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_npy, read_sealed, sha256_of_file, write_npy, write_sealed
 from seqlm.core.metrics import Nats, bits_per_character, perplexity
+from seqlm.core.progress import Say, clocked
 from seqlm.score.splits import FITTED, Stream
 from seqlm.vocab.kinds.known import Kind
 from seqlm.vocab.streams import SPLITS
@@ -19,7 +21,7 @@ FORMAT = 2
 _ADVICE = "score again"
 
 STRONGEST = "strongest"
-"""In what is known of an n-gram model: whether it is the best of its kind of token on val."""
+"""In what is known of an n-gram model: whether it is the one of its kind that is diagnosed, the best on val."""
 DYNAMIC = "+dynamic"
 """What the name of a model ends in that learns on from the text it is scored on."""
 
@@ -98,6 +100,18 @@ def save_score(folder: Path, score: Score) -> None:
         hashes[split] = sha256_of_file(path)
     description = {"name": score.name, "kind": score.kind, "sha256": hashes, "about": dict(score.about)}
     write_sealed(folder / "score.json", {"format": FORMAT} | description)
+
+
+def save_all(scores: Iterable[Score], folder: Path, streams: Mapping[str, Stream], say: Say) -> None:
+    """Write each score to a folder of its name in ``folder``, and say how good it is; no other stays there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    others = {path for path in folder.iterdir() if path.is_dir()}
+    for score, seconds in clocked(scores):
+        save_score(folder / score.name, score)
+        others.discard(folder / score.name)
+        say(f"{score.name}: {shown_bits(measure(score.nats['val'], streams['val']))} on val, {seconds:.1f} s")
+    for other in others:
+        shutil.rmtree(other)
 
 
 def load_score(folder: Path, name: str) -> Score:

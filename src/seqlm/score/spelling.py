@@ -7,8 +7,8 @@ unknown characters of character models, are charged as one of all Unicode charac
 """
 
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,6 @@ class SpellingModel:
         self._indices = {character: index for index, character in enumerate([UNKNOWN, *sorted(set(text))])}
         ids = self._encode(text)
         self._model = KneserNey(count_ngrams(ids, len(self._indices), min(_ORDER, len(ids))), min(_ORDER, len(ids)))
-        self._after = lru_cache(_KEPT_DISTRIBUTIONS)(self._model_after)
 
     def nats(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return -log p of spelling each word, its end included; shape ``(len(words),)``."""
@@ -57,8 +56,10 @@ class SpellingModel:
         end = self._indices[_END]
         return float(probs[self._indices.get(character, 0)] / (1 - probs[end])) if character else 0.0
 
-    def _model_after(self, context: str) -> NDArray[np.float64]:
-        return self._model.next_distribution(self._encode(context))
+    @cached_property
+    def _after(self) -> Callable[[str], NDArray[np.float64]]:
+        model, encode = self._model, self._encode
+        return lru_cache(_KEPT_DISTRIBUTIONS)(lambda context: model.next_distribution(encode(context)))
 
     def _cost(self, word: str) -> float:
         ids = self._encode(_END + word + _END)

@@ -15,9 +15,9 @@ from seqlm.rnn.scoring import stream_nats
 from seqlm.score.diagnostics import counting_predictor, diagnose, network_predictor
 from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
 from seqlm.score.dynamic_counts import counting_on_nats
-from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, shown_bits
+from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, save_all, shown_bits
 from seqlm.score.settings import DynamicCountsParams, DynamicParams, ScoreParams
-from seqlm.score.splits import FITTED, Ids, Stream, Streams
+from seqlm.score.splits import FITTED, Ids, Stream, Streams, read_streams
 from seqlm.vocab.kinds.known import Kind, kind_of
 from seqlm.vocab.streams import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
@@ -79,13 +79,26 @@ def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[
     yield from (RmsRule(lr, decay, roots, trained) for lr in dynamic.lrs for decay in dynamic.decays)
 
 
-def score_kind(layout: Layout, kind: Kind, params: ScoreParams, streams: Streams, say: Say) -> Iterator[Score]:
-    """Yield the scores of all n-gram models over a kind of token, at last of one that goes on counting."""
+def score_kind(layout: Layout, kind: Kind, params: ScoreParams, say: Say) -> None:
+    """Score all n-gram models over a kind of token, and one that goes on counting if train is not too long."""
+    streams = read_streams(layout, kind, params.max_tokens)
+    scores = _scores_of_kind(layout, kind, params.dynamic_counts, streams, say)
+    save_all(scores, layout.scores_of_ngrams(kind), streams, say)
+
+
+def _scores_of_kind(
+    layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, streams: Streams, say: Say
+) -> Iterator[Score]:
     vocab = Vocab.load(layout.vocab(kind), kind)
     yield from score_ngrams(load_models(layout.ngrams(kind), len(vocab)), kind, streams, say)
-    if params.dynamic_counts is not None:
-        train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
-        yield from score_counting_on(kind, train, len(vocab), streams, params.dynamic_counts)
+    if dynamic is None:
+        return
+    if (num_tokens := vocab.splits["train"].num_tokens) > dynamic.max_tokens:
+        allowed = f"score.dynamic_counts.max_tokens allows {dynamic.max_tokens:,}"
+        say(f"{kind}: no model goes on counting: train has {num_tokens:,} tokens, {allowed}")
+        return
+    train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
+    yield score_counting_on(kind, train, len(vocab), streams, dynamic)
 
 
 def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams, say: Say) -> Iterator[Score]:
@@ -101,19 +114,12 @@ def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams,
         yield Score(f"{kind}-{name}", kind, nats, about)
 
 
-def score_counting_on(
-    kind: Kind, train: Ids, vocab_size: int, streams: Streams, params: DynamicCountsParams
-) -> Iterator[Score]:
-    """Yield the score on val and test of a model that counted ``train`` and goes on counting, if train is not too long.
-
-    ``train`` is all of it.
-    """
-    if len(train) > params.max_tokens:
-        return
+def score_counting_on(kind: Kind, train: Ids, vocab_size: int, streams: Streams, params: DynamicCountsParams) -> Score:
+    """Return the score on val and test of a model that counted ``train``, all of it, and goes on counting."""
     order = min(params.order[kind], len(train))
     score = partial(counting_on_nats, train, vocab_size=vocab_size, order=order, num_times=params.num_times)
     found = {split: streams[split].nats(score) for split in ("val", "test")}
-    yield Score(f"{kind}-kneser-ney-{order}{DYNAMIC}", kind, found)
+    return Score(f"{kind}-kneser-ney-{order}{DYNAMIC}", kind, found)
 
 
 def _ngram_nats(model: NGramModel, stream: Stream) -> Nats:

@@ -1,6 +1,7 @@
 """Scores models over words as models over characters."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +9,14 @@ from numpy.typing import NDArray
 from seqlm.core.files import read_text
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.ngrams.counting import count_ngrams
+from seqlm.core.progress import Say
 from seqlm.ngrams.model_files import load_kneser_ney
-from seqlm.ngrams.models import KneserNey, NGramModel
 from seqlm.score.blanks import estimate_blanks
-from seqlm.score.by_characters import Lexicon, nats_by_characters
-from seqlm.score.measures import DYNAMIC, STRONGEST, Score
-from seqlm.score.settings import ScoreParams
-from seqlm.score.splits import Streams, spelling_model
+from seqlm.score.by_characters import Lexicon, ModelAfter, nats_by_characters
+from seqlm.score.dynamic_counts import count_on
+from seqlm.score.measures import DYNAMIC, STRONGEST, Score, save_all
+from seqlm.score.settings import DynamicCountsParams, ScoreParams
+from seqlm.score.splits import Streams, read_streams
 from seqlm.vocab.streams import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
 
@@ -24,22 +25,28 @@ _MOST_UNKNOWN = 0.5
 _NAME = "char-by-word-kneser-ney-"
 
 
-def score_by_characters(layout: Layout, params: ScoreParams, streams: Streams) -> Iterator[Score]:
-    """Yield the score of the Kneser-Ney model over words, and of one that goes on counting.
+def score_by_characters(layout: Layout, params: ScoreParams, say: Say) -> None:
+    """Score the Kneser-Ney model over words, and one that goes on counting, on characters.
 
-    There are none where train is too long, or most words of val are unknown. ``streams`` are those of
-    characters; the model that goes on counting is scored on val and test.
+    There are none, as it says, where train is too long or most words of val are unknown.
     """
-    train, words = load_split(layout.corpus("word"), "train", mmap=True), Vocab.load(layout.vocab("word"), "word")
-    if len(train) > params.by_characters or words.splits["val"].unknown_share > _MOST_UNKNOWN:
+    words, folder = Vocab.load(layout.vocab("word"), "word"), layout.scores_by_characters
+    if reason := _why_not(words, params.by_characters):
+        say(f"words are not read as characters: {reason}")
+        save_all([], folder, {}, say)
         return
+    streams = read_streams(layout, "char", params.max_tokens)
+    save_all(_scores_by_characters(layout, words, params.dynamic_counts, streams), folder, streams, say)
+
+
+def _scores_by_characters(
+    layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams
+) -> Iterator[Score]:
     characters = Vocab.load(layout.vocab("char"), "char")
-    lexicon = Lexicon(words.tokens, spelling_model(words), characters.tokens)
+    lexicon = Lexicon(words.tokens, words.counts, characters.tokens)
     blanks = estimate_blanks(read_text(layout.split("train")), characters.line_separator)
 
-    def score(
-        splits: Iterable[str], model_after: Callable[[Sequence[int]], NGramModel], num_times: int
-    ) -> dict[str, Nats]:
+    def score(splits: Iterable[str], model_after: ModelAfter, num_times: int) -> dict[str, Nats]:
         def nats(ids: NDArray[np.integer]) -> Nats:
             return nats_by_characters(lexicon, blanks, model_after, characters.decode(ids.tolist()), num_times)
 
@@ -47,12 +54,15 @@ def score_by_characters(layout: Layout, params: ScoreParams, streams: Streams) -
 
     model = load_kneser_ney(layout.ngrams("word"), len(words))
     yield Score(f"{_NAME}{model.order}", "char", score(SPLITS, lambda _: model, 1), {STRONGEST: False})
-    if params.dynamic_counts is None:
-        return
-    order = min(params.dynamic_counts.order["word"], len(train))
+    train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
+    if dynamic is not None and len(train) <= dynamic.max_tokens:
+        order = min(dynamic.order["word"], len(train))
+        found = score(("val", "test"), partial(count_on, train, vocab_size=len(words), order=order), dynamic.num_times)
+        yield Score(f"{_NAME}{order}{DYNAMIC}", "char", found)
 
-    def counting_on(read: Sequence[int]) -> NGramModel:
-        return KneserNey(count_ngrams(np.concatenate([train, np.array(read, np.int64)]), len(words), order), order)
 
-    found = score(("val", "test"), counting_on, params.dynamic_counts.num_times)
-    yield Score(f"{_NAME}{order}{DYNAMIC}", "char", found)
+def _why_not(words: Vocab, most_words: int) -> str | None:
+    num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
+    if num_words > most_words:
+        return f"train has {num_words:,} of them, score.by_characters allows {most_words:,}"
+    return f"{unknown:.0%} of val are unknown" if unknown > _MOST_UNKNOWN else None
