@@ -49,11 +49,21 @@ def test_all_runs_are_the_default(run_stage: RunStage, trained: Layout) -> None:
     assert (trained.root / "out/page.html").exists()
 
 
+def test_words_can_be_read_as_characters(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "my.txt").write_text("the sea came in and the\n")
+    result = run_stage("evaluate", "--text", "my.txt", "--run", "char-by-word-kneser-ney-3", "--run", "char-uniform")
+    assert result.returncode == 0, result.stderr
+    words, uniform = (float(bits) for bits in re.findall(r"([\d.]+) bits per character", result.stdout))
+    assert words < uniform / 4
+    assert result.stdout.count("22 tokens, 0.0% of them unknown") == 2
+
+
 @pytest.mark.parametrize(
     ("content", "run", "code", "complaint"),
     [
         (b"the sea", "nope", 2, "--run nope: no such model; there are small, char-kneser-ney-N"),
         (b"the sea", "word-kneser-ney-9", 2, "--run word-kneser-ney-9: no such model"),
+        (b"the sea", "char-by-word-kneser-ney-2", 2, "no such model; there are small, char-by-word-kneser-ney-3\n"),
         (b"12345", "small", 3, "too little is left after cleaning"),
         (b"sea", "word-kneser-ney-2", 3, "the text has 1 tokens of kind word"),
         (b"\xff\xfe", "small", 3, "UTF-16"),

@@ -10,7 +10,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.evaluate.passages import passage
-from seqlm.ngrams.model_files import load_models
+from seqlm.ngrams.model_files import load_kneser_ney, load_models
 from seqlm.ngrams.models import nats as ngram_nats
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
@@ -19,6 +19,7 @@ from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.score.measures import measure
 from seqlm.score.splits import Stream, as_stream, chars_of_first, spelling_model
+from seqlm.score.word_scores import BY_WORD, WordsAsCharacters
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
 from seqlm.vocab.kinds.known import KINDS, Kind, kind_of_model
@@ -84,6 +85,12 @@ def _score(layout: Layout, text: str, name: str, kinds: dict[str, Kind], device:
 
 
 def _ngram_nats(layout: Layout, name: str, kinds: dict[str, Kind], stream: Stream, vocab: Vocab) -> Nats:
+    if name.startswith(BY_WORD):
+        words = Vocab.load(layout.vocab("word"), "word")
+        model = load_kneser_ney(layout.ngrams("word"), len(words))
+        if name != f"{BY_WORD}{model.order}":
+            raise _unknown(name, kinds, [f"{BY_WORD}{model.order}"])
+        return WordsAsCharacters(layout, words).nats(stream.ids, lambda _: model)
     models = load_models(layout.ngrams(vocab.kind), len(vocab))
     bare = name.removeprefix(f"{vocab.kind}-")
     if bare not in models:
@@ -92,5 +99,5 @@ def _ngram_nats(layout: Layout, name: str, kinds: dict[str, Kind], stream: Strea
 
 
 def _unknown(name: str, runs: dict[str, Kind], counted: Sequence[str] | None = None) -> ParamsError:
-    counted = [f"{kind}-kneser-ney-N" for kind in KINDS] if counted is None else counted
+    counted = [*(f"{kind}-kneser-ney-N" for kind in KINDS), f"{BY_WORD}N"] if counted is None else counted
     return ParamsError(f"--run {name}: no such model; there are {', '.join([*runs, *counted])}")

@@ -1,6 +1,6 @@
 """Scores models over words as models over characters."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,8 @@ from seqlm.vocab.vocabulary import Vocab
 
 _MOST_UNKNOWN = 0.5
 """Where more of val's words are unknown, as in scripts without spaces, their spelling alone would predict."""
-_NAME = "char-by-word-kneser-ney-"
+BY_WORD = "char-by-word-kneser-ney-"
+"""What the names of these models begin with; the order follows."""
 
 
 def score_by_characters(layout: Layout, params: ScoreParams, say: Say) -> None:
@@ -39,26 +40,35 @@ def score_by_characters(layout: Layout, params: ScoreParams, say: Say) -> None:
     save_all(_scores_by_characters(layout, words, params.dynamic_counts, streams), folder, streams, say)
 
 
+class WordsAsCharacters:
+    """The words of a corpus, and all that reads a model over them as one over its characters."""
+
+    def __init__(self, layout: Layout, words: Vocab) -> None:
+        """Learn from train what words there are and what stands between them."""
+        self._characters = Vocab.load(layout.vocab("char"), "char")
+        self._lexicon = Lexicon(words.tokens, words.counts, self._characters.tokens)
+        self._blanks = estimate_blanks(read_text(layout.split("train")), self._characters.line_separator)
+
+    def nats(self, ids: NDArray[np.integer], model_after: ModelAfter, num_times: int = 1) -> Nats:
+        """Return -log p of characters 2..N, given as ids; see :func:`seqlm.score.by_characters.nats_by_characters`."""
+        characters = self._characters.decode(ids.tolist())
+        return nats_by_characters(self._lexicon, self._blanks, model_after, characters, num_times)
+
+
 def _scores_by_characters(
     layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams
 ) -> Iterator[Score]:
-    characters = Vocab.load(layout.vocab("char"), "char")
-    lexicon = Lexicon(words.tokens, words.counts, characters.tokens)
-    blanks = estimate_blanks(read_text(layout.split("train")), characters.line_separator)
-
-    def score(splits: Iterable[str], model_after: ModelAfter, num_times: int) -> dict[str, Nats]:
-        def nats(ids: NDArray[np.integer]) -> Nats:
-            return nats_by_characters(lexicon, blanks, model_after, characters.decode(ids.tolist()), num_times)
-
-        return {split: streams[split].nats(nats) for split in splits}
-
-    model = load_kneser_ney(layout.ngrams("word"), len(words))
-    yield Score(f"{_NAME}{model.order}", "char", score(SPLITS, lambda _: model, 1), {STRONGEST: False})
+    reader, model = WordsAsCharacters(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
+    static = partial(reader.nats, model_after=lambda _: model)
+    found = {split: streams[split].nats(static) for split in SPLITS}
+    yield Score(f"{BY_WORD}{model.order}", "char", found, {STRONGEST: False})
     train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
     if dynamic is not None and len(train) <= dynamic.max_tokens:
         order = min(dynamic.order["word"], len(train))
-        found = score(("val", "test"), partial(count_on, train, vocab_size=len(words), order=order), dynamic.num_times)
-        yield Score(f"{_NAME}{order}{DYNAMIC}", "char", found)
+        count = partial(count_on, train, vocab_size=len(words), order=order)
+        learning = partial(reader.nats, model_after=count, num_times=dynamic.num_times)
+        found = {split: streams[split].nats(learning) for split in ("val", "test")}
+        yield Score(f"{BY_WORD}{order}{DYNAMIC}", "char", found)
 
 
 def _why_not(words: Vocab, most_words: int) -> str | None:
