@@ -1,5 +1,6 @@
 """Work side by side: tasks in their order on threads, and chunks of a stream on Dask, here or on a cluster."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,13 +16,14 @@ from seqlm.core.errors import NetworkError
 S = TypeVar("S")
 T = TypeVar("T")
 
+_MOST_THREADS = 8
 _CONNECT_S = 10
 """Seconds after which a scheduler that does not answer is given up."""
 
 
 def in_turn(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield what tasks give, in their order, while threads work on some of those that follow."""
-    num_threads = num_local_threads()
+    num_threads = _num_threads()
     with ThreadPoolExecutor(num_threads) as pool:
         running: deque[Future[T]] = deque()
         for task in tasks:
@@ -32,6 +34,15 @@ def in_turn(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
             yield running.popleft().result()
 
 
+def _num_threads() -> int:
+    """Return how many processors this process may use, up to a bound: each thread has a block in memory.
+
+    Dask would know of quotas too, but takes time to import, and /proc.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MOST_THREADS)
+
+
 def do_all(action: Callable[[S], object], items: Iterable[S]) -> None:
     """Call a function for each of some items, on threads; whatever it raises ends this too."""
     for _ in in_turn(partial(action, item) for item in items):
@@ -39,7 +50,7 @@ def do_all(action: Callable[[S], object], items: Iterable[S]) -> None:
 
 
 def num_local_threads() -> int:
-    """Return how many threads work at once here: as many as Dask takes, which knows of quotas."""
+    """Return how many chunks Dask works on at once on this machine."""
     from dask.system import CPU_COUNT
 
     return int(CPU_COUNT)
