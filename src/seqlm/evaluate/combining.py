@@ -91,6 +91,8 @@ def _mixtures(networks: Sequence[Score], partners: Sequence[Score]) -> Iterator[
     pairs = [(partner, best_mixture([networks[0], partner], keep=2)) for partner in partners]
     partner, pair = min(pairs, key=lambda tried: float(tried[1][0].nats["val"].sum()))
     yield pair
+    if len(networks) == 1:
+        return
     all_together, weights = best_mixture([*networks, partner])
     if set(weights) - {networks[0].name, partner.name}:
         yield all_together, weights

@@ -45,7 +45,11 @@ def _num_threads() -> int:
 
 def do_all(action: Callable[[S], object], items: Iterable[S]) -> None:
     """Call a function for each of some items, on threads; whatever it raises ends this too."""
-    for _ in in_turn(partial(action, item) for item in items):
+    tasks = [partial(action, item) for item in items]
+    if len(tasks) == 1:  # of a small text, whose models are made many times over: threads would take longer to start
+        tasks[0]()
+        return
+    for _ in in_turn(tasks):
         pass
 
 

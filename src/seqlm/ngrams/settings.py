@@ -1,5 +1,6 @@
 """Settings of the ``ngrams`` stages."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -9,6 +10,12 @@ from seqlm.vocab.settings import KINDS, Kind
 
 Order = Annotated[int, Field(ge=1, le=100)]
 Epsilon = Annotated[float, Field(ge=0, le=1e12)]
+
+
+def require_every_kind(setting: str, orders: Mapping[Kind, int]) -> None:
+    """Raise ValueError where a setting does not give an order for each kind of token."""
+    if set(orders) != set(KINDS):
+        raise ValueError(f"{setting} must name {', '.join(KINDS)}")
 
 
 class LaplaceParams(Section):
@@ -43,8 +50,7 @@ class NgramsParams(Section):
 
     @model_validator(mode="after")
     def _orders_fit(self) -> "NgramsParams":
-        if set(self.max_order) != set(KINDS):
-            raise ValueError(f"max_order must name {', '.join(KINDS)}")
+        require_every_kind("max_order", self.max_order)
         if self.laplace.max_order > min(self.max_order.values()):
             raise ValueError("laplace.max_order must not exceed max_order of any kind of token")
         return self

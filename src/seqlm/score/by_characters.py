@@ -36,9 +36,7 @@ _UNKNOWN_LETTER = "\U0010ffff"
 """Stands for every letter that the characters' vocabulary lacks: no character that a text may have."""
 
 Words = tuple[int, ...]
-"""Words of words, in the order of the text."""
-
-
+"""Ids of words, in the order of the text."""
 ModelAfter = Callable[[Sequence[int]], NGramModel]
 """Gives the model of the words that follow those that were read."""
 
@@ -106,15 +104,14 @@ class _Reading:
     unknown: float
     """The share of all words that the model does not know."""
 
-    @property
-    def known(self) -> float:
-        """The share of all words that the model knows."""
-        return self.weight * float(self.cumulative[self.stop] - self.cumulative[self.first])
+    def known(self, first: int, stop: int) -> float:
+        """Return the share of some of the sorted words."""
+        return self.weight * float(self.cumulative[stop] - self.cumulative[first])
 
     @property
     def share(self) -> float:
         """The reading's share of the probability."""
-        return self.known + self.unknown
+        return self.known(self.first, self.stop) + self.unknown
 
     def scaled(self, factor: float) -> "_Reading":
         """Return the reading with its share multiplied."""
@@ -207,8 +204,7 @@ class CharacterPredictor:
     def _ended_share(self, reading: _Reading) -> float:
         """Return the share of the words that end here."""
         first, stop = self._lexicon.narrowed(reading.first, reading.stop, len(reading.begun), "")
-        known = reading.weight * float(reading.cumulative[stop] - reading.cumulative[first])
-        return known + reading.unknown * self._lexicon.spelling.prob(reading.begun, "")
+        return reading.known(first, stop) + reading.unknown * self._lexicon.spelling.prob(reading.begun, "")
 
     def _with_word(self, reading: _Reading) -> tuple[Words, Words]:
         """Return a reading's context and the words that ended, with the one that has begun as one that ends here."""

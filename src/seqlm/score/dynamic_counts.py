@@ -11,9 +11,8 @@ from seqlm.score.splits import Ids
 
 
 def count_on(train: Ids, read: Sequence[int] | Ids, vocab_size: int, order: int) -> KneserNey:
-    """Return a model of ``train`` and what was ``read`` behind it, of a lower order where these are too short."""
+    """Return a model of ``train``, which is long enough for its order, and what was ``read`` behind it."""
     counted = np.concatenate([train, np.asarray(read, np.int64)])
-    order = min(order, len(counted))
     return KneserNey(count_ngrams(counted, vocab_size, order), order)
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from seqlm.core.settings import Section
-from seqlm.ngrams.settings import Order
-from seqlm.vocab.settings import KINDS, Kind
+from seqlm.ngrams.settings import Order, require_every_kind
+from seqlm.vocab.settings import Kind
 
 LearningRate = Annotated[float, Field(gt=0, le=1e3)]
 
@@ -41,8 +41,7 @@ class DynamicCountsParams(Section):
     @field_validator("order")
     @classmethod
     def _one_each(cls, order: dict[Kind, int]) -> dict[Kind, int]:
-        if set(order) != set(KINDS):
-            raise ValueError(f"order must name {', '.join(KINDS)}")
+        require_every_kind("order", order)
         return order
 
 
