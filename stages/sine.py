@@ -4,15 +4,14 @@ import click
 
 from harness import stage
 from seqlm.core.layout import Layout
-from seqlm.core.settings import NumThreads, Seed, load
+from seqlm.core.settings import Seed, load
 from seqlm.sine.settings import SineParams
 
 
 @stage(uses_torch=True)
 def main(layout: Layout) -> None:
     """Predict a noisy sine with a small network, one and more steps ahead (section 8.1)."""
-    params = load(layout.params, "sine", SineParams)
-    seed, num_threads = load(layout.params, "seed", Seed), load(layout.params, "num_threads", NumThreads)
+    params, seed = load(layout.params, "sine", SineParams), load(layout.params, "seed", Seed)
 
     import torch
     from safetensors.torch import save
@@ -20,7 +19,7 @@ def main(layout: Layout) -> None:
     from seqlm.core.files import write_bytes, write_json, write_table
     from seqlm.sine.study import study_sine
 
-    torch.set_num_threads(num_threads)
+    torch.set_num_threads(1)  # two threads on networks as small as these are slower than one
     study = study_sine(params, seed)
     write_bytes(layout.sine, save(study.mlp.state_dict()))
     reports, losses = layout.reports("sine"), list(study.summary["loss"].values())

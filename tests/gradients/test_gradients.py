@@ -237,10 +237,10 @@ def test_the_spectrum_is_noted_at_moments_of_a_training() -> None:
     watch = SpectrumWatch(matrix, [0, 2])
     for done in range(3):
         watch(done)
-    assert list(watch.radii) == [0, 2]
-    assert watch.radii[0] == pytest.approx(1, abs=1e-3)
+    assert list(watch.found.radii) == [0, 2]
+    assert watch.found.radii[0] == pytest.approx(1, abs=1e-3)
     golden = (1 + 5**0.5) / 2
-    np.testing.assert_allclose(watch.singular_values[2], [golden, 1 / golden], rtol=1e-6)
+    np.testing.assert_allclose(watch.found.singular_values[2], [golden, 1 / golden], rtol=1e-6)
     assert np.isnan(spectral_radius(torch.full((2, 2), torch.inf)))
 
 

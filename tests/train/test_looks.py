@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from seqlm.core.metrics import perplexity
+from seqlm.rnn.building import build_network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.train.looks import look_nats
 from seqlm.train.plan import Plan
-from small_training import config, trained, trainer
+from small_training import TEXT, config, trained, trainer
 
 LONG = np.random.default_rng(1).integers(1, 6, 20_000)
 
@@ -71,6 +72,19 @@ def test_a_training_looks_at_no_more_than_its_setting_says() -> None:
     made.network.forward = counting
     made.run(lambda _: None)
     assert 0 < sum(seen) <= 3 * 1000
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("num_hiddens", [8, 128])
+def test_a_look_reads_the_weights_of_its_moment(num_hiddens: int, optimizer: str) -> None:
+    """From 128 hidden units on the compiled loops keep the weights as they like to read them."""
+    made = trained(config(model="lstm", num_hiddens=num_hiddens, optimizer=optimizer, lr=0.05, eval_every=1))
+    anew = build_network(made.config, 6, 0)
+    anew.load_weights(made.network.weights())
+    nats = look_nats(anew, TEXT[:40], None)
+    values = [leg.val_perplexity for leg in made.progress.history]
+    assert values[-1] == pytest.approx(perplexity(float(nats.sum()), len(nats)), rel=1e-6)
+    assert len({*values}) == len(values)
 
 
 def test_looks_take_no_longer_than_training() -> None:

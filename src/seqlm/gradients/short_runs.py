@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seqlm.core.errors import DataError
+from seqlm.core.optimising import Optimizer
 from seqlm.rnn.scratch import ScratchRNN
 
 BATCH_SIZE = 32
@@ -46,7 +47,7 @@ class Plan:
     num_minibatches: int
     num_steps: int
     seed: int
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: Literal["adamw", "sgd"] = "adamw"
     grad_clip: float | None = 1.0
 
 
@@ -88,19 +89,16 @@ def train_briefly(
     is the last of the list.
     """
     weights, rng = list(parameters), np.random.default_rng(plan.seed)
-    adam = plan.optimizer == "adam"
-    optimizer = torch.optim.Adam(weights, lr=_ADAM_LR) if adam else torch.optim.SGD(weights, lr=_SGD_LR)
+    optimizer = Optimizer(plan.optimizer, weights)
     steps: list[Step] = []
     watch(0)
     for index in range(plan.num_minibatches):
-        if adam:
-            optimizer.param_groups[0]["lr"] = _ADAM_LR * (1 - index / plan.num_minibatches)
         loss = set_gradients(draw_windows(ids, BATCH_SIZE, plan.num_steps, rng))
         norm = nn.utils.clip_grad_norm_(weights, plan.grad_clip or math.inf)
         steps.append(Step(float(norm), loss))
         if not steps[-1].is_finite:
             break
-        optimizer.step()
+        optimizer.step(_SGD_LR if plan.optimizer == "sgd" else _ADAM_LR * (1 - index / plan.num_minibatches))
         watch(index + 1)
     return steps
 

@@ -24,23 +24,30 @@ def moments(num_minibatches: int) -> list[int]:
     return sorted({0, *(num_minibatches // part for part in (16, 4, 2, 1))})
 
 
-@dataclass
+@dataclass(frozen=True)
+class Spectrum:
+    """The spectrum of a matrix at some moments of a training."""
+
+    radii: dict[int, float] = field(default_factory=dict)
+    """Spectral radius by minibatches done."""
+    singular_values: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+    """Singular values by minibatches done, falling, shape ``(h,)``."""
+
+
+@dataclass(frozen=True)
 class SpectrumWatch:
     """Notes the spectrum of a matrix at some moments of a training; a :data:`~seqlm.gradients.short_runs.Watch`."""
 
     matrix: Tensor
     """A view that the training changes, shape ``(h, h)``."""
     at: list[int]
-    radii: dict[int, float] = field(default_factory=dict)
-    """Spectral radius by minibatches done."""
-    singular_values: dict[int, NDArray[np.float64]] = field(default_factory=dict)
-    """Singular values by minibatches done, falling, shape ``(h,)``."""
+    found: Spectrum = field(default_factory=Spectrum)
 
     def __call__(self, num_done: int) -> None:
         """Note the spectrum if this is one of the moments."""
         if num_done in self.at:
-            self.radii[num_done] = spectral_radius(self.matrix)
-            self.singular_values[num_done] = torch.linalg.svdvals(self.matrix).double().numpy()
+            self.found.radii[num_done] = spectral_radius(self.matrix)
+            self.found.singular_values[num_done] = torch.linalg.svdvals(self.matrix).double().numpy()
 
 
 def clip_run(

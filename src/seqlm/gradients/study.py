@@ -1,8 +1,10 @@
 """Everything that section 8.7 measures on one text, as tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from itertools import product
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,12 +13,13 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
+from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.gradients.equations import eigenvector_alignment
 from seqlm.gradients.information import mutual_information, shuffled_information
 from seqlm.gradients.reach import Probe, gradient_reach, scratch_reach, train_probe
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import Plan, Watch, draw_windows, scale_recurrence, train_scratch
-from seqlm.gradients.spectra import SpectrumWatch, clip_run, moments
+from seqlm.gradients.short_runs import Plan, Step, Watch, draw_windows, scale_recurrence, train_scratch
+from seqlm.gradients.spectra import Spectrum, SpectrumWatch, clip_run, moments
 from seqlm.gradients.truncation import (
     Truncation,
     flop_count,
@@ -29,6 +32,8 @@ from seqlm.gradients.truncation import (
 )
 from seqlm.rnn.scratch import ScratchRNN
 
+S = TypeVar("S")
+T = TypeVar("T")
 Ids = NDArray[np.integer]
 
 _NUM_WINDOWS = 64
@@ -39,6 +44,9 @@ _MOST_TRAIN_TOKENS, _MOST_VAL_TOKENS = 1_000_000, 20_000
 """What is read of longer splits: enough for small models, and no more time than for a book."""
 _CLIPS: dict[str, float | None] = {"clip at 1": 1.0, "no clip": None}
 _ACTIVATIONS: tuple[Literal["tanh", "relu"], ...] = ("tanh", "relu")
+_MODELS = ("scratch", "relu", "gru", "lstm")
+_UNGATED = ("scratch", "relu")
+"""Gates change what carries the state of GRU and LSTM: no one matrix does."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,14 @@ class Task:
     val_ids: Ids
     vocab_size: int
     seed: int
+    num_processes: int
+    """How many share the measurements out, each a small model in one thread."""
+
+    @property
+    def windows(self) -> torch.Tensor:
+        """The windows that gradients are measured on."""
+        rng = np.random.default_rng(self.seed)
+        return draw_windows(self.train_ids, _NUM_WINDOWS, self.params.num_steps, rng)
 
     @property
     def plan(self) -> Plan:
@@ -65,7 +81,14 @@ class GradientStudy:
     summary: dict[str, Any]
 
 
-def study_gradients(params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab_size: int, seed: int) -> GradientStudy:
+def study_gradients(
+    params: GradientsParams,
+    train_ids: Ids,
+    val_ids: Ids,
+    vocab_size: int,
+    seed: int,
+    num_processes: int | None = None,
+) -> GradientStudy:
     """Measure gradients on a training stream; val judges the models that short trainings give.
 
     Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's
@@ -76,16 +99,16 @@ def study_gradients(params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab
     (strategy, length, steps, megaflop, kilobytes); ``trained`` (strategy, length, seed,
     val_perplexity); ``unclipped`` (run, activation, clip, minibatch, norm, perplexity);
     ``information`` (distance, bits, shuffled, shuffled_deviation); ``alignment`` (power,
-    cosine). Raises DataError where a split is too short.
+    cosine). They are the same for any number of processes, by default as many as help.
+    Raises DataError where a split is too short.
     """
     if len(val_ids) < 2:
         raise DataError(f"val has {len(val_ids)} tokens: perplexity needs at least 2")
     kept = min(vocab_size, params.max_vocab)
     splits = [keep_frequent(train_ids[:_MOST_TRAIN_TOKENS], kept), keep_frequent(val_ids[:_MOST_VAL_TOKENS], kept)]
-    task = Task(params, splits[0], splits[1], kept, seed)
-    windows = draw_windows(task.train_ids, _NUM_WINDOWS, params.num_steps, np.random.default_rng(seed))
-    tables, summary = _reach(task, windows)
-    tables |= _truncation(task, windows) | {"cost": _cost(task), "trained": _trained(task)}
+    task = Task(params, splits[0], splits[1], kept, seed, num_processes or default_processes())
+    tables, summary = _reach(task)
+    tables |= _truncation(task) | {"cost": _cost(task), "trained": _trained(task)}
     tables["unclipped"], summary["diverged_at"] = _unclipped(task)
     tables |= {"information": _information(task), "alignment": _alignment(seed)}
     nearest = tables["information"].iloc[0]
@@ -106,29 +129,37 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
     return np.where(ids < num_kept, ids, 0).astype(np.int64)
 
 
-def _reach(task: Task, windows: torch.Tensor) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    params, parts, watches = task.params, [], {}
-    for name in ("scratch", "relu", "gru", "lstm"):
-        look, train, matrix = _subject(name, task, windows)
-        watch = SpectrumWatch(matrix, moments(params.num_minibatches))
-        found = {"initial": look()}
-        # Gates change what carries the state of GRU and LSTM: no one matrix does.
-        train(watch if name in ("scratch", "relu") else lambda _: None)
-        found["trained"] = look()
+def _reach(task: Task) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    parts, spectra = [], {}
+    for name, (found, spectrum) in zip(_MODELS, _shared(partial(_reach_of, task), _MODELS, task), strict=True):
         for moment, norms in found.items():
             shares = norms / norms[0]
             parts.append(pd.DataFrame({"model": name, "moment": moment, "k": range(len(norms)), "norm": shares}))
-        if watch.radii:
-            watches[name] = watch
-    radii = {name: list(watch.radii.values()) for name, watch in watches.items()}
+        if name in _UNGATED:
+            spectra[name] = spectrum
+    radii = {name: list(spectrum.radii.values()) for name, spectrum in spectra.items()}
     radius = {name: {"initial": values[0], "trained": values[-1]} for name, values in radii.items()}
-    return {"reach": pd.concat(parts, ignore_index=True)} | _spectra(watches), {"spectral_radius": radius}
+    return {"reach": pd.concat(parts, ignore_index=True)} | _spectra(spectra), {"spectral_radius": radius}
+
+
+def _shared(function: Callable[[S], T], items: Iterable[S], task: Task) -> list[T]:
+    return map_in_processes(function, items, task.num_processes)
+
+
+def _reach_of(task: Task, name: str) -> tuple[dict[str, NDArray[np.float64]], Spectrum]:
+    """Return a model's reach before and after its training, and the spectrum that its training was seen to have."""
+    look, train, matrix = _subject(name, task)
+    watch = SpectrumWatch(matrix, moments(task.params.num_minibatches))
+    found = {"initial": look()}
+    train(watch if name in _UNGATED else lambda _: None)
+    return found | {"trained": look()}, watch.found
 
 
 def _subject(
-    name: str, task: Task, windows: torch.Tensor
+    name: str, task: Task
 ) -> tuple[Callable[[], NDArray[np.float64]], Callable[[Watch], object], torch.Tensor]:
     """Return how to measure a model's reach, how to train it, and a view of its recurrent matrix."""
+    windows = task.windows
     if name == "scratch":
         generator = torch.Generator().manual_seed(task.seed)
         model = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", generator)
@@ -145,20 +176,20 @@ def _subject(
     )
 
 
-def _spectra(watches: dict[str, SpectrumWatch]) -> dict[str, pd.DataFrame]:
-    spectrum, radius = [], []
-    for model, watch in watches.items():
-        for minibatch, values in watch.singular_values.items():
-            radius.append((model, minibatch, watch.radii[minibatch], values[0]))
-            spectrum += [(model, minibatch, rank, value) for rank, value in enumerate(values, 1)]
+def _spectra(found: dict[str, Spectrum]) -> dict[str, pd.DataFrame]:
+    rows, radius = [], []
+    for model, spectrum in found.items():
+        for minibatch, values in spectrum.singular_values.items():
+            radius.append((model, minibatch, spectrum.radii[minibatch], values[0]))
+            rows += [(model, minibatch, rank, value) for rank, value in enumerate(values, 1)]
     return {
-        "spectrum": pd.DataFrame(spectrum, columns=["model", "minibatch", "rank", "singular_value"]),
+        "spectrum": pd.DataFrame(rows, columns=["model", "minibatch", "rank", "singular_value"]),
         "radius": pd.DataFrame(radius, columns=["model", "minibatch", "spectral_radius", "largest_singular_value"]),
     }
 
 
-def _truncation(task: Task, windows: torch.Tensor) -> dict[str, pd.DataFrame]:
-    params, generator = task.params, torch.Generator().manual_seed(task.seed)
+def _truncation(task: Task) -> dict[str, pd.DataFrame]:
+    params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
     model = ScratchRNN(task.vocab_size, params.num_hiddens, "tanh", generator)
     # The book's weights are so small that nothing comes back over a step.
     scale_recurrence(model)
@@ -189,35 +220,38 @@ def _cost(task: Task) -> pd.DataFrame:
 
 
 def _trained(task: Task) -> pd.DataFrame:
-    params, rows = task.params, []
-    for truncation in [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]:
-        for seed in range(task.seed, task.seed + params.num_trainings):
-            value = trained_perplexity(
-                truncation,
-                task.train_ids,
-                task.val_ids,
-                task.vocab_size,
-                params.num_hiddens,
-                Plan(params.num_minibatches, params.num_steps, seed),
-            )
-            rows.append((truncation.strategy, truncation.length, seed, value))
+    params = task.params
+    strategies = [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]
+    trainings = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
+    found = zip(trainings, _shared(partial(_perplexity_after, task), trainings, task), strict=True)
+    rows = [(truncation.strategy, truncation.length, seed, value) for (truncation, seed), value in found]
     return pd.DataFrame(rows, columns=["strategy", "length", "seed", "val_perplexity"])
 
 
+def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
+    """Return the perplexity on val after a training with some truncation, from some seed."""
+    truncation, seed = training
+    plan = Plan(task.params.num_minibatches, task.params.num_steps, seed)
+    return trained_perplexity(truncation, task.train_ids, task.val_ids, task.vocab_size, task.params.num_hiddens, plan)
+
+
 def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
-    rows, diverged = [], {}
-    for activation in _ACTIVATIONS:
-        for clip, limit in _CLIPS.items():
-            steps = clip_run(activation, limit, task.train_ids, task.vocab_size, task.params.num_hiddens, task.plan)
-            run = f"{activation}, {clip}"
-            for minibatch, step in enumerate(steps, 1):
-                # Empty cells stand where a value is not finite.
-                values = [value if np.isfinite(value) else None for value in (step.norm, perplexity(step.loss, 1))]
-                rows.append((run, activation, clip, minibatch, *values))
-            if steps and not steps[-1].is_finite:
-                diverged[run] = len(steps)
+    rows, diverged, runs = [], {}, list(product(_ACTIVATIONS, _CLIPS))
+    for (activation, clip), steps in zip(runs, _shared(partial(_clip_run, task), runs, task), strict=True):
+        run = f"{activation}, {clip}"
+        for minibatch, step in enumerate(steps, 1):
+            # Empty cells stand where a value is not finite.
+            values = [value if np.isfinite(value) else None for value in (step.norm, perplexity(step.loss, 1))]
+            rows.append((run, activation, clip, minibatch, *values))
+        if steps and not steps[-1].is_finite:
+            diverged[run] = len(steps)
     columns = ["run", "activation", "clip", "minibatch", "norm", "perplexity"]
     return pd.DataFrame(rows, columns=columns), diverged
+
+
+def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[Step]:
+    activation, clip = run
+    return clip_run(activation, _CLIPS[clip], task.train_ids, task.vocab_size, task.params.num_hiddens, task.plan)
 
 
 def _information(task: Task) -> pd.DataFrame:

@@ -38,9 +38,9 @@ class _Level:
         """Return the share of some rows in their contexts after discounting."""
         counts = self.adjusted[rows].astype(np.int64)
         totals = self.totals[contexts].astype(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares: Probs = (counts - _discount_of(counts, self.discounts)) / totals
-        return np.nan_to_num(shares)
+        shares: Probs = counts - _discount_of(counts, self.discounts)
+        # A context that nothing follows shares nothing out.
+        return np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
 
 
 def _discount_of(counts: NDArray[np.int64], discounts: Discounts) -> Probs:

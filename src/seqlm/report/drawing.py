@@ -6,11 +6,11 @@ from matplotlib.figure import Figure
 
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
+from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Say
 from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
 from seqlm.report.figures.fonts import STAND_IN, without_font
 from seqlm.report.figures.style import svg_text
-from seqlm.report.processes import default_processes, map_in_processes
 from seqlm.vocab.kinds.known import KINDS
 
 Drawn = Iterator[tuple[str, Figure]]

@@ -13,8 +13,8 @@ Markov models does (Rabiner 1989); the least likely are dropped.
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ class Lexicon:
         """How likely a word is one that train lacks: the share of those seen once (Good 1953)."""
         unspelt = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
         self._num_unspelt = max(len(unspelt), 1)
+        self._narrowed: dict[tuple[int, int, int, str], tuple[int, int]] = {}
 
     def letter(self, character: str) -> str:
         """Return a token of the characters' vocabulary as a letter of the words."""
@@ -69,14 +70,19 @@ class Lexicon:
 
     def narrowed(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
         """Return which of the sorted words from ``first`` to ``stop``, equal so far, have a character at ``length``."""
+        if first == stop:
+            return first, stop
+        key = (first, stop, length, character)
+        if key not in self._narrowed:
 
-        def there(word: str) -> str:
-            return word[length : length + 1]
+            def there(word: str) -> str:
+                return word[length : length + 1]
 
-        return (
-            bisect_left(self.words, character, first, stop, key=there),
-            bisect_right(self.words, character, first, stop, key=there),
-        )
+            self._narrowed[key] = (
+                bisect_left(self.words, character, first, stop, key=there),
+                bisect_right(self.words, character, first, stop, key=there),
+            )
+        return self._narrowed[key]
 
     def spelt(self, begun: str, character: str) -> float:
         """Return p of the next character of an unknown word; those that no spelling knows share one probability."""
@@ -84,8 +90,7 @@ class Lexicon:
         return prob if self.spelling.knows(character) else prob / self._num_unspelt
 
 
-@dataclass(frozen=True)
-class _Reading:
+class _Reading(NamedTuple):
     """One way to read the characters since the last blank: words that ended there, and the next one so far."""
 
     context: Words
@@ -117,7 +122,7 @@ class _Reading:
         """Return the reading with its share multiplied."""
         # Of a long unknown word the factors are large.
         weight = self.weight * factor if self.first < self.stop else 0.0
-        return replace(self, weight=weight, unknown=self.unknown * factor)
+        return self._replace(weight=weight, unknown=self.unknown * factor)
 
 
 class CharacterPredictor:
@@ -199,7 +204,7 @@ class CharacterPredictor:
         """Return a reading whose next word has one more character."""
         first, stop = self._lexicon.narrowed(reading.first, reading.stop, len(reading.begun), letter)
         unknown = reading.unknown * self._lexicon.spelt(reading.begun, letter)
-        return replace(reading, first=first, stop=stop, begun=reading.begun + letter, unknown=unknown)
+        return reading._replace(first=first, stop=stop, begun=reading.begun + letter, unknown=unknown)
 
     def _ended_share(self, reading: _Reading) -> float:
         """Return the share of the words that end here."""

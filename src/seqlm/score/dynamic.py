@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,14 @@ from torch.nn import Parameter
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
+from seqlm.score.threads import map_in_threads, threads_for
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
-_READ_AT_ONCE = 4096
-"""Tokens between two segments that are read at once."""
+_WARMUP = 64
+"""Tokens that the state warms up on before a segment of train."""
+_PARTS = 8
+"""Parts that the segments of train are summed up in, for any number of threads: a sum has one order."""
 
 
 @dataclass(frozen=True)
@@ -96,30 +99,38 @@ def without_subnormals() -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
-@without_subnormals()
 def gradient_roots(network: Network, ids: NDArray[np.integer], *, every: int, num_segments: int) -> list[Tensor]:
     """Return the root mean square of each parameter's gradient over segments of ``every`` tokens of a stream.
 
-    ``num_segments`` of them, spread evenly over the stream, are looked at.
+    ``num_segments`` of them, spread evenly over the stream, are looked at, each after some tokens of warm-up.
     """
-    observed = copy.deepcopy(network)
-    parameters = list(observed.parameters())
-    squares = [torch.zeros_like(parameter) for parameter in parameters]
-    stream = _as_stream(ids, parameters)
+    stream = _as_stream(ids, list(network.parameters()))
     starts = range(0, len(stream) - 1, every)
     chosen = sorted({int(index) for index in np.linspace(0, len(starts) - 1, min(num_segments, len(starts)))})
-    state: Any = observed.initial_state(1)
-    place = 0
-    for start in (starts[index] for index in chosen):
-        for first in range(place, start, _READ_AT_ONCE):
-            state = observed.skip(stream[None, first : min(first + _READ_AT_ONCE, start)], state)
-        inputs, targets = _segment(stream, start, every)
-        place = start + every
-        _, state = observed.compute_gradients(inputs, targets, state)
+    parts = np.array_split(np.array([starts[index] for index in chosen], np.int64), _PARTS)
+    sums = map_in_threads(partial(_sums_of_squares, network, stream, every), parts, threads_for(network))
+    totals = [torch.zeros_like(parameter).detach() for parameter in network.parameters()]
+    for part in sums:
+        for total, squares in zip(totals, part, strict=True):
+            total += squares
+    return [total.div_(max(len(chosen), 1)).sqrt_() for total in totals]
+
+
+@without_subnormals()
+def _sums_of_squares(network: Network, stream: Tensor, every: int, starts: NDArray[np.int64]) -> list[Tensor]:
+    """Return the sums of each parameter's squared gradients over segments that begin at ``starts``."""
+    observed = copy.deepcopy(network)
+    parameters = list(observed.parameters())
+    squares = [torch.zeros_like(parameter).detach() for parameter in parameters]
+    for start in starts.tolist():
+        state: Any = observed.initial_state(1)
+        if start > 0:
+            state = observed.skip(stream[None, max(start - _WARMUP, 0) : start], state)
+        observed.compute_gradients(*_segment(stream, start, every), state)
         for square, parameter in zip(squares, parameters, strict=True):
             if parameter.grad is not None:
-                square.addcmul_(parameter.grad, parameter.grad, value=1 / len(chosen))
-    return [square.sqrt_() for square in squares]
+                square.addcmul_(parameter.grad, parameter.grad)
+    return squares
 
 
 def trained_weights(network: Network) -> list[Tensor]:

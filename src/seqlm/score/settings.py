@@ -44,6 +44,10 @@ class DynamicCountsParams(Section):
         require_every_kind("order", order)
         return order
 
+    def order_for(self, kind: Kind, num_tokens: int) -> int:
+        """Return the order of the model of one kind of token; a shorter train has no longer n-grams than itself."""
+        return min(self.order[kind], num_tokens)
+
 
 class ScoreParams(Section):
     """What is scored."""

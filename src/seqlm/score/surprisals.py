@@ -1,12 +1,13 @@
 """Scores a trained run, or all n-gram models over one kind of token, on all splits."""
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.core.progress import Say, clocked
+from seqlm.core.progress import Say
 from seqlm.ngrams.model_files import load_models
 from seqlm.ngrams.models import FALLBACK_DISCOUNTS, NGramModel
 from seqlm.ngrams.models import nats as ngram_nats
@@ -18,6 +19,7 @@ from seqlm.score.dynamic_counts import counting_on_nats
 from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, save_all, shown_bits
 from seqlm.score.settings import DynamicCountsParams, DynamicParams, ScoreParams
 from seqlm.score.splits import FITTED, Ids, Stream, Streams, read_streams
+from seqlm.score.threads import map_in_threads, threads_for
 from seqlm.vocab.kinds.known import Kind, kind_of
 from seqlm.vocab.streams import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
@@ -45,28 +47,24 @@ def score_dynamically(
     What each of the settings comes to on the beginning of val is said as soon as it is known.
     """
     name, val, beginning = name + DYNAMIC, streams["val"], streams["val"].beginning(_CHOICE_TOKENS)
-    rules, tried = [], []
-    for (rule, nats), seconds in clocked(_tried(network, streams["train"], beginning, dynamic)):
-        rules.append(rule)
+
+    def learning(rule: SgdRule | RmsRule, stream: Stream) -> tuple[Nats, float]:
+        begin = time.monotonic()
+        nats = stream.nats(partial(dynamic_nats, network, every=dynamic.every, apply=rule.apply))
+        return nats, time.monotonic() - begin
+
+    rules, tried = list(_rules(network, streams["train"], dynamic)), []
+    on_beginning = map_in_threads(partial(learning, stream=beginning), rules, threads_for(network))
+    for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
         tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
         say(f"{name}, {settings}: {shown_bits(measure(nats, beginning))} on val, {seconds:.1f} s")
     best = min(range(len(rules)), key=lambda index: float(tried[index].sum()))
-    chosen, score = rules[best], _adapting(network, rules[best], dynamic)
-    found = {"val": tried[best] if beginning is val else val.nats(score), "test": streams["test"].nats(score)}
-    return Score(name, kind, found, {"choices": {f"dynamic_{key}": value for key, value in chosen.settings.items()}})
-
-
-def _tried(
-    network: Network, train: Stream, beginning: Stream, dynamic: DynamicParams
-) -> Iterator[tuple[SgdRule | RmsRule, Nats]]:
-    """Yield the rules of learning to choose from, with the surprisals of the beginning of val under each."""
-    for rule in _rules(network, train, dynamic):
-        yield rule, beginning.nats(_adapting(network, rule, dynamic))
-
-
-def _adapting(network: Network, rule: SgdRule | RmsRule, dynamic: DynamicParams) -> Callable[[Ids], Nats]:
-    return partial(dynamic_nats, network, every=dynamic.every, apply=rule.apply)
+    rest = ["test"] if beginning is val else ["val", "test"]
+    scored = map_in_threads(lambda split: learning(rules[best], streams[split])[0], rest, threads_for(network))
+    found = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
+    choices = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
+    return Score(name, kind, found, {"choices": choices})
 
 
 def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[SgdRule | RmsRule]:
@@ -116,7 +114,7 @@ def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams,
 
 def score_counting_on(kind: Kind, train: Ids, vocab_size: int, streams: Streams, params: DynamicCountsParams) -> Score:
     """Return the score on val and test of a model that counted ``train``, all of it, and goes on counting."""
-    order = min(params.order[kind], len(train))
+    order = params.order_for(kind, len(train))
     score = partial(counting_on_nats, train, vocab_size=vocab_size, order=order, num_times=params.num_times)
     found = {split: streams[split].nats(score) for split in ("val", "test")}
     return Score(f"{kind}-kneser-ney-{order}{DYNAMIC}", kind, found)

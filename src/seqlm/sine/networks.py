@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from seqlm.core.optimising import Optimizer
+
 Series = NDArray[np.float32]
 
 
@@ -73,15 +75,15 @@ def train_network(network: nn.Module, features: Tensor, labels: Tensor, fit: Fit
     The book's loss has no factor 1/2.
     """
     features, labels = features[: fit.num_train], labels[: fit.num_train]
-    optimizer = torch.optim.Adam(network.parameters(), lr=fit.lr)
+    optimizer = Optimizer("adamw", network.parameters())
     generator = torch.Generator().manual_seed(fit.seed)
     losses = []
     for _ in range(fit.num_epochs):
         order = torch.randperm(len(features), generator=generator)
         for batch in torch.split(order, fit.batch_size):
-            optimizer.zero_grad()
+            network.zero_grad()
             torch.autograd.backward(nn.functional.mse_loss(network(features[batch]), labels[batch]))
-            optimizer.step()
+            optimizer.step(fit.lr)
         with torch.no_grad():
             losses.append(float(nn.functional.mse_loss(network(features), labels)))
     return losses

@@ -1,12 +1,15 @@
 """Everything that section 8.1 computes from one set of settings, as tables."""
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from torch import nn
 
+from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.sine.networks import (
     Fit,
     Series,
@@ -33,12 +36,13 @@ class SineStudy:
     summary: dict[str, Any]
 
 
-def study_sine(params: SineParams, seed: int) -> SineStudy:
+def study_sine(params: SineParams, seed: int, num_processes: int | None = None) -> SineStudy:
     """Train the book's MLP and an RNN on the series, predict, and compare values of tau.
 
     Tables: ``loss`` (network, epoch, loss); ``predictions`` (time, observed, one_step,
     multi_step, ahead_K for each of ``steps``); ``errors`` (network, k, rmse), over the
     part of the series behind the training pairs; ``tau`` (tau, noise, rmse, deviation), one step ahead.
+    They are the same for any number of processes, by default as many as help.
     """
     series = noisy_sine(params.num_points, params.frequency, params.noise, seed)
     mlp, mlp_losses = _fit("mlp", series, params.tau, params, seed)
@@ -59,7 +63,7 @@ def study_sine(params: SineParams, seed: int) -> SineStudy:
         "loss": loss,
         "predictions": _predictions(mlp, series, params),
         "errors": frame,
-        "tau": _compare_taus(params, seed),
+        "tau": _compare_taus(params, seed, num_processes or default_processes()),
     }
     by_k = frame[frame["network"] == "MLP"].set_index("k")["rmse"]
     summary = {
@@ -98,21 +102,26 @@ def _predictions(network: nn.Module, series: Series, params: SineParams) -> pd.D
     return frame
 
 
-def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
+def _compare_taus(params: SineParams, seed: int, num_processes: int) -> pd.DataFrame:
     """Return the one-step error behind the training pairs for each tau, with noise and without (exercise 8.1-1).
 
     Each is the mean over series and networks of several seeds, with the standard deviation
     over them: one network of this size, trained so shortly, says little.
     """
-    rows = []
-    for noise in (params.noise, 0.0):
-        for tau in params.taus:
-            found = [_one_step_rmse(params, noise, tau, seed + offset) for offset in range(_NUM_TAU_SEEDS)]
-            rows.append((tau, noise, float(np.mean(found)), float(np.std(found, ddof=1))))
+    compared = list(product((params.noise, 0.0), params.taus))
+    seeds = range(seed, seed + _NUM_TAU_SEEDS)
+    fits = [(noise, tau, one) for noise, tau in compared for one in seeds]
+    errors = np.reshape(map_in_processes(partial(_one_step_rmse, params), fits, num_processes), (-1, _NUM_TAU_SEEDS))
+    rows = [
+        (tau, noise, float(np.mean(found)), float(np.std(found, ddof=1)))
+        for (noise, tau), found in zip(compared, errors, strict=True)
+    ]
     return pd.DataFrame(rows, columns=["tau", "noise", "rmse", "deviation"])
 
 
-def _one_step_rmse(params: SineParams, noise: float, tau: int, seed: int) -> float:
+def _one_step_rmse(params: SineParams, fit: tuple[float, int, int]) -> float:
+    """Return the error of a network behind its training pairs, for a noise, a tau and a seed."""
+    noise, tau, seed = fit
     series = noisy_sine(params.num_points, params.frequency, noise, seed)
     network, _ = _fit("mlp", series, tau, params, seed)
     predictions = k_step_predictions(network, series, tau, 1)

@@ -17,14 +17,15 @@ from torch import Tensor
 
 from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import perplexity
+from seqlm.core.optimising import Optimizer
 from seqlm.rnn.building import build_network
 from seqlm.rnn.network import Network, RandomDraws, State
 from seqlm.train.legs import Leg, Sums
 from seqlm.train.looks import look_nats
 from seqlm.train.minibatches import Minibatch, random_minibatches, sequential_minibatches
-from seqlm.train.optimising import Optimizer, scheduled_lr
 from seqlm.train.plan import Plan
 from seqlm.train.ranks import Ranks
+from seqlm.train.schedule import scheduled_lr
 from seqlm.train.settings import RunConfig
 from seqlm.train.states import state_like, tensors_of
 
@@ -77,7 +78,7 @@ class Trainer:
         self._parameters = list(self.network.parameters())
         self.plan = Plan.of(config, len(self._train_ids), self.num_parameters, ranks.size)
         self._share = ranks.share(self.plan.batch_size)
-        self._optimizer = Optimizer(config, self._parameters)
+        self._optimizer = Optimizer(config.optimizer, self._parameters, config.weight_decay)
         self._rng = np.random.default_rng(config.seed)
         self._rng_of_epoch = self._rng.bit_generator.state
         self._generator = torch.Generator(device).manual_seed(config.seed)

@@ -45,7 +45,8 @@ def map_in_processes(function: Callable[[T], R], items: Iterable[T], num_process
             return list(pool.map(function, items))
     except BrokenProcessPool as error:
         raise MachineError(
-            "a process that drew was ended from outside, perhaps for want of memory: free some, then run again"
+            "one of the processes that shared the work was ended from outside, perhaps for want of memory: free some, "
+            "then run again"
         ) from error
 
 

@@ -3,21 +3,31 @@
 import os
 import subprocess
 import sys
+from typing import Literal
 
 import pytest
 import torch
 
-from seqlm.train.optimising import Optimizer
-from small_runs import config
+from seqlm.core.optimising import Optimizer
+from smoke import ROOT
 
 TRAINS = """
 import sys
+from pathlib import Path
 import numpy as np
 import torch
-from small_runs import config
+from seqlm.core.settings import load
+from seqlm.gradients.settings import GradientsParams
+from seqlm.gradients.study import study_gradients
+from seqlm.sine.settings import SineParams
+from seqlm.sine.study import study_sine
 from seqlm.train.trainer import Trainer
+from small_runs import config
 
-ids = np.tile([1, 2, 3, 4, 5], 40)
+ids, params = np.tile([1, 2, 3, 4, 5], 40), Path(sys.argv[1])
+few = {"num_minibatches": 1, "num_trainings": 1, "num_draws": 2, "num_shuffles": 2, "num_hiddens": 2}
+study_gradients(load(params, "gradients", GradientsParams).model_copy(update=few), ids, ids[:60], 6, 0, 1)
+study_sine(load(params, "sine", SineParams).model_copy(update={"num_epochs": 1, "taus": [1]}), 0, 1)
 for name in ("sgd", "adamw"):
     Trainer(config(optimizer=name), 6, ids, ids[:20], torch.device("cpu")).run(lambda _: None)
 print("torch._dynamo" in sys.modules)
@@ -35,19 +45,18 @@ def gradients(step: int) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", ["sgd", "adamw"])
-def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: str) -> None:
+def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: Literal["sgd", "adamw"]) -> None:
     own, theirs = weights(), weights()
-    run = config(optimizer=name, weight_decay=0.1)
-    optimizer = Optimizer(run, own)
+    optimizer = Optimizer(name, own, weight_decay=0.1)
     reference: torch.optim.Optimizer = torch.optim.SGD(theirs, lr=1.0)
     if name == "adamw":
-        reference = torch.optim.AdamW(theirs, lr=1.0, weight_decay=0.1)
+        reference = torch.optim.AdamW(theirs, lr=1.0, weight_decay=0.1, fused=True)
     for step in range(20):
         for weight, its, gradient in zip(own, theirs, gradients(step), strict=True):
             weight.grad, its.grad = gradient, gradient.clone()
         if step == 10:
             # One that begins with what another kept goes on as that one would.
-            state, optimizer = optimizer.state(), Optimizer(run, own)
+            state, optimizer = optimizer.state(), Optimizer(name, own, weight_decay=0.1)
             optimizer.restore(state)
         reference.param_groups[0]["lr"] = 0.1 / (1 + step)
         optimizer.step(0.1 / (1 + step))
@@ -56,7 +65,18 @@ def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: str) -> N
     assert not torch.equal(own[0], weights()[0])
 
 
+@pytest.mark.parametrize("name", ["sgd", "adamw"])
+def test_a_step_is_counted_as_a_change(name: Literal["sgd", "adamw"]) -> None:
+    (weight, *_), before = (changed := weights()), [weight._version for weight in changed]
+    for one in changed:
+        one.grad = torch.ones_like(one)
+    Optimizer(name, changed).step(0.1)
+    assert all(one._version > version for one, version in zip(changed, before, strict=True))
+    assert not torch.equal(weight, weights()[0])
+
+
 def test_training_does_not_load_pytorchs_compiler() -> None:
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", TRAINS], env=variables, check=True, capture_output=True, text=True)
+    command = [sys.executable, "-c", TRAINS, str(ROOT / "params.yaml")]
+    done = subprocess.run(command, env=variables, check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"

@@ -15,17 +15,17 @@ from matplotlib.figure import Figure
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
+from seqlm.core.processes import map_in_processes
 from seqlm.report.drawing import draw_all
 from seqlm.report.figures.gradients import alignment_figure, reach_figure
 from seqlm.report.figures.style import look, svg_text
 from seqlm.report.figures.truncation import cost_figure
-from seqlm.report.processes import map_in_processes
 from smoke import ROOT
 
 TABLES = ROOT / "reports" / "gradients"
 WAITS = """
 import os, time
-from seqlm.report.processes import map_in_processes
+from seqlm.core.processes import map_in_processes
 
 def wait(number):
     os.write(1, f"{os.getpid()}\\n".encode())  # at once: what two print may be mixed
@@ -37,7 +37,7 @@ map_in_processes(wait, range(2), 2)
 WITHOUT_SEMAPHORES = """
 import _multiprocessing
 del _multiprocessing.SemLock
-from seqlm.report.processes import default_processes
+from seqlm.core.processes import default_processes
 print(default_processes())
 """
 
