@@ -4,8 +4,8 @@ The reference follows sections 8.5 and 8.6 of the book in our own words: one-hot
 a list of outputs from a loop over steps, an output layer at every step, gradients by
 automatic differentiation, clipping parameter by parameter, and SGD parameter by
 parameter. LSTM and GRU, in the shapes of the run ``lstm`` and of the README's Tiny Shakespeare,
-are trained as compiled loops and by the framework's layers. The contenders take turns, so that a
-busy machine slows all of them; medians and ratios are what counts.
+are trained as a run does, in compiled loops, and by the framework's layers and optimiser. The
+contenders take turns, so that a busy machine slows all of them; medians and ratios are what counts.
 
     python benchmarks/train_speed.py [--device cuda] [--rounds 7] [--threads 1 2] [--only rnn gated]
 """
@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
+from seqlm.core.optimising import Optimizer
 from seqlm.rnn.building import build_network, draw_network
 from seqlm.rnn.compiled.products import add_product, empty_panels
 from seqlm.rnn.framework import FrameworkRNN
@@ -59,11 +61,11 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "lstm": Shape(28, 256, 2, 64, 0.4, 32, 64),
-    "shakespeare": Shape(66, 384, 1, 64, 0.15, 32, 64),
+    "lstm": Shape(28, 256, 2, 64, 0.25, 32, 32),
+    "shakespeare": Shape(66, 384, 1, 64, 0.05, 32, 16),
 }
 GATES = {"lstm": 4, "gru": 3}
-MINIBATCHES = 4
+MINIBATCHES, ADAM_LR = 16, 1e-3
 
 
 class Chapter:
@@ -207,19 +209,24 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
 
 
 def train_gated(network: Network, shape: Shape, device: torch.device, count: int) -> float:
-    """Train for some minibatches as a run does, and return the tokens a second."""
+    """Train for some minibatches, the framework's layers by its AdamW as it comes, and return the tokens a second."""
     generator = torch.Generator(device).manual_seed(0)
     ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.num_steps + 1), generator=generator, device=device)
     draws = RandomDraws(generator, shape.batch_size, slice(0, shape.batch_size))
     parameters, state = list(network.parameters()), network.initial_state(shape.batch_size)
-    optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+    theirs = isinstance(network, FrameworkRNN)
+    step = (
+        torch.optim.AdamW(parameters, lr=ADAM_LR).step
+        if theirs
+        else partial(Optimizer("adamw", parameters).step, ADAM_LR)
+    )
     with network.team():
         for minibatch in range(count + 1):
             if minibatch == 1:  # buffers are made and threads started in the first
                 start = time.perf_counter()
             _, state = network.compute_gradients(ids[:, :-1], ids[:, 1:], state, draws)
             torch.nn.utils.clip_grad_norm_(parameters, CLIP)
-            optimizer.step()
+            step()
         if device.type == "cuda":
             torch.cuda.synchronize()
     return count * shape.batch_size * shape.num_steps / (time.perf_counter() - start)

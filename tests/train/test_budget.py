@@ -117,12 +117,12 @@ def test_lanes_that_cannot_be_shared_out_are_still_refused() -> None:
 
 
 def test_the_default_budget_changes_nothing_on_the_book() -> None:
-    # 136,503 characters of train, in minibatches of 32 x 64, for 36 epochs: 66 * 2,048 * 36 are 4.9 million.
-    lstm = config(batch_size=32, num_steps=64, num_epochs=36, max_trained_tokens=10_000_000)
-    assert Plan.of(lstm, 136_503, 865_052).tokens_to_train == 66 * 2048 * 36
-    # 40 million characters are one epoch in a quarter: 4,882 minibatches of 2,048 are 9,998,336 tokens.
+    # 136,503 characters of train, in minibatches of 32 x 32, for 20 epochs: 133 * 1,024 * 20 are 2.7 million.
+    lstm = config(batch_size=32, num_steps=32, num_epochs=20, max_trained_tokens=10_000_000)
+    assert Plan.of(lstm, 136_503, 865_052).tokens_to_train == 133 * 1024 * 20
+    # 40 million characters are one epoch in a quarter: 9,765 minibatches of 1,024 are 9,999,360 tokens.
     plan = Plan.of(lstm, 40_000_000, 865_052)
-    assert (plan.is_bounded, plan.num_legs, plan.tokens_to_train) == (True, 36, 9_998_336)
+    assert (plan.is_bounded, plan.num_legs, plan.tokens_to_train) == (True, 20, 9_999_360)
     assert plan.epochs_to_train == pytest.approx(0.25, rel=1e-3)
 
 
