@@ -75,6 +75,13 @@ def test_a_step_is_counted_as_a_change(name: Literal["sgd", "adamw"]) -> None:
     assert not torch.equal(weight, weights()[0])
 
 
+def test_a_parameter_without_a_gradient_is_refused() -> None:
+    changed = weights()
+    changed[1].grad = torch.ones_like(changed[1])
+    with pytest.raises(ValueError, match="a parameter has no gradient"):
+        Optimizer("sgd", changed).step(0.1)
+
+
 def test_training_does_not_load_pytorchs_compiler() -> None:
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", TRAINS, str(ROOT / "params.yaml")]

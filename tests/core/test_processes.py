@@ -1,17 +1,20 @@
-"""Figures that several processes draw: the same as one draws, and one line where something is wrong."""
+"""Work that several processes share: the same as one does, and one line where something is wrong."""
 
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from matplotlib.figure import Figure
 
+from compiled_networks import threads
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
@@ -58,6 +61,24 @@ def refuse(number: int) -> int:
 def end(number: int, pid: int) -> None:
     if os.getpid() != pid and number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+@forks
+def test_processes_are_copies_each_with_one_thread_and_no_more_than_there_is_to_do() -> None:
+    held = threading.Lock()  # nothing that could travel
+
+    def work(item: int) -> tuple[int, int, int]:
+        with held:
+            return item, os.getpid(), torch.get_num_threads()
+
+    with threads(2):
+        found = map_in_processes(work, range(2), 8)
+        assert torch.get_num_threads() == 2
+    assert [number for number, _, _ in found] == [0, 1]
+    assert os.getpid() not in {pid for _, pid, _ in found}
+    assert {num_threads for _, _, num_threads in found} == {1}
+    assert map_in_processes(lambda item: (item, os.getpid()), range(1), 8) == [(0, os.getpid())]
+    assert map_in_processes(work, [], 8) == []
 
 
 @forks
@@ -110,6 +131,6 @@ def test_processes_end_with_the_one_that_started_them() -> None:
     assert not alive
 
 
-def test_where_processes_cannot_wait_for_each_other_one_draws() -> None:
+def test_where_processes_cannot_wait_for_each_other_one_works() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_SEMAPHORES], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
 from seqlm.gradients.equations import (
@@ -355,6 +356,16 @@ def test_the_study_is_the_same_again(small_study: GradientStudy, root: Path) -> 
     assert again.summary == small_study.summary
     for name, table in small_study.tables.items():
         pd.testing.assert_frame_equal(table, again.tables[name], check_exact=True)
+
+
+@pytest.mark.skipif(processes_that_learn() == 1, reason="gradients in copies of a process: on Linux, without a GPU")
+def test_any_number_of_processes_finds_the_same(root: Path) -> None:
+    params = load(root / "params.yaml", "gradients", GradientsParams).model_copy(update=SMALL)
+    ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
+    alone, shared = (study_gradients(params, ids, ids[:50], 9, 0, num_processes) for num_processes in (1, 2))
+    assert alone.summary == shared.summary
+    for name, table in alone.tables.items():
+        pd.testing.assert_frame_equal(table, shared.tables[name], check_exact=True)
 
 
 def test_val_without_a_token_to_score_is_refused(root: Path) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from compiled_networks import threads
 from seqlm.rnn.building import build_network, draw_network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.rnn.scratch import ScratchRNN
@@ -73,6 +74,32 @@ def test_root_mean_squares_by_hand_and_the_step_that_they_scale() -> None:
     # Steps of -0.1 * 2, +0.1 * 2 and 0 give 0.8, 1.2 and 1; roots of 0.5, 1 and 1.5 times their
     # average, times the decay of 0.5, are the shares of the way back: 0.25, 0.5 and 0.75.
     torch.testing.assert_close(weight.detach(), torch.tensor([0.6, 0.6, 2.5]), rtol=1e-3, atol=1e-3)
+
+
+def test_a_segment_far_into_train_is_read_after_a_warm_up() -> None:
+    """The segments begin at 0 and at 90; before the second the state warms up on tokens 26 to 89."""
+    model, ids = scratch(), np.random.default_rng(0).integers(1, 6, 121)
+    stream, squares = torch.from_numpy(ids)[None], []
+    for start, read in ((0, 0), (90, 26)):
+        state = model.initial_state(1)
+        for place in range(read, start):
+            _, state = model(stream[:, place : place + 1], state)
+        model.compute_gradients(stream[:, start : start + 30], stream[:, start + 1 : start + 31], state)
+        squares.append(model.flat.grad.square())
+    (root,) = gradient_roots(model, ids, every=30, num_segments=2)
+    torch.testing.assert_close(root, ((squares[0] + squares[1]) / 2).sqrt())
+
+
+@pytest.mark.parametrize("num_hiddens", [8, 128])
+def test_any_number_of_threads_gives_the_same_roots(num_hiddens: int) -> None:
+    """From 128 hidden units on the loops are compiled."""
+    model, ids = ScratchRNN(6, num_hiddens, "tanh", torch.Generator().manual_seed(0)), np.tile([1, 2, 3, 4, 5], 100)
+    found = []
+    for num_threads in (1, 2, 3):
+        with threads(num_threads):
+            found.append(gradient_roots(model, ids, every=6, num_segments=50)[0])
+    assert found[0].any()
+    assert all(torch.equal(roots, found[0]) for roots in found)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])

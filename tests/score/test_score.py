@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,19 @@ import pytest
 import torch
 
 from seqlm.core.errors import DataError
+from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
+from seqlm.core.processes import default_processes
+from seqlm.core.settings import load
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nats
 from seqlm.score.measures import STRONGEST, Score, load_score, save_score
+from seqlm.score.settings import ScoreParams
+from seqlm.score.word_scores import score_by_characters
 from seqlm.vocab.kinds.known import KINDS
 from seqlm.vocab.streams import SPLITS, load_split
 from small_runs import LINES, write_models
-from smoke import change_params
+from smoke import ROOT, change_params
 from stages_by_hand import RunStage
 from subwords import build
 
@@ -86,6 +92,17 @@ def test_the_model_over_words_is_scored_as_one_over_characters(
     # Twenty times the same nine words: soon hardly a character is in doubt.
     assert score.nats["val"][-200:].mean() < 0.1
     assert score.kind == "char"
+
+
+@pytest.mark.skipif(default_processes() == 1, reason="only Linux copies processes")
+def test_any_number_of_processes_reads_words_the_same(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    params, found = load(ROOT / "params.yaml", "score", ScoreParams), []
+    for num_processes in (1, 2):
+        monkeypatch.setattr("seqlm.score.word_scores.default_processes", partial(int, num_processes))
+        score_by_characters(layout, params, lambda _: None)
+        found.append({path: sha256_of_file(path) for path in layout.scores_by_characters.rglob("*.npy")})
+    assert len(found[0]) == 5
+    assert found[0] == found[1]
 
 
 def with_few_words(layout: Layout) -> None:

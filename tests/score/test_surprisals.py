@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from compiled_networks import threads
 from seqlm.core.errors import DataError
 from seqlm.rnn.scoring import stream_nats
 from seqlm.rnn.scratch import ScratchRNN
@@ -76,6 +77,18 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_hold_for_all_of_it(
         adapted = dynamic_nats(network(), part.read, every=8, apply=SgdRule(1.0, 1.0).apply)
         assert score.nats[split].tolist() == adapted[part.is_scored[1:]].tolist()
     assert [line.partition(":")[0] for line in said] == ["m+dynamic, lr 0.001", "m+dynamic, lr 1"]
+
+
+@pytest.mark.parametrize("dynamic", [SGD, SGD.model_copy(update={"rule": "rms", "segments": 10})])
+def test_any_number_of_threads_learns_the_same(dynamic: DynamicParams) -> None:
+    found = []
+    for num_threads in (1, 2):
+        said: list[str] = []
+        with threads(num_threads):
+            score = surprisals.score_dynamically("m", "char", network(), streams(), dynamic, said.append)
+        shown = [line.rpartition(",")[0] for line in said]  # without the seconds
+        found.append(({split: nats.tolist() for split, nats in score.nats.items()}, score.about, shown))
+    assert found[0] == found[1]
 
 
 def test_surprisals_stay_in_their_files_until_they_are_asked_for(tmp_path: Path) -> None:

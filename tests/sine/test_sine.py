@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from seqlm.core.devices import processes_that_learn
+from seqlm.core.settings import load
 from seqlm.sine.networks import (
     Fit,
     build_network,
@@ -17,6 +20,8 @@ from seqlm.sine.networks import (
     train_network,
     windows,
 )
+from seqlm.sine.settings import SineParams
+from seqlm.sine.study import study_sine
 from smoke import change_params
 from stages_by_hand import RunStage
 
@@ -67,6 +72,15 @@ def test_training_repeats_and_learns() -> None:
     runs = [train_network(build_network("mlp", 4, 10, 3), features, labels, fit) for _ in range(2)]
     assert runs[0] == runs[1]
     assert runs[0][-1] < runs[0][0]
+
+
+@pytest.mark.skipif(processes_that_learn() == 1, reason="gradients in copies of a process: on Linux, without a GPU")
+def test_any_number_of_processes_finds_the_same(root: Path) -> None:
+    params = load(root / "params.yaml", "sine", SineParams).model_copy(update={"num_epochs": 1, "taus": [1, 4]})
+    alone, shared = (study_sine(params, 0, num_processes) for num_processes in (1, 2))
+    assert alone.summary == shared.summary
+    for name, table in alone.tables.items():
+        pd.testing.assert_frame_equal(table, shared.tables[name], check_exact=True)
 
 
 def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:

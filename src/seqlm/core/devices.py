@@ -3,6 +3,7 @@
 import torch
 
 from seqlm.core.errors import MachineError
+from seqlm.core.processes import default_processes
 
 _WITHOUT_DOUBLE = {"mps"}
 
@@ -19,6 +20,15 @@ def resolve_device(name: str) -> torch.device:
         there = ", ".join(kind for kind, is_there in present.items() if is_there)
         raise MachineError(f"device: {name}: this machine has none: set device to auto or one of: {there}")
     return torch.device(name)
+
+
+def processes_that_learn() -> int:
+    """Return how many processes may share small trainings out.
+
+    Where there is an accelerator PyTorch starts threads with the first gradient, on whichever device it is, and
+    refuses gradients in copies of a process that has them: there it is one.
+    """
+    return 1 if torch.accelerator.is_available() else default_processes()
 
 
 def in_double(tensor: torch.Tensor) -> torch.Tensor:

@@ -21,7 +21,7 @@ class Optimizer:
     def __init__(
         self, name: Literal["sgd", "adamw"], parameters: Iterable[torch.nn.Parameter], weight_decay: float = 0.0
     ) -> None:
-        """Take the parameters that are changed; each must have a gradient at every step."""
+        """Take the parameters that are changed; a decay of the weights is AdamW's alone."""
         self._parameters, self._weight_decay = list(parameters), weight_decay
         self._slots: dict[str, list[Tensor]] = {}
         if name == "adamw":
@@ -33,9 +33,11 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        """Change the parameters by their gradients."""
+        """Change the parameters by their gradients. Raises ValueError where one has none."""
         parameters: list[Tensor] = [*self._parameters]
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if len(gradients) < len(parameters):
+            raise ValueError("a parameter has no gradient")
         if not self._slots:
             sgd(
                 parameters, gradients, [None] * len(parameters), lr=lr, weight_decay=0, momentum=0, dampening=0,
@@ -45,9 +47,10 @@ class Optimizer:
         adamw(
             parameters, gradients, self._slots["exp_avg"], self._slots["exp_avg_sq"], [], self._slots["step"],
             lr=lr, weight_decay=self._weight_decay, beta1=_BETA1, beta2=_BETA2, eps=_EPS, amsgrad=False, maximize=False,
-            fused=parameters[0].device.type == "cpu",  # goes through memory once, not nine times
+            # On a CPU that goes through memory once, not nine times; elsewhere PyTorch chooses.
+            fused=True if parameters[0].device.type == "cpu" else None,
         )  # fmt: skip
-        # That does not count the change, and who keeps something made of the parameters asks for the count.
+        # The fused step does not count as a change of the parameters, and compiled loops pack them anew by that count.
         for parameter in parameters:
             increment_version(parameter)
 

@@ -9,9 +9,10 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context, parent_process
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from seqlm.core.errors import MachineError
+from seqlm.core.processors import num_processors
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,21 +29,24 @@ def default_processes() -> int:
     if sys.platform == "linux":
         with suppress(ImportError, OSError):  # some containers have no semaphores that processes share
             get_context().Lock()
-            return min(os.cpu_count() or 1, _MOST)
+            return min(num_processors(), _MOST)
     return 1
 
 
 def map_in_processes(function: Callable[[T], R], items: Iterable[T], num_processes: int) -> list[R]:
     """Return ``function(item)`` for each item, in order; with one process in this one.
 
-    The function, which stands in a module, its items and its results travel between processes. What it
-    raises is raised here. Raises MachineError where a process is ended from outside.
+    The processes are copies of this one, the function with all that it holds among them: items and results
+    alone travel. PyTorch has one thread in each. What the function raises is raised here. Raises MachineError
+    where a process is ended from outside.
     """
-    if num_processes == 1:
-        return [function(item) for item in items]
+    waiting = list(items)
+    num_processes = min(num_processes, len(waiting))
+    if num_processes <= 1:
+        return [function(item) for item in waiting]
     try:
-        with ProcessPoolExecutor(num_processes, get_context("fork"), _end_with_parent) as pool:
-            return list(pool.map(function, items))
+        with ProcessPoolExecutor(num_processes, get_context("fork"), _begin, (function,)) as pool:
+            return list(pool.map(_work, waiting))
     except BrokenProcessPool as error:
         raise MachineError(
             "one of the processes that shared the work was ended from outside, perhaps for want of memory: free some, "
@@ -50,9 +54,21 @@ def map_in_processes(function: Callable[[T], R], items: Iterable[T], num_process
         ) from error
 
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone: it would wait for work forever."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends its processes
+_task: Callable[[Any], Any]
+"""What a process does with the items that it gets."""
+
+
+def _work(item: Any) -> Any:
+    return _task(item)
+
+
+def _begin(function: Callable[[Any], Any]) -> None:
+    """Get a new process ready. It ends when the one that started it is gone: it would wait for work forever."""
+    global _task
+    _task = function
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no lines about an interruption from every one
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)  # a copy has none of the threads that wait for work in this one
 
     def watch() -> None:
         if parent := parent_process():

@@ -27,6 +27,12 @@ _ENOUGH, _HALF = 0.75, 0.45
 """Shares of what a training's threads want of the processors: they get as much alone; beside one process on each."""
 
 
+def num_processors() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def share_processors() -> None:
     """Let PyTorch's threads wait awake for a shorter time where other work takes a quarter of the processors or more.
 

@@ -11,9 +11,10 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
-from seqlm.core.processes import default_processes, map_in_processes
+from seqlm.core.processes import map_in_processes
 from seqlm.gradients.equations import eigenvector_alignment
 from seqlm.gradients.information import mutual_information, shuffled_information
 from seqlm.gradients.reach import Probe, gradient_reach, scratch_reach, train_probe
@@ -106,7 +107,7 @@ def study_gradients(
         raise DataError(f"val has {len(val_ids)} tokens: perplexity needs at least 2")
     kept = min(vocab_size, params.max_vocab)
     splits = [keep_frequent(train_ids[:_MOST_TRAIN_TOKENS], kept), keep_frequent(val_ids[:_MOST_VAL_TOKENS], kept)]
-    task = Task(params, splits[0], splits[1], kept, seed, num_processes or default_processes())
+    task = Task(params, splits[0], splits[1], kept, seed, num_processes or processes_that_learn())
     tables, summary = _reach(task)
     tables |= _truncation(task) | {"cost": _cost(task), "trained": _trained(task)}
     tables["unclipped"], summary["diverged_at"] = _unclipped(task)
@@ -131,7 +132,7 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
 
 def _reach(task: Task) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     parts, spectra = [], {}
-    for name, (found, spectrum) in zip(_MODELS, _shared(partial(_reach_of, task), _MODELS, task), strict=True):
+    for name, (found, spectrum) in zip(_MODELS, _shared(_reach_of, task, _MODELS), strict=True):
         for moment, norms in found.items():
             shares = norms / norms[0]
             parts.append(pd.DataFrame({"model": name, "moment": moment, "k": range(len(norms)), "norm": shares}))
@@ -142,8 +143,9 @@ def _reach(task: Task) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     return {"reach": pd.concat(parts, ignore_index=True)} | _spectra(spectra), {"spectral_radius": radius}
 
 
-def _shared(function: Callable[[S], T], items: Iterable[S], task: Task) -> list[T]:
-    return map_in_processes(function, items, task.num_processes)
+def _shared(function: Callable[[Task, S], T], task: Task, items: Iterable[S]) -> list[T]:
+    """Return ``function(task, item)`` for each item, in order, worked out by the task's processes."""
+    return map_in_processes(partial(function, task), items, task.num_processes)
 
 
 def _reach_of(task: Task, name: str) -> tuple[dict[str, NDArray[np.float64]], Spectrum]:
@@ -223,7 +225,7 @@ def _trained(task: Task) -> pd.DataFrame:
     params = task.params
     strategies = [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]
     trainings = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
-    found = zip(trainings, _shared(partial(_perplexity_after, task), trainings, task), strict=True)
+    found = zip(trainings, _shared(_perplexity_after, task, trainings), strict=True)
     rows = [(truncation.strategy, truncation.length, seed, value) for (truncation, seed), value in found]
     return pd.DataFrame(rows, columns=["strategy", "length", "seed", "val_perplexity"])
 
@@ -237,7 +239,7 @@ def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
 
 def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
     rows, diverged, runs = [], {}, list(product(_ACTIVATIONS, _CLIPS))
-    for (activation, clip), steps in zip(runs, _shared(partial(_clip_run, task), runs, task), strict=True):
+    for (activation, clip), steps in zip(runs, _shared(_run_of_clip, task, runs), strict=True):
         run = f"{activation}, {clip}"
         for minibatch, step in enumerate(steps, 1):
             # Empty cells stand where a value is not finite.
@@ -249,7 +251,7 @@ def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
     return pd.DataFrame(rows, columns=columns), diverged
 
 
-def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[Step]:
+def _run_of_clip(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[Step]:
     activation, clip = run
     return clip_run(activation, _CLIPS[clip], task.train_ids, task.vocab_size, task.params.num_hiddens, task.plan)
 

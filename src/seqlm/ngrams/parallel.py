@@ -1,6 +1,5 @@
 """Work side by side: tasks in their order on threads, and chunks of a stream on Dask, here or on a cluster."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import NetworkError
+from seqlm.core.processors import num_processors
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -23,7 +23,8 @@ _CONNECT_S = 10
 
 def in_turn(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield what tasks give, in their order, while threads work on some of those that follow."""
-    num_threads = _num_threads()
+    # Each thread has a block in memory. Dask would know of quotas too, but takes time to import, and /proc.
+    num_threads = min(num_processors(), _MOST_THREADS)
     with ThreadPoolExecutor(num_threads) as pool:
         running: deque[Future[T]] = deque()
         for task in tasks:
@@ -32,15 +33,6 @@ def in_turn(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
-
-
-def _num_threads() -> int:
-    """Return how many processors this process may use, up to a bound: each thread has a block in memory.
-
-    Dask would know of quotas too, but takes time to import, and /proc.
-    """
-    affinity = getattr(os, "sched_getaffinity", None)
-    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MOST_THREADS)
 
 
 def do_all(action: Callable[[S], object], items: Iterable[S]) -> None:

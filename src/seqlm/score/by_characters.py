@@ -13,7 +13,7 @@ Markov models does (Rabiner 1989); the least likely are dropped.
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ _LEAST_SHARE = 1e-4
 _MOST_READINGS = 16
 _KEPT_DISTRIBUTIONS = 64
 """Distributions of the next word that are kept: those of a large vocabulary are large."""
+_KEPT_RANGES = 100_000
+"""Beginnings of words for which it is kept which words they begin."""
 
 _UNKNOWN_LETTER = "\U0010ffff"
 """Stands for every letter that the characters' vocabulary lacks: no character that a text may have."""
@@ -62,7 +64,6 @@ class Lexicon:
         """How likely a word is one that train lacks: the share of those seen once (Good 1953)."""
         unspelt = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
         self._num_unspelt = max(len(unspelt), 1)
-        self._narrowed: dict[tuple[int, int, int, str], tuple[int, int]] = {}
 
     def letter(self, character: str) -> str:
         """Return a token of the characters' vocabulary as a letter of the words."""
@@ -70,19 +71,23 @@ class Lexicon:
 
     def narrowed(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
         """Return which of the sorted words from ``first`` to ``stop``, equal so far, have a character at ``length``."""
-        if first == stop:
-            return first, stop
-        key = (first, stop, length, character)
-        if key not in self._narrowed:
+        return self._narrowed(first, stop, length, character) if first < stop else (first, stop)
 
+    @cached_property
+    def _narrowed(self) -> Callable[[int, int, int, str], tuple[int, int]]:
+        words = self.words
+
+        @lru_cache(_KEPT_RANGES)
+        def narrowed(first: int, stop: int, length: int, character: str) -> tuple[int, int]:
             def there(word: str) -> str:
                 return word[length : length + 1]
 
-            self._narrowed[key] = (
-                bisect_left(self.words, character, first, stop, key=there),
-                bisect_right(self.words, character, first, stop, key=there),
+            return (
+                bisect_left(words, character, first, stop, key=there),
+                bisect_right(words, character, first, stop, key=there),
             )
-        return self._narrowed[key]
+
+        return narrowed
 
     def spelt(self, begun: str, character: str) -> float:
         """Return p of the next character of an unknown word; those that no spelling knows share one probability."""

@@ -21,11 +21,11 @@ from torch.nn import Parameter
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
-from seqlm.score.threads import map_in_threads, threads_for
+from seqlm.score.threads import go_on, map_in_threads, threads_for
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
-_WARMUP = 64
+_SEGMENT_WARMUP = 64
 """Tokens that the state warms up on before a segment of train."""
 _PARTS = 8
 """Parts that the segments of train are summed up in, for any number of threads: a sum has one order."""
@@ -109,7 +109,7 @@ def gradient_roots(network: Network, ids: NDArray[np.integer], *, every: int, nu
     chosen = sorted({int(index) for index in np.linspace(0, len(starts) - 1, min(num_segments, len(starts)))})
     parts = np.array_split(np.array([starts[index] for index in chosen], np.int64), _PARTS)
     sums = map_in_threads(partial(_sums_of_squares, network, stream, every), parts, threads_for(network))
-    totals = [torch.zeros_like(parameter).detach() for parameter in network.parameters()]
+    totals = [torch.zeros_like(parameter) for parameter in network.parameters()]
     for part in sums:
         for total, squares in zip(totals, part, strict=True):
             total += squares
@@ -121,11 +121,12 @@ def _sums_of_squares(network: Network, stream: Tensor, every: int, starts: NDArr
     """Return the sums of each parameter's squared gradients over segments that begin at ``starts``."""
     observed = copy.deepcopy(network)
     parameters = list(observed.parameters())
-    squares = [torch.zeros_like(parameter).detach() for parameter in parameters]
+    squares = [torch.zeros_like(parameter) for parameter in parameters]
     for start in starts.tolist():
+        go_on()
         state: Any = observed.initial_state(1)
         if start > 0:
-            state = observed.skip(stream[None, max(start - _WARMUP, 0) : start], state)
+            state = observed.skip(stream[None, max(start - _SEGMENT_WARMUP, 0) : start], state)
         observed.compute_gradients(*_segment(stream, start, every), state)
         for square, parameter in zip(squares, parameters, strict=True):
             if parameter.grad is not None:
@@ -154,6 +155,7 @@ def dynamic_nats(
     state: Any = adapted.initial_state(1)
     pieces = []
     for start in range(0, len(stream) - 1, every):
+        go_on()
         inputs, targets = _segment(stream, start, every)
         nats, state = adapted.compute_gradients(inputs, targets, state)
         pieces.append(in_double(nats[0]).cpu().numpy())

@@ -44,7 +44,8 @@ def score_dynamically(
 ) -> Score:
     """Return a run's dynamic score of val and test; the settings that were chosen on val are in what is known of it.
 
-    What each of the settings comes to on the beginning of val is said as soon as it is known.
+    What each of the settings comes to on the beginning of val is said, in their order; each took its seconds beside
+    the others.
     """
     name, val, beginning = name + DYNAMIC, streams["val"], streams["val"].beginning(_CHOICE_TOKENS)
 

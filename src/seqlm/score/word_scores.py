@@ -1,6 +1,6 @@
 """Scores models over words as models over characters."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,8 +16,8 @@ from seqlm.score.blanks import estimate_blanks
 from seqlm.score.by_characters import Lexicon, ModelAfter, nats_by_characters
 from seqlm.score.dynamic_counts import count_on
 from seqlm.score.measures import DYNAMIC, STRONGEST, Score, save_all
-from seqlm.score.settings import ScoreParams
-from seqlm.score.splits import read_streams
+from seqlm.score.settings import DynamicCountsParams, ScoreParams
+from seqlm.score.splits import Ids, Streams, read_streams
 from seqlm.vocab.streams import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
 
@@ -38,7 +38,7 @@ def score_by_characters(layout: Layout, params: ScoreParams, say: Say) -> None:
         save_all([], folder, {}, say)
         return
     streams = read_streams(layout, "char", params.max_tokens)
-    save_all(_scores_by_characters(layout, words, params), folder, streams, say)
+    save_all(_scores_by_characters(layout, words, params.dynamic_counts, streams), folder, streams, say)
 
 
 class WordsAsCharacters:
@@ -56,30 +56,24 @@ class WordsAsCharacters:
         return nats_by_characters(self._lexicon, self._blanks, model_after, characters, num_times)
 
 
-def _scores_by_characters(layout: Layout, words: Vocab, params: ScoreParams) -> Iterator[Score]:
-    def found(splits: Sequence[str], *, goes_on: bool) -> dict[str, Nats]:
-        # In Python, character by character: processes share out the splits.
-        score = partial(_nats_of, layout, params, goes_on=goes_on)
-        return dict(zip(splits, map_in_processes(score, splits, default_processes()), strict=True))
-
-    order, dynamic = load_kneser_ney(layout.ngrams("word"), len(words)).order, params.dynamic_counts
-    yield Score(f"{BY_WORD}{order}", "char", found(SPLITS, goes_on=False), {STRONGEST: False})
-    num_words = words.splits["train"].num_tokens
-    if dynamic is not None and num_words <= dynamic.max_tokens:
-        name = f"{BY_WORD}{dynamic.order_for('word', num_words)}{DYNAMIC}"
-        yield Score(name, "char", found(("val", "test"), goes_on=True))
-
-
-def _nats_of(layout: Layout, params: ScoreParams, split: str, *, goes_on: bool) -> Nats:
-    """Return the surprisals of a split's characters under the model over words, or under one that goes on counting."""
-    words, dynamic = Vocab.load(layout.vocab("word"), "word"), params.dynamic_counts
-    reader, stream = WordsAsCharacters(layout, words), read_streams(layout, "char", params.max_tokens)[split]
-    if dynamic is None or not goes_on:
-        model = load_kneser_ney(layout.ngrams("word"), len(words))
-        return stream.nats(partial(reader.nats, model_after=lambda _: model))
+def _scores_by_characters(
+    layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams
+) -> Iterator[Score]:
+    reader, model = WordsAsCharacters(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
+    static = partial(reader.nats, model_after=lambda _: model)
+    yield Score(f"{BY_WORD}{model.order}", "char", _found(streams, SPLITS, static), {STRONGEST: False})
     train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
-    count = partial(count_on, train, vocab_size=len(words), order=dynamic.order_for("word", len(train)))
-    return stream.nats(partial(reader.nats, model_after=count, num_times=dynamic.num_times))
+    if dynamic is not None and len(train) <= dynamic.max_tokens:
+        order = dynamic.order_for("word", len(train))
+        count = partial(count_on, train, vocab_size=len(words), order=order)
+        learning = partial(reader.nats, model_after=count, num_times=dynamic.num_times)
+        yield Score(f"{BY_WORD}{order}{DYNAMIC}", "char", _found(streams, ("val", "test"), learning))
+
+
+def _found(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
+    """Return the surprisals of some splits. It goes character by character, in Python: processes share them out."""
+    nats = map_in_processes(lambda split: streams[split].nats(score), splits, default_processes())
+    return dict(zip(splits, nats, strict=True))
 
 
 def _why_not(words: Vocab, most_words: int) -> str | None:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from torch import nn
 
-from seqlm.core.processes import default_processes, map_in_processes
+from seqlm.core.devices import processes_that_learn
+from seqlm.core.processes import map_in_processes
 from seqlm.sine.networks import (
     Fit,
     Series,
@@ -63,7 +64,7 @@ def study_sine(params: SineParams, seed: int, num_processes: int | None = None) 
         "loss": loss,
         "predictions": _predictions(mlp, series, params),
         "errors": frame,
-        "tau": _compare_taus(params, seed, num_processes or default_processes()),
+        "tau": _compare_taus(params, seed, num_processes or processes_that_learn()),
     }
     by_k = frame[frame["network"] == "MLP"].set_index("k")["rmse"]
     summary = {
