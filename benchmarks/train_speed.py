@@ -214,12 +214,9 @@ def train_gated(network: Network, shape: Shape, device: torch.device, count: int
     ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.num_steps + 1), generator=generator, device=device)
     draws = RandomDraws(generator, shape.batch_size, slice(0, shape.batch_size))
     parameters, state = list(network.parameters()), network.initial_state(shape.batch_size)
-    theirs = isinstance(network, FrameworkRNN)
-    step = (
-        torch.optim.AdamW(parameters, lr=ADAM_LR).step
-        if theirs
-        else partial(Optimizer("adamw", parameters).step, ADAM_LR)
-    )
+    step: Callable[[], object] = partial(Optimizer("adamw", parameters).step, ADAM_LR)
+    if isinstance(network, FrameworkRNN):
+        step = torch.optim.AdamW(parameters, lr=ADAM_LR).step
     with network.team():
         for minibatch in range(count + 1):
             if minibatch == 1:  # buffers are made and threads started in the first

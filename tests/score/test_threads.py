@@ -29,11 +29,13 @@ def test_results_come_in_order_from_threads_that_have_no_others(num_threads: int
 
 
 def test_when_one_fails_the_others_end() -> None:
-    ended = []
+    ended, second_began = [], threading.Event()
 
     def work(number: int) -> None:
         if number == 0:
+            second_began.wait(5)
             raise ValueError("the first")
+        second_began.set()
         try:
             for _ in range(1000):  # ten seconds
                 time.sleep(0.01)
@@ -47,6 +49,7 @@ def test_when_one_fails_the_others_end() -> None:
         list(map_in_threads(work, range(3), 2))
     assert time.monotonic() - begin < 5
     assert set(ended) <= {1, 2}
+    assert 1 in ended
     assert torch.get_num_threads() == 1
     go_on()  # elsewhere it does nothing
 
