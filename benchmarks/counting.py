@@ -23,7 +23,7 @@ import numpy as np
 from words import VOCAB_SIZE, zipf_text
 
 from seqlm.core.files import read_npy, write_blocks
-from seqlm.ngrams.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts.counting import Chunking, count_ngrams
 
 BLOCK = 1 << 22
 ORDER = 3

@@ -21,7 +21,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from seqlm.core.processors import FEW_SPINS, NO_SPINS
+from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))

@@ -26,10 +26,10 @@ from natural import write_natural_text
 from processes import measured
 from words import VOCAB_SIZE, zipf_text
 
-from seqlm.ngrams.arpa_writing import write_arpa
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey, nats
-from seqlm.vocab.streams import load_split
+from seqlm.ngrams.arpa.writing import write_arpa
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.vocab.corpus_building import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 ROOT = Path(__file__).resolve().parent.parent

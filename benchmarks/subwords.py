@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seqlm.core.layout import Layout
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey, nats
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey, nats
 from seqlm.preprocess.decoding import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.score.measures import measure
-from seqlm.score.splits import read_streams
-from seqlm.vocab.kinds.known import kind_of
+from seqlm.score.heldout.splits import read_streams
+from seqlm.score.store import measure
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
+from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.kinds.subword import SubwordParams
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 
 CORPORA = {

@@ -26,11 +26,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
-from seqlm.core.optimising import Optimizer
-from seqlm.rnn.building import build_network, draw_network
+from seqlm.core.optimizer import Optimizer
+from seqlm.rnn.building import build_network, init_network
 from seqlm.rnn.compiled.products import add_product, empty_panels
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.network import Network, RandomDraws
+from seqlm.rnn.network import Network, RandomNoise
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
@@ -212,7 +212,7 @@ def train_gated(network: Network, shape: Shape, device: torch.device, count: int
     """Train for some minibatches, the framework's layers by its AdamW as it comes, and return the tokens a second."""
     generator = torch.Generator(device).manual_seed(0)
     ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.num_steps + 1), generator=generator, device=device)
-    draws = RandomDraws(generator, shape.batch_size, slice(0, shape.batch_size))
+    draws = RandomNoise(generator, shape.batch_size, slice(0, shape.batch_size))
     parameters, state = list(network.parameters()), network.initial_state(shape.batch_size)
     step: Callable[[], object] = partial(Optimizer("adamw", parameters).step, ADAM_LR)
     if isinstance(network, FrameworkRNN):
@@ -236,7 +236,7 @@ def compare_gated(model: str, name: str, device: torch.device, rounds: int, ceil
         embedding_size=shape.embedding_size, tie_weights=False, dropout=shape.dropout,
     )  # fmt: skip
     networks = [
-        draw_network(settings, shape.vocab_size, 0).to(device),
+        init_network(settings, shape.vocab_size, 0).to(device),
         build_network(settings, shape.vocab_size, 0, device),
     ]
     for network in networks:

@@ -14,7 +14,7 @@ def main(layout: Layout) -> None:
     runs. Its file is what the run's training depends on.
     """
     from seqlm.configure.settings import check_whole
-    from seqlm.core.files import write_sealed
+    from seqlm.core.files import write_checksummed
     from seqlm.train.settings import CONFIG_FORMAT
 
     runs = check_whole(layout.params)
@@ -22,7 +22,7 @@ def main(layout: Layout) -> None:
         if stale.stem not in runs:
             stale.unlink()
     for name, config in runs.items():
-        write_sealed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())
+        write_checksummed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())
     click.echo(f"{len(runs)} runs: {', '.join(runs)}")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness import clear_ghosts, existing_file, file, stage
+from harness import clear_stale_runs, existing_file, file, stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, Seed, load
@@ -36,8 +36,8 @@ def _evaluate(layout: Layout) -> None:
     from seqlm.evaluate.ranking import collect_measures, draw_models, leaders, rank_models
     from seqlm.evaluate.settings import EvaluateParams
     from seqlm.evaluate.table_text import describe_share, describe_shrunk, table_text
+    from seqlm.score.heldout.splits import read_all_streams
     from seqlm.score.settings import ScoreParams
-    from seqlm.score.splits import read_all_streams
     from seqlm.train.runs import run_names, training_summaries
 
     params, seed = load(layout.params, "evaluate", EvaluateParams), load(layout.params, "seed", Seed)
@@ -55,7 +55,7 @@ def _evaluate(layout: Layout) -> None:
     for name, content in [*found.items(), *diagnoses]:
         write_table(layout.reports("evaluate"), name, content)
     write_json(layout.passages, tables.passages(layout, scores.all, streams, table["model"], params.passage_chars))
-    clear_ghosts(layout, names)
+    clear_stale_runs(layout, names)
     click.echo(table_text(table, describe_share(measures), describe_shrunk(training_summaries(layout, names))))
 
 
@@ -64,13 +64,13 @@ def _score_text(layout: Layout, text: Path, names: tuple[str, ...], page: Path) 
 
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_text
-    from seqlm.evaluate.own_text import describe_score, score_own_text
     from seqlm.preprocess.settings import PreprocessParams
     from seqlm.report.page import build_surprisal_page
+    from seqlm.score.user_text import describe_score, score_user_text
 
     torch.set_num_threads(load(layout.params, "num_threads", NumThreads))
     device = resolve_device(load(layout.params, "device", Device))
-    scores = score_own_text(layout, text, names, load(layout.params, "preprocess", PreprocessParams), device)
+    scores = score_user_text(layout, text, names, load(layout.params, "preprocess", PreprocessParams), device)
     click.echo("\n".join(describe_score(name, score) for name, score in scores.items()))
     write_text(page, build_surprisal_page(text.name, scores))
     click.echo(f"the page: {page}")

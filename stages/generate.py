@@ -2,7 +2,7 @@
 
 import click
 
-from harness import clear_ghosts, stage
+from harness import clear_stale_runs, stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, Seed, load
 from seqlm.generate.settings import GenerateParams
@@ -42,7 +42,7 @@ def main(
     from seqlm.generate.prefixes import chosen_prefixes
     from seqlm.generate.samples import measure_continuations, samples_markdown, write_continuations
     from seqlm.generate.writers import all_writers, choose_writers
-    from seqlm.rnn.continuing import Choice
+    from seqlm.rnn.generation import SamplingConfig
     from seqlm.train.runs import run_names
 
     torch.set_num_threads(num_threads)
@@ -51,7 +51,7 @@ def main(
     continuations = write_continuations(
         choose_writers(all_writers(layout, resolve_device(device)), only),
         list(prefix) or chosen_prefixes(params.prefixes, layout),
-        [Choice(heat, params.top_k, params.top_p) for heat in temperature or params.temperatures],
+        [SamplingConfig(heat, params.top_k, params.top_p) for heat in temperature or params.temperatures],
         num_preds or params.num_preds,
         seed if own_seed is None else own_seed,
         # By default a prefix that a vocabulary lacks is continued from <unk>: any corpus must get its samples.
@@ -67,7 +67,7 @@ def main(
         samples = measure_continuations(layout, written)
         write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
         write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
-        clear_ghosts(layout, run_names(layout.configs))
+        clear_stale_runs(layout, run_names(layout.configs))
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ from typing import Any
 try:
     import click
 
+    from seqlm.core.cpu_contention import share_processors
+    from seqlm.core.dvc_watchdog import end_with_dvc, is_under_dvc
     from seqlm.core.errors import MachineError, SeqlmError
     from seqlm.core.layout import Layout
-    from seqlm.core.parents import end_with_dvc, is_under_dvc
-    from seqlm.core.processors import share_processors
 except ModuleNotFoundError as missing:
     sys.exit(
         f"error: this Python ({sys.executable}) has no package {missing.name!r}: run `make repro`, "
@@ -71,16 +71,18 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
     return decorate
 
 
-def clear_ghosts(layout: Layout, runs: list[str]) -> None:
+def clear_stale_runs(layout: Layout, runs: list[str]) -> None:
     """Under DVC, remove what runs left behind that are not among ``runs`` any more, and say so.
 
     Call it when the stage has read and written everything else: what it reads was whole then.
     """
-    from seqlm.train.runs import remove_ghosts
+    from seqlm.train.runs import remove_stale_runs
 
     if not is_under_dvc():
         return
-    for ghost in remove_ghosts(runs, layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score")):
+    for ghost in remove_stale_runs(
+        runs, layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score")
+    ):
         click.echo(f"removed {ghost}: no such run is left")
 
 

@@ -26,12 +26,12 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
 
     import pandas as pd
 
-    from seqlm.core.files import emptied, write_csv, write_table
-    from seqlm.ngrams.counting import Chunking, NgramCounter
+    from seqlm.core.files import fresh_folder, write_csv, write_table
+    from seqlm.ngrams.corpus_stream import MAX_ORDER, num_tokens_of
+    from seqlm.ngrams.counts.counting import Chunking, NgramCounter
     from seqlm.ngrams.description import describe
-    from seqlm.ngrams.model_files import save_models
-    from seqlm.ngrams.models import tune_epsilons
-    from seqlm.ngrams.whole_text import MAX_ORDER, num_tokens_of
+    from seqlm.ngrams.models.smoothing import tune_epsilons
+    from seqlm.ngrams.models.storage import save_models
     from seqlm.vocab.encoded import load_corpus
 
     params = load(layout.params, "ngrams", NgramsParams)
@@ -39,7 +39,7 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     corpus = load_corpus(layout.corpus(kind), kind)
     vocab = corpus.vocab
     reports, scheduler = layout.reports("ngrams", kind), os.environ.get("DASK_SCHEDULER_ADDRESS") or None
-    with emptied(layout.workplace(kind)) as place:
+    with fresh_folder(layout.temporary_folder(kind)) as place:
         chunking, laplace = Chunking(params.memory, place, scheduler), params.laplace
         train, order = corpus.splits["train"].ids, params.max_order[vocab.kind]
         counter = NgramCounter(
@@ -54,15 +54,15 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # the whole text's come in their place
         limits = {"zipf_min_count": params.zipf_min_count, "num_frequent": params.num_frequent}
-        with emptied(place / "whole") as beside:
+        with fresh_folder(place / "whole") as beside:
             for name, table in describe(corpus, Chunking(params.memory, beside, scheduler), counter.kept, **limits):
                 write_table(reports, name, table)
 
 
 def _export(layout: Layout, kind: str, arpa: Path) -> None:
     """Write the model that the pipeline has counted, and nothing else."""
-    from seqlm.ngrams.arpa_writing import write_arpa
-    from seqlm.ngrams.model_files import load_kneser_ney
+    from seqlm.ngrams.arpa.writing import write_arpa
+    from seqlm.ngrams.models.storage import load_kneser_ney
     from seqlm.vocab.vocabulary import Vocab
 
     vocab = Vocab.load(layout.vocab(kind), kind)

@@ -2,7 +2,7 @@
 
 import click
 
-from harness import clear_ghosts, stage
+from harness import clear_stale_runs, stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.report.settings import ReportParams
@@ -32,7 +32,7 @@ def main(layout: Layout) -> None:
     shrunk = describe_shrunk(training_summaries(layout, run_names(layout.configs)))
     write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, shrunk))
     write_text(layout.page, build_page(layout, params.title, parity))
-    clear_ghosts(layout, run_names(layout.configs))
+    clear_stale_runs(layout, run_names(layout.configs))
     if parity is not None:
         click.echo(f"{met['met']} of {len(parity)} values of the book are met")
         for row in parity[~parity["ok"]].itertuples():

@@ -30,9 +30,9 @@ def _score_run(layout: Layout, run: str) -> None:
     from seqlm.core.files import write_json
     from seqlm.core.progress import timed
     from seqlm.rnn.building import load_network
-    from seqlm.score.measures import headline, save_score, shown_bits
+    from seqlm.score.heldout.splits import read_streams
     from seqlm.score.settings import ScoreParams
-    from seqlm.score.splits import read_streams
+    from seqlm.score.store import headline, save_score, shown_bits
     from seqlm.score.surprisals import score_dynamically, score_network
     from seqlm.train.settings import read_config
 
@@ -57,7 +57,7 @@ def _score_ngrams(layout: Layout, kind: str | None) -> None:
 
     params = load(layout.params, "score", ScoreParams)
     if kind is None:
-        from seqlm.score.word_scores import score_by_characters
+        from seqlm.score.word_to_char.scoring import score_by_characters
 
         score_by_characters(layout, params, click.echo)
     else:

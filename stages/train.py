@@ -26,14 +26,15 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_table
     from seqlm.rnn.building import save_network
-    from seqlm.train import history, session
-    from seqlm.train.checkpoints import Checkpoint, code_hashes, key_of, only_one, unpacked
-    from seqlm.train.crowding import begun_again_if_crowded
-    from seqlm.train.ranks import joined, local_device, local_threads
+    from seqlm.train import console as session
+    from seqlm.train import history
+    from seqlm.train.callbacks import open_board, put_back_on_error
+    from seqlm.train.checkpoints import Checkpoint, code_hashes, key_of, run_lock, unpacked
+    from seqlm.train.contention import begun_again_if_crowded
+    from seqlm.train.ranks import local_device, local_threads, process_group
     from seqlm.train.settings import read_config
     from seqlm.train.trainer import Trainer
-    from seqlm.train.watching import open_board, put_back_on_error
-    from seqlm.vocab.streams import load_split
+    from seqlm.vocab.corpus_building import load_split
     from seqlm.vocab.vocabulary import Vocab
 
     config = read_config(layout.config(run))
@@ -42,22 +43,22 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     vocab = Vocab.load(layout.vocab(config.token))
     train_ids, val_ids = (load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val"))
     prefix = session.own_prefix(config, vocab, val_ids)
-    with begun_again_if_crowded(click.echo), joined(device) as ranks:
+    with begun_again_if_crowded(click.echo), process_group(device) as ranks:
         board = open_board(tensorboard, run) if tensorboard and ranks.is_first else None
         trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks)
         if ranks.is_first:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""
             click.echo(f"run {run} on {device}{processes}, {trainer.num_parameters:,} parameters")
-            click.echo("\n".join(session.beforehand(trainer)))
+            click.echo("\n".join(session.describe_plan(trainer)))
         data = [vocab.splits[split].sha256 for split in ("train", "val")]
         key = key_of(config.model_dump_json(), str(ranks.size), *data, *code_hashes())
         checkpoint = Checkpoint(layout.checkpoints, run, key)
-        with only_one(layout.checkpoints, run) if ranks.is_first else nullcontext():
+        with run_lock(layout.checkpoints, run) if ranks.is_first else nullcontext():
             # On several machines each has checkpoints of its own: only those of the first count.
-            if saved := ranks.of_first(checkpoint.read() if ranks.is_first else None):
+            if saved := ranks.broadcast(checkpoint.read() if ranks.is_first else None):
                 trainer.restore(*unpacked(saved))
             if not ranks.is_first:
-                trainer.run(session.Saving(checkpoint, trainer))
+                trainer.run(session.CheckpointCallback(checkpoint, trainer))
                 return
             if saved:
                 click.echo(f"going on after epoch {trainer.epochs_trained:.4g}")

@@ -17,8 +17,8 @@ def main(layout: Layout, kind: str) -> None:
     import pandas as pd
 
     from seqlm.core.files import write_csv, write_json
-    from seqlm.vocab.kinds.known import kind_of
-    from seqlm.vocab.streams import SPLITS, build_corpus, require_scorable
+    from seqlm.vocab.corpus_building import SPLITS, build_corpus, require_scorable
+    from seqlm.vocab.kinds.registry import kind_of
 
     params = load(layout.params, "vocab", VocabParams)
     settings, separator = params.of(kind), params.line_separator

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from seqlm.rnn.flat import FlatNetwork
+from seqlm.rnn.compiled_rnn import CompiledRNN
 
-AnyNetwork = TypeVar("AnyNetwork", bound=FlatNetwork)
+AnyNetwork = TypeVar("AnyNetwork", bound=CompiledRNN)
 _NARROW = {
     "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "ATEN_CPU_CAPABILITY": "avx2",
 }  # fmt: skip
@@ -36,7 +36,7 @@ def threads(num_threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def compute(model: FlatNetwork, num_threads: int, *minibatch: Any) -> tuple[Tensor, Tensor, Tensor]:
+def compute(model: CompiledRNN, num_threads: int, *minibatch: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return surprisals, the state after and the gradient of a minibatch."""
     with threads(num_threads), model.team():
         nats, state = model.compute_gradients(*minibatch)

@@ -15,11 +15,11 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from seqlm.core import devices
 from seqlm.core.settings import read_params
-from seqlm.rnn.continuing import Choice, continue_prefixes
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import diagnose, network_predictor
-from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
+from seqlm.score.networks.dynamic import RmsRule, SgdRule, dynamic_nll, gradient_roots, trained_weights
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from smoke import ROOT
@@ -108,13 +108,13 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
     # Tensors that only say where they lie cannot be those of PyTorch's inference mode.
     write = torch.no_grad()(continue_prefixes.__wrapped__)
     return {
-        "scores": stream_nats(model, ids),
-        "sgd": dynamic_nats(model, ids, every=10, apply=SgdRule(0.1, 1.0).apply),
-        "rms": dynamic_nats(model, ids, every=10, apply=rms.apply),
+        "scores": stream_nll(model, ids),
+        "sgd": dynamic_nll(model, ids, every=10, apply=SgdRule(0.1, 1.0).apply),
+        "rms": dynamic_nll(model, ids, every=10, apply=rms.apply),
         "positions": np.array(found["positions"]),
         "calibration": np.array(found["calibration"]),
-        "greedy": np.array(write(model, [[1, 2], [3]], 9, Choice(), 0)),
-        "drawn": np.array(write(model, [[1, 2], [3]], 9, Choice(0.5, 3, 0.9), 0)),
+        "greedy": np.array(write(model, [[1, 2], [3]], 9, SamplingConfig(), 0)),
+        "drawn": np.array(write(model, [[1, 2], [3]], 9, SamplingConfig(0.5, 3, 0.9), 0)),
         "training": np.array([last.train_perplexity, last.val_perplexity, last.grad_norm]),
     }
 

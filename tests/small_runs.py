@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from seqlm.configure.runs import resolve_runs
-from seqlm.core.files import write_sealed
+from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.model_files import save_models
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.storage import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
-from seqlm.vocab.streams import SPLITS, load_split
+from seqlm.vocab.corpus_building import SPLITS, load_split
 from smoke import ROOT
 from subwords import build
 
@@ -52,5 +52,5 @@ def write_models(folder: Path) -> Layout:
     settings = config("small")
     network = build_network(settings, len(vocab), settings.seed)
     save_network(layout.run("small"), "small", settings, len(vocab), network.weights())
-    write_sealed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
+    write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
     return layout

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from seqlm.vocab.kinds.known import Kind, kind_of
+from seqlm.vocab.corpus_building import build_corpus
+from seqlm.vocab.kinds.registry import Kind, kind_of
 from seqlm.vocab.kinds.subword import SubwordParams
-from seqlm.vocab.pieces import Pieces
-from seqlm.vocab.streams import build_corpus
+from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 from seqlm.vocab.vocabulary import Vocab
 
 ALGORITHMS = ("bpe", "unigram", "wordpiece")
@@ -17,7 +17,7 @@ def settings(algorithm: str = "bpe", vocab_size: int = 320, min_freq: int = 2) -
     return SubwordParams(algorithm=algorithm, vocab_size=vocab_size, min_freq=min_freq)  # type: ignore[arg-type]
 
 
-def learnt(train: Path, separator: str = "", **changes: object) -> Pieces:
+def learnt(train: Path, separator: str = "", **changes: object) -> SubwordTokenizer:
     """Return pieces that are learnt from a file."""
     pieces = kind_of("subword").learn(train, separator, settings(**changes))  # type: ignore[arg-type]
     assert pieces is not None

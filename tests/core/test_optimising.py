@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 import torch
 
-from seqlm.core.optimising import Optimizer
+from seqlm.core.optimizer import Optimizer
 from smoke import ROOT
 
 TRAINS = """

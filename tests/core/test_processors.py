@@ -7,11 +7,11 @@ import psutil
 import pytest
 
 from busy import busy_processes
-from seqlm.core.processors import FEW_SPINS, NO_SPINS, Neighbours, shorter_wait
+from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS, OtherLoad, shorter_wait
 
 
 def test_the_work_of_another_process_counts() -> None:
-    neighbours = Neighbours()
+    neighbours = OtherLoad()
     with busy_processes(1):
         time.sleep(1)
         share = neighbours.share()
@@ -24,7 +24,7 @@ def test_a_system_that_tells_nothing_has_no_neighbours(monkeypatch: pytest.Monke
         raise FileNotFoundError("/proc/stat")
 
     monkeypatch.setattr(psutil, "cpu_times", unknown)
-    assert Neighbours().share() == 0.0
+    assert OtherLoad().share() == 0.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have this setting on Linux alone")

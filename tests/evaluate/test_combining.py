@@ -8,8 +8,8 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.evaluate.combining import Scores, read_scores
-from seqlm.score.measures import STRONGEST, Score, save_score
-from seqlm.score.splits import Stream
+from seqlm.score.heldout.splits import Stream
+from seqlm.score.store import BEST_OF_KIND, Score, save_score
 
 
 def stream(size: int) -> Stream:
@@ -91,7 +91,7 @@ def test_the_partner_is_the_one_that_helps_most_whatever_it_is_alone(layout: Lay
     nats = np.array([0.1, 3.0] * 50)
     save_score(layout.scores_of_run("good"), Score("good", "char", dict.fromkeys(("train", "val", "test"), nats)))
     for name, made in (("char-alone", nats - 0.01), ("char-helper", 3.2 - nats)):
-        about = {STRONGEST: False}
+        about = {BEST_OF_KIND: False}
         save_score(
             layout.scores_of_ngrams("char") / name, Score(name, "char", dict.fromkeys(("val", "test"), made), about)
         )
@@ -112,5 +112,5 @@ def test_each_family_has_the_figures_of_its_best_on_val(layout: Layout) -> None:
 
 
 def test_runs_and_the_best_that_counts_are_diagnosed_best_first(layout: Layout) -> None:
-    assert STRONGEST == "strongest"
+    assert BEST_OF_KIND == "strongest"
     assert [made.name for made in read(layout, mixtures=True).of_characters()] == ["good", "char-first", "weak"]

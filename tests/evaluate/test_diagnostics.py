@@ -12,9 +12,9 @@ from seqlm.evaluate.diagnostics import (
     class_table,
     position_table,
 )
-from seqlm.ngrams.models import Uniform
+from seqlm.ngrams.models.smoothing import Uniform
 from seqlm.score.diagnostics import Predictor, counting_predictor, diagnose
-from seqlm.score.measures import Score
+from seqlm.score.store import Score
 
 
 def score(name: str, predictor: Predictor, ids: np.ndarray) -> Score:

@@ -7,8 +7,8 @@ from seqlm.evaluate.ranking import collect_measures, draw_models, leaders, rank_
 from seqlm.evaluate.table_text import table_text
 from seqlm.report.figures.evaluation import comparison_figure
 from seqlm.report.figures.style import svg_text
-from seqlm.score.measures import Score
-from seqlm.score.splits import Stream
+from seqlm.score.heldout.splits import Stream
+from seqlm.score.store import Score
 
 STREAMS = {"char": {split: Stream(np.ones(1001, np.int64), 1000, np.zeros(1001), np.arange(1, 1002))
                     for split in ("train", "val", "test")}}  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seqlm.evaluate.mixtures import best_mixture, choose_weights, mix, mixture_name
-from seqlm.score.measures import Score
+from seqlm.score.store import Score
 
 
 def score(name: str, val: np.ndarray) -> Score:

@@ -11,7 +11,7 @@ import torch
 
 from seqlm.core.layout import Layout
 from seqlm.rnn.building import load_network
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scoring import stream_nll
 from small_runs import write_models
 from stages_by_hand import RunStage
 
@@ -30,7 +30,7 @@ def test_the_text_is_scored_and_shown(run_stage: RunStage, trained: Layout) -> N
     vocab = json.loads((trained.root / "data/corpus/char/vocab.json").read_text())["tokens"]
     ids = np.array([vocab.index(character) for character in text])
     network = load_network(trained.run("small"), "small", torch.device("cpu"))
-    expected = math.exp(stream_nats(network, ids).mean())
+    expected = math.exp(stream_nll(network, ids).mean())
     assert f"small: perplexity {expected:.3f} per char" in result.stdout
     assert "word-kneser-ney-2: perplexity" in result.stdout
     # Of the four scored words, "sea i came i", the two i are not in train.

@@ -8,8 +8,8 @@ import pandas as pd
 from seqlm.evaluate.ranking import collect_measures, draw_models, rank_models
 from seqlm.evaluate.table_text import table_text
 from seqlm.evaluate.uncertainty import draw_bits
-from seqlm.score.measures import Score
-from seqlm.score.splits import Stream
+from seqlm.score.heldout.splits import Stream
+from seqlm.score.store import Score
 
 
 def stream(size: int, num_chars: int | None = None) -> Stream:

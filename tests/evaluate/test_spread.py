@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from seqlm.evaluate.passages import passage, spread
-from seqlm.vocab.kinds.known import kind_of
+from seqlm.score.surprisal_view import passage, spread
+from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.kinds.subword import BYTE_TOKENS
 
 SUBWORD = kind_of("subword")

@@ -7,10 +7,10 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.evaluate.tables import diagnostic_tables, passages
-from seqlm.score.measures import Score, measure
-from seqlm.score.spelling import NATS_OF_ANY_CHARACTER
-from seqlm.score.splits import read_streams
-from seqlm.vocab.streams import SPLITS, build_corpus
+from seqlm.score.heldout.spelling import NATS_OF_ANY_CHARACTER
+from seqlm.score.heldout.splits import read_streams
+from seqlm.score.store import Score, measure
+from seqlm.vocab.corpus_building import SPLITS, build_corpus
 
 BIT = np.log(2)
 DIAGNOSES = {"positions": [], "calibration": []}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.generate import copying
-from seqlm.generate.copying import Codes, decoded_blocks, longest_copies
+from seqlm.generate.copying import Codes, decoded_blocks, longest_common_substrings
 from seqlm.vocab.kinds.subword import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 
@@ -25,8 +25,8 @@ def blocks(text: str, size: int) -> list[Codes]:
 def test_copies_by_hand() -> None:
     texts = ["the sea xyz", "qqq", "", "a seat", "漢字 at sea"]
     # "the sea", nothing, nothing, " sea" with "t" missing behind it, " sea"
-    assert longest_copies(texts, lambda: blocks("near the sea", 5)) == [7, 0, 0, 4, 4]
-    assert longest_copies([], lambda: blocks("near the sea", 5)) == []
+    assert longest_common_substrings(texts, lambda: blocks("near the sea", 5)) == [7, 0, 0, 4, 4]
+    assert longest_common_substrings([], lambda: blocks("near the sea", 5)) == []
 
 
 @given(
@@ -38,7 +38,7 @@ def test_copies_by_hand() -> None:
 def test_the_longest_copy_is_the_longest(texts: list[str], source: str, size: int, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copying, "_MAX_CHARS", most)
-        found = longest_copies(texts, lambda: blocks(source, size))
+        found = longest_common_substrings(texts, lambda: blocks(source, size))
     for text, length in zip(texts, found, strict=True):
         runs = {text[i:j] for i in range(len(text)) for j in range(i + 1, len(text) + 1)}
         assert length == max((len(run) for run in runs if run in source), default=0)
@@ -66,7 +66,7 @@ def test_characters_that_are_written_in_bytes_are_characters_again(ids: list[int
 PROGRAM = """
 import resource
 import numpy as np
-from seqlm.generate.copying import decoded_blocks, longest_copies
+from seqlm.generate.copying import decoded_blocks, longest_common_substrings
 from seqlm.vocab.vocabulary import Vocab
 
 def peak():
@@ -75,9 +75,9 @@ def peak():
 vocab = Vocab("word", ["<unk>", *(f"word{n}" for n in range(1000))], [0] * 1001, "", {})
 ids = np.tile(np.arange(1, 1001, dtype=np.uint16), 3000)
 texts = [vocab.join(vocab.decode(ids[start : start + 20])) + "!" for start in range(0, 1000, 10)]
-longest_copies(texts, lambda: decoded_blocks(vocab, ids[:1000]))
+longest_common_substrings(texts, lambda: decoded_blocks(vocab, ids[:1000]))
 before = peak()
-assert longest_copies(texts, lambda: decoded_blocks(vocab, ids)) == [len(text) - 1 for text in texts]
+assert longest_common_substrings(texts, lambda: decoded_blocks(vocab, ids)) == [len(text) - 1 for text in texts]
 print(peak() - before)
 """
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from seqlm.core.errors import DataError
-from seqlm.generate.counting import continue_by_counting
+from seqlm.generate.ngram_sampling import sample_ngrams
 from seqlm.generate.samples import Sample, repeated_share, samples_markdown
 from seqlm.generate.writers import encode_prefix
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey
 from seqlm.vocab.vocabulary import Vocab
 
 VOCAB = Vocab("char", ["<unk>", "a", "b", "c"], [0, 3, 2, 1], "", {})
@@ -17,8 +17,8 @@ VOCAB = Vocab("char", ["<unk>", "a", "b", "c"], [0, 3, 2, 1], "", {})
 def test_an_ngram_model_writes_what_it_counted() -> None:
     counted = KneserNey(count_ngrams(np.array([1, 2, 3] * 20), 4, 3), 3)
     rng = np.random.default_rng(0)
-    assert continue_by_counting(counted, [1, 2], 6, 0.0, rng) == [3, 1, 2, 3, 1, 2]
-    assert 0 not in continue_by_counting(counted, [1], 200, 5.0, rng)
+    assert sample_ngrams(counted, [1, 2], 6, 0.0, rng) == [3, 1, 2, 3, 1, 2]
+    assert 0 not in sample_ngrams(counted, [1], 200, 5.0, rng)
 
 
 def test_a_character_that_the_vocabulary_lacks_is_named() -> None:

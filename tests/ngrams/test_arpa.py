@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.ngrams.arpa_reading import read_arpa
-from seqlm.ngrams.arpa_writing import escape, unescape, write_arpa
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey
+from seqlm.ngrams.arpa.reading import read_arpa
+from seqlm.ngrams.arpa.writing import escape, unescape, write_arpa
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey
 from seqlm.preprocess.cleaning import clean_line
 from smoke import ROOT
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import NetworkError
-from seqlm.ngrams import sorted_runs
-from seqlm.ngrams.count_tables import Counts
-from seqlm.ngrams.counting import Chunking, count_ngrams
-from seqlm.ngrams.sorted_runs import MemoryRun, merge, run_lengths, write_run
+from seqlm.ngrams.counts import sorted_runs
+from seqlm.ngrams.counts.count_tables import Counts
+from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts.sorted_runs import MemoryRun, merge, run_lengths, write_run
 
 SMALL_MEMORY = 1 << 20
 """A megabyte: a few thousand tokens a chunk."""
@@ -103,6 +103,6 @@ def test_a_cluster_of_two_processes_counts_the_same(scheduler: str, tmp_path: Pa
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqlm.ngrams.parallel._CONNECT_S", 1)
+    monkeypatch.setattr("seqlm.ngrams.counts.parallel._CONNECT_S", 1)
     with pytest.raises(NetworkError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
         count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1"))

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.ngrams.counting import Chunking, count_ngrams
-from seqlm.ngrams.loops import find_children
+from seqlm.ngrams.corpus_stream import join_splits
+from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts.kernels import find_children
 from seqlm.ngrams.most_frequent import by_frequency
 from seqlm.ngrams.statistics import frequent_ngrams, summary, zipf_fits
-from seqlm.ngrams.whole_text import join_splits
 from seqlm.preprocess.cleaning import clean_line
+from seqlm.vocab.corpus_building import SPLITS, build_corpus
 from seqlm.vocab.encoded import load_corpus
-from seqlm.vocab.streams import SPLITS, build_corpus
 
 texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)
 
@@ -44,7 +44,7 @@ def test_packed_and_ranked_keys_count_alike(text: list[int], max_order: int) -> 
         return
     packed = count_ngrams(np.array(text), 5, max_order)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqlm.ngrams.counting._KEY_BITS", 0)
+        patch.setattr("seqlm.ngrams.counts.counting._KEY_BITS", 0)
         ranked = count_ngrams(np.array(text), 5, max_order)
     assert packed.starts == ranked.starts
     for one, other in zip(packed.tables, ranked.tables, strict=True):
@@ -71,8 +71,8 @@ def test_large_tables_are_searched_as_small_ones_are(text: list[int], max_order:
     small, large = (count_ngrams(np.array(text), 5, max_order) for _ in range(2))
     expected = [small.suffixes(n).tolist() for n in range(1, max_order + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqlm.ngrams.count_tables._LARGE", 1)
-        patch.setattr("seqlm.ngrams.count_tables.BLOCK_ROWS", 3)
+        patch.setattr("seqlm.ngrams.counts.count_tables._LARGE", 1)
+        patch.setattr("seqlm.ngrams.counts.count_tables.BLOCK_ROWS", 3)
         assert [large.suffixes(n).tolist() for n in range(1, max_order + 1)] == expected
 
 

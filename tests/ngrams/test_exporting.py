@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from seqlm.ngrams.arpa_reading import read_arpa
-from seqlm.ngrams.arpa_writing import write_arpa
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.model_files import load_kneser_ney, load_models, save_models
-from seqlm.ngrams.models import KneserNey
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
+from seqlm.ngrams.arpa.reading import read_arpa
+from seqlm.ngrams.arpa.writing import write_arpa
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.ngrams.models.storage import load_kneser_ney, load_models, save_models
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey, Laplace, Uniform, build_models, nats, tune_epsilons
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey, Laplace, Uniform, build_models, nats, tune_epsilons
 
 # a b a b a c over <unk> a b c: 6 unigrams; ab twice, ba twice, ac once; aba, bab, bac once... see below.
 TEXT = np.array([1, 2, 1, 2, 1, 3])

@@ -9,9 +9,9 @@ import pytest
 
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.model_files import load_models, save_models
-from seqlm.vocab.streams import SPLITS, build_corpus
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.storage import load_models, save_models
+from seqlm.vocab.corpus_building import SPLITS, build_corpus
 from small_runs import write_texts
 from stages_by_hand import RunStage
 

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from seqlm.core.layout import Layout
-from seqlm.ngrams.arpa_reading import read_arpa
-from seqlm.ngrams.model_files import load_kneser_ney
+from seqlm.ngrams.arpa.reading import read_arpa
+from seqlm.ngrams.models.storage import load_kneser_ney
+from seqlm.vocab.corpus_building import SPLITS, load_split
 from seqlm.vocab.kinds.subword import BYTE_TOKENS
-from seqlm.vocab.streams import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage
 from subwords import build

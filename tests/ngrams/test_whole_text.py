@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import ParamsError
-from seqlm.ngrams import whole_text
-from seqlm.ngrams.counting import Chunking, NgramCounter, count_ngrams
+from seqlm.ngrams import corpus_stream as whole_text
+from seqlm.ngrams.corpus_stream import join_splits, num_tokens_of
+from seqlm.ngrams.counts.counting import Chunking, NgramCounter, count_ngrams
 from seqlm.ngrams.statistics import frequent_ngrams, growth_table, head, ranked_counts
-from seqlm.ngrams.whole_text import join_splits, num_tokens_of
+from seqlm.vocab.corpus_building import SPLITS, build_corpus
 from seqlm.vocab.encoded import load_corpus
-from seqlm.vocab.streams import SPLITS, build_corpus
 from seqlm.vocab.vocabulary import Kind
 
 words = st.sampled_from(["a", "b", "<unk>", "the", "sea", "é", "漢字", "<pad>"])

@@ -8,14 +8,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from seqlm.configure.runs import resolve_runs
-from seqlm.core.files import write_sealed
+from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.model_files import save_models
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.storage import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT
-from seqlm.vocab.kinds.known import KINDS
-from seqlm.vocab.streams import SPLITS, load_split
+from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.kinds.registry import KINDS
 from smoke import ROOT
 from stages_by_hand import RunStage, in_a_process, in_this_process
 from subwords import build
@@ -27,7 +27,7 @@ def put_runs(layout: Layout, *names: str, of_ghosts: bool = False) -> None:
     values = params | {"num_threads": 1, "runs": {name: {"token": "char", "num_hiddens": 8} for name in names}}
     for name, config in resolve_runs(values, source="").items():
         if not of_ghosts:
-            write_sealed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())
+            write_checksummed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())
         save_network(layout.run(name), name, config, 28, build_network(config, 28, 0).weights())
 
 

@@ -217,7 +217,7 @@ from typing import TYPE_CHECKING
 from seqlm.vocab.kinds.word import WordKind
 
 if TYPE_CHECKING:
-    from seqlm.vocab.pieces import Pieces
+    from seqlm.vocab.subword_tokenizer import Pieces
 
 
 class FoldedKind(WordKind):
@@ -230,7 +230,7 @@ class FoldedKind(WordKind):
         for block in super().blocks(path, line_separator, block_bytes):
             yield block.lower()
 
-    def tokenize(self, text: str, line_separator: str, pieces: "Pieces | None") -> list[str]:
+    def tokenize(self, text: str, line_separator: str, pieces: "SubwordTokenizer | None") -> list[str]:
         """Return the words of a text in small letters."""
         return super().tokenize(text.lower(), line_separator, pieces)
 '''
@@ -240,10 +240,10 @@ class FoldedKind(WordKind):
 def test_a_kind_of_token_is_added_by_its_list(workspace: Workspace) -> None:
     module, settings, stages = (" ".join(step.split()) for step in steps("Add a kind of token"))
 
-    for name in ("src/seqlm/vocab/kinds/", "`TokenKind`", "`ALL`", "src/seqlm/vocab/kinds/known.py"):
+    for name in ("src/seqlm/vocab/kinds/", "`TokenKind`", "`ALL`", "src/seqlm/vocab/kinds/registry.py"):
         assert name in module
     write(workspace, "src/seqlm/vocab/kinds/folded.py", KIND)
-    known = "src/seqlm/vocab/kinds/known.py"
+    known = "src/seqlm/vocab/kinds/registry.py"
     edit(workspace, known, "from seqlm.vocab.kinds.kind ", "from seqlm.vocab.kinds.folded import FoldedKind\n"
          "from seqlm.vocab.kinds.kind ")  # fmt: skip
     edit(workspace, known, "SubwordKind())", "SubwordKind(), FoldedKind())")

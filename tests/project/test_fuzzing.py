@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from seqlm.configure.settings import check_whole
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
-from seqlm.ngrams.arpa_reading import read_arpa
-from seqlm.ngrams.model_files import load_models
+from seqlm.ngrams.arpa.reading import read_arpa
+from seqlm.ngrams.models.storage import load_models
 from seqlm.preprocess.cleaning import clean_blocks, clean_line
 from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.rnn.building import load_network
-from seqlm.score.measures import load_score
+from seqlm.score.store import load_score
 from seqlm.train.settings import read_config
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from smoke import ROOT
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from busy import busy_processes
-from seqlm.core.processors import FEW_SPINS, NO_SPINS
+from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS
 from small_training import prepare_stage
 from stages_by_hand import RunStage
 

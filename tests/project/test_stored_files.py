@@ -59,7 +59,7 @@ def truncated(path: Path, _folder: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def emptied(path: Path, _folder: Path) -> None:
+def fresh_folder(path: Path, _folder: Path) -> None:
     path.write_bytes(b"")
 
 
@@ -91,7 +91,7 @@ def missing(path: Path, _folder: Path) -> None:
     path.unlink()
 
 
-FAULTS: list[Callable[[Path, Path], None]] = [truncated, emptied, flipped, swapped, from_the_future, missing]
+FAULTS: list[Callable[[Path, Path], None]] = [truncated, fresh_folder, flipped, swapped, from_the_future, missing]
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from seqlm.ngrams.counting import Chunking
+from seqlm.ngrams.corpus_stream import join_splits
+from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import zipf_fits, zipf_table
-from seqlm.ngrams.whole_text import join_splits
 from seqlm.report.figures.ngrams import zipf_figure
 from seqlm.report.figures.style import svg_text
+from seqlm.vocab.corpus_building import SPLITS, build_corpus
 from seqlm.vocab.encoded import load_corpus
-from seqlm.vocab.streams import SPLITS, build_corpus
 
 
 def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from seqlm.evaluate.passages import passage
 from seqlm.report.surprisal import passage_html
-from seqlm.vocab.kinds.known import kind_of
+from seqlm.score.surprisal_view import passage
+from seqlm.vocab.kinds.registry import kind_of
 
 
 def test_a_passage_shows_markup_as_text() -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from compiled_networks import compute, distance, exact, printed_with_each_width, threads
-from seqlm.rnn.building import build_network, draw_network, load_network, save_network
-from seqlm.rnn.continuing import Choice, continue_prefixes
+from seqlm.rnn.building import build_network, init_network, load_network, save_network
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
-from seqlm.rnn.network import RandomDraws
+from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.network import RandomNoise
 from seqlm.rnn.settings import NetworkSettings
 
 V, H, B, T = 7, 5, 3, 6
@@ -50,7 +50,7 @@ def make(chosen: NetworkSettings, vocab_size: int = V, dtype: torch.dtype = torc
 
 def oracle(chosen: NetworkSettings, model: GatedRNN) -> FrameworkRNN:
     """Return the framework's network of the same weights."""
-    framework = draw_network(chosen, model.vocab_size, 0).to(model.flat.dtype)
+    framework = init_network(chosen, model.vocab_size, 0).to(model.flat.dtype)
     framework.load_weights(model.weights())
     return framework
 
@@ -62,14 +62,14 @@ def draw(model: GatedRNN, lanes: int = B, num_steps: int = T, seed: int = 2) -> 
     return ids[:, :-1], ids[:, 1:], torch.randn(shape, generator=generator, dtype=torch.float64).to(model.flat.dtype)
 
 
-def draws(lanes: int) -> RandomDraws:
-    return RandomDraws(torch.Generator().manual_seed(3), lanes, slice(0, lanes))
+def draws(lanes: int) -> RandomNoise:
+    return RandomNoise(torch.Generator().manual_seed(3), lanes, slice(0, lanes))
 
 
 class Doubled:
     """Masks in double precision with the values of those drawn in single precision."""
 
-    def __init__(self, inner: RandomDraws) -> None:
+    def __init__(self, inner: RandomNoise) -> None:
         self._inner = inner
 
     def mask(self, hidden: Tensor, dropout: float) -> Tensor:
@@ -167,7 +167,7 @@ def test_scoring_step_by_step_is_scoring_at_once(kind: str, lanes: int, num_thre
         wanted, wanted_after = exact(model)(inputs, state.double())
         assert distance(logits, wanted) < 1e-5
         assert distance(after, wanted_after) < 1e-5
-        step = model.stepper(state)
+        step = model.step_fn(state)
         for t in range(inputs.shape[1]):
             assert torch.equal(step(inputs[:, t]), logits[:, t])
         first, between = model(inputs[:, :3], state)
@@ -186,7 +186,7 @@ def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_threa
     model = make(make_settings(kind, num_hiddens=40, num_layers=2), 11, torch.float32)
     prefixes = [[1 + n % 10, 3, 1 + n % 7] for n in range(20)]
     with threads(num_threads):
-        texts = continue_prefixes(model, prefixes, 20, Choice(), 0)
+        texts = continue_prefixes(model, prefixes, 20, SamplingConfig(), 0)
     for prefix, text in zip(prefixes, texts, strict=True):
         logits, _ = model(torch.tensor([prefix + text]), model.initial_state(1))
         assert text == (logits[0, len(prefix) - 1 : -1, 1:].argmax(1) + 1).tolist()
@@ -199,14 +199,14 @@ def test_weights_pass_between_the_framework_and_the_equations() -> None:
         small, large = (build_network(chosen.model_copy(update={"num_hiddens": size}), V, 5) for size in (6, 128))
         assert isinstance(small, FrameworkRNN)
         assert isinstance(large, GatedRNN)
-        drawn = draw_network(chosen.model_copy(update={"num_hiddens": 128}), V, 5).weights()
+        drawn = init_network(chosen.model_copy(update={"num_hiddens": 128}), V, 5).weights()
         assert drawn.keys() == large.weights().keys()
         assert all(torch.equal(weight, large.weights()[name]) for name, weight in drawn.items())
 
 
 def test_a_stored_network_is_compiled_where_that_repays(tmp_path: Path) -> None:
     chosen = make_settings("lstm", **FORMS["learned, dropout"] | {"num_hiddens": 128})
-    drawn = draw_network(chosen, V, 5)
+    drawn = init_network(chosen, V, 5)
     save_network(tmp_path, "x", chosen, V, drawn.weights())
     loaded = load_network(tmp_path, "x", torch.device("cpu"))
     assert isinstance(loaded, GatedRNN)

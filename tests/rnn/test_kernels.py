@@ -10,7 +10,7 @@ from torch import Tensor
 
 from compiled_networks import compute, distance, exact, printed_with_each_width, threads
 from seqlm.gradients.short_runs import Kept
-from seqlm.rnn.continuing import Choice, continue_prefixes
+from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
 
@@ -101,7 +101,7 @@ def test_scoring_step_by_step_is_scoring_at_once(num_hiddens: int, lanes: int) -
     assert logits.shape == wanted.shape
     assert distance(logits, wanted) < 1e-6
     assert distance(after, wanted_after) < 1e-6
-    step = model.stepper(state)
+    step = model.step_fn(state)
     for t in range(inputs.shape[1]):
         assert torch.equal(step(inputs[:, t]), logits[:, t])
     first, between = model(inputs[:, :3], state)
@@ -116,7 +116,7 @@ def test_greedy_texts_take_the_likeliest_token_at_each_step(num_prefixes: int, n
     model = make(11, 40)
     prefixes = [[1 + n % 10, 3, 1 + n % 7] for n in range(num_prefixes)]
     with threads(num_threads):
-        texts = continue_prefixes(model, prefixes, 20, Choice(), 0)
+        texts = continue_prefixes(model, prefixes, 20, SamplingConfig(), 0)
     for prefix, text in zip(prefixes, texts, strict=True):
         logits, _ = model(torch.tensor([prefix + text]), model.initial_state(1))
         assert text == (logits[0, len(prefix) - 1 : -1, 1:].argmax(1) + 1).tolist()

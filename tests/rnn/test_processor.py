@@ -23,10 +23,10 @@ ARM, MAC, WINDOWS = "aarch64-unknown-linux-gnu", "arm64-apple-darwin", "x86_64-p
 
 SCORE = """
 import numpy as np, torch
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 network = ScratchRNN(28, 128, "tanh", torch.Generator().manual_seed(0))
-nats = stream_nats(network, np.arange(100) % 28)
+nats = stream_nll(network, np.arange(100) % 28)
 print(network.is_compiled, nats.sum())
 """
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 
 
@@ -30,6 +30,6 @@ def lstm() -> FrameworkRNN:
 @given(size=st.integers(2, 60), chunk=st.integers(1, 70))
 def test_any_chunking_gives_the_same_scores(make, size: int, chunk: int) -> None:
     ids = np.random.default_rng(size).integers(0, 6, size)
-    whole, parts = stream_nats(make(), ids), stream_nats(make(), ids, chunk=chunk)
+    whole, parts = stream_nll(make(), ids), stream_nll(make(), ids, chunk=chunk)
     assert whole.shape == (size - 1,)
     assert parts.sum() == pytest.approx(whole.sum(), rel=1e-5)

@@ -9,7 +9,7 @@ from seqlm.rnn.compiled.tensors import row_nats
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
 from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import is_large, stream_nats, window_nats
+from seqlm.rnn.scoring import is_large, stream_nll, window_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.surprisals import surprisals
 
@@ -72,17 +72,17 @@ def test_every_network_scores_a_large_vocabulary_as_its_logits_say(name: str) ->
     close = 1e-12 if "compiled" in name else 1e-5
     for num_threads in (1, 2):
         torch.set_num_threads(num_threads)
-        assert stream_nats(network, ids) == pytest.approx(wanted, rel=close)
-        assert stream_nats(network, ids, chunk=37) == pytest.approx(wanted, rel=close)
+        assert stream_nll(network, ids) == pytest.approx(wanted, rel=close)
+        assert stream_nll(network, ids, chunk=37) == pytest.approx(wanted, rel=close)
     torch.set_num_threads(1)
     windows = torch.from_numpy(ids[:144].reshape(16, 9))
-    assert window_nats(network, windows) == pytest.approx(by_logits(network, windows).numpy(), rel=close)
+    assert window_nll(network, windows) == pytest.approx(by_logits(network, windows).numpy(), rel=close)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_skipped_tokens_leave_the_state_of_read_ones(name: str) -> None:
     network, ids = NETWORKS[name](), torch.randint(0, VOCAB, (2, 70), generator=torch.Generator().manual_seed(0))
-    read, skipped = network(ids, network.initial_state(2))[1], network.skip(ids, network.initial_state(2))
+    read, skipped = network(ids, network.initial_state(2))[1], network.advance_state(ids, network.initial_state(2))
     for one, other in zip(read, skipped, strict=True):
         for part, other_part in zip(one, other, strict=True):
             torch.testing.assert_close(part, other_part, rtol=1e-5, atol=1e-5)

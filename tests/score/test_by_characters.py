@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey
-from seqlm.score.blanks import BlankModel, estimate_blanks
-from seqlm.score.by_characters import CharacterPredictor, Lexicon, nats_by_characters
-from seqlm.score.spelling import SpellingModel
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.score.heldout.spelling import SpellingModel
+from seqlm.score.word_to_char.reading import CharacterPredictor, Lexicon, nats_by_characters
+from seqlm.score.word_to_char.separators import BlankModel, estimate_blanks
 from smoke import ROOT
 
 WORDS = (ROOT / "data" / "sample.txt").read_text(encoding="ascii").lower().replace(".", "").split()[:2000]

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from seqlm.core.metrics import perplexity
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey, Uniform, nats
-from seqlm.rnn.scoring import stream_nats
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey, Uniform, nats
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import counting_predictor, network_predictor, perplexity_by_position
 
@@ -26,8 +26,8 @@ def test_windows_and_distributions_agree_with_the_scores_of_the_stream(kind: str
     counted = KneserNey(count_ngrams(TEXT, 5, 3), 3)
     network = scratch()
     predictor = network_predictor(network) if kind == "network" else counting_predictor(counted)
-    scores = stream_nats(network, TEXT[:60]) if kind == "network" else nats(counted, TEXT[:60])
-    assert predictor.window_nats(TEXT[None, :60])[0] == pytest.approx(scores, abs=1e-5)
+    scores = stream_nll(network, TEXT[:60]) if kind == "network" else nats(counted, TEXT[:60])
+    assert predictor.window_nll(TEXT[None, :60])[0] == pytest.approx(scores, abs=1e-5)
     probs = np.concatenate(list(predictor.distributions(TEXT[:60])))
     assert probs.sum(1) == pytest.approx(np.ones(59))
     assert -np.log(probs[np.arange(59), TEXT[1:60]]) == pytest.approx(scores, abs=1e-5)
@@ -38,5 +38,5 @@ def test_positions_of_a_uniform_model_are_all_alike() -> None:
 
 
 def test_a_text_of_one_window_gives_the_surprisal_at_each_place() -> None:
-    expected = [perplexity(value, 1) for value in stream_nats(scratch(), TEXT[:30])]
+    expected = [perplexity(value, 1) for value in stream_nll(scratch(), TEXT[:30])]
     assert perplexity_by_position(network_predictor(scratch()), TEXT[:30]) == pytest.approx(expected, rel=1e-5)

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from compiled_networks import threads
-from seqlm.rnn.building import build_network, draw_network
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.building import build_network, init_network
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
+from seqlm.score.networks.dynamic import RmsRule, SgdRule, dynamic_nll, gradient_roots, trained_weights
 from small_runs import config
 
 
@@ -27,14 +27,14 @@ def test_dynamic_evaluation_learns_from_what_it_has_seen_and_only_from_that(name
     if name == "rms":
         roots = gradient_roots(model, ids, every=6, num_segments=10)
         rule = RmsRule(0.05, 0.001, roots, trained_weights(model))
-    adapted = dynamic_nats(model, ids, every=6, apply=rule.apply)
-    plain = stream_nats(model, ids)
+    adapted = dynamic_nll(model, ids, every=6, apply=rule.apply)
+    plain = stream_nll(model, ids)
     assert adapted[:6] == pytest.approx(plain[:6], rel=1e-5)  # nothing is learnt before the first step
     assert adapted[-30:].mean() < plain[-30:].mean() / 2
     assert torch.equal(model.flat, before)
     changed = ids.copy()
     changed[-1] = 5
-    assert dynamic_nats(model, changed, every=6, apply=rule.apply)[:-1] == pytest.approx(adapted[:-1])
+    assert dynamic_nll(model, changed, every=6, apply=rule.apply)[:-1] == pytest.approx(adapted[:-1])
 
 
 def is_subnormal(numbers: torch.Tensor) -> torch.Tensor:
@@ -48,7 +48,7 @@ def test_numbers_that_processors_are_slow_with_are_taken_for_zero_while_learning
         pytest.skip("this processor cannot take them for zero")
     network, ids, seen = ScratchRNN(40, 128, "tanh", torch.Generator().manual_seed(0)), np.tile([1, 2], 50), []
     network.named_weights()["b_q"][10:] = -86.0
-    dynamic_nats(network, ids, every=32, apply=lambda parameters: seen.append(parameters[0].grad.clone()))
+    dynamic_nll(network, ids, every=32, apply=lambda parameters: seen.append(parameters[0].grad.clone()))
     assert len(seen) == 4
     assert not any(is_subnormal(gradient).any() for gradient in seen)
     network.compute_gradients(torch.tensor([[1, 2] * 16]), torch.tensor([[2, 1] * 16]), network.initial_state(1))
@@ -106,9 +106,9 @@ def test_any_number_of_threads_gives_the_same_roots(num_hiddens: int) -> None:
 def test_compiled_loops_adapt_as_the_framework_s_layers_do(kind: str) -> None:
     settings = config(model=kind, num_hiddens=128, num_layers=2, embedding="learned", embedding_size=20, dropout=0.3)
     ids, found = np.random.default_rng(0).integers(1, 6, 200), []
-    for network in (draw_network(settings, 6, 0), build_network(settings, 6, 0)):
+    for network in (init_network(settings, 6, 0), build_network(settings, 6, 0)):
         roots = gradient_roots(network, ids, every=8, num_segments=10)
         rule = RmsRule(0.002, 0.005, roots, trained_weights(network))
-        found.append(dynamic_nats(network, ids, every=8, apply=rule.apply))
+        found.append(dynamic_nll(network, ids, every=8, apply=rule.apply))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
-    assert np.abs(found[0] - stream_nats(draw_network(settings, 6, 0), ids)).max() > 0.01
+    assert np.abs(found[0] - stream_nll(init_network(settings, 6, 0), ids)).max() > 0.01

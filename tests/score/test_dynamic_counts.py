@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey, nats
-from seqlm.score.dynamic_counts import counting_on_nats
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.score.heldout.splits import Stream
+from seqlm.score.ngrams.dynamic import recounted_nll
 from seqlm.score.settings import DynamicCountsParams
-from seqlm.score.splits import Stream
 from seqlm.score.surprisals import score_counting_on
 
 RNG = np.random.default_rng(0)
@@ -20,29 +20,29 @@ def counted(ids: np.ndarray) -> KneserNey:
 
 
 def test_each_token_is_predicted_from_train_and_the_text_before_it() -> None:
-    every = counting_on_nats(TRAIN, TEXT, num_times=1000, **SETTINGS)
+    every = recounted_nll(TRAIN, TEXT, num_times=1000, **SETTINGS)
     expected = [nats(counted(np.r_[TRAIN, TEXT[:end]]), TEXT[max(end - 2, 0) : end + 1])[-1] for end in range(1, 60)]
     assert every == pytest.approx(expected)
 
 
 def test_pieces_are_predicted_with_what_was_counted_before_them() -> None:
     # 59 tokens are scored, in 3 pieces of 20, 20 and 19.
-    found = counting_on_nats(TRAIN, TEXT, num_times=3, **SETTINGS)
+    found = recounted_nll(TRAIN, TEXT, num_times=3, **SETTINGS)
     expected = [nats(counted(np.r_[TRAIN, TEXT[: 20 * piece + 1]]), TEXT)[20 * piece :][:20] for piece in range(3)]
     assert found == pytest.approx(np.concatenate(expected))
     changed = TEXT.copy()
     changed[-1] = changed[-1] % 6 + 1
-    assert counting_on_nats(TRAIN, changed, num_times=3, **SETTINGS)[:-1].tolist() == found[:-1].tolist()
+    assert recounted_nll(TRAIN, changed, num_times=3, **SETTINGS)[:-1].tolist() == found[:-1].tolist()
 
 
 def test_what_recurs_costs_less_and_less() -> None:
-    found = counting_on_nats(TRAIN, np.tile([6, 5, 4, 3], 20), num_times=20, **SETTINGS)
+    found = recounted_nll(TRAIN, np.tile([6, 5, 4, 3], 20), num_times=20, **SETTINGS)
     assert found[-20:].mean() < found[:20].mean() / 3
 
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_a_text_without_a_second_token_has_no_surprisals(size: int) -> None:
-    assert len(counting_on_nats(TRAIN, TEXT[:size], num_times=3, **SETTINGS)) == 0
+    assert len(recounted_nll(TRAIN, TEXT[:size], num_times=3, **SETTINGS)) == 0
 
 
 def stream(ids: np.ndarray) -> Stream:

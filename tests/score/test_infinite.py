@@ -7,8 +7,8 @@ import pytest
 
 from seqlm.core.files import write_json
 from seqlm.evaluate.ranking import collect_measures, draw_models, rank_models
-from seqlm.score.measures import Score, headline, measure
-from seqlm.score.splits import SPLITS, Stream
+from seqlm.score.heldout.splits import SPLITS, Stream
+from seqlm.score.store import Score, headline, measure
 
 
 def stream(size: int) -> Stream:

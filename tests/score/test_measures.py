@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from seqlm.score.measures import measure
-from seqlm.score.splits import Stream
+from seqlm.score.heldout.splits import Stream
+from seqlm.score.store import measure
 
 
 def test_measures_by_hand() -> None:

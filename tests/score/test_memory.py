@@ -10,7 +10,7 @@ import resource, sys
 import numpy as np, torch
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scoring import stream_nll
 from seqlm.score.diagnostics import calibration_rows, network_predictor, perplexity_by_position
 
 def peak():
@@ -23,9 +23,9 @@ if sys.argv[1] == "compiled":
 else:
     network = FrameworkRNN(50_000, num_hiddens=8, activation="tanh", seed=0, **form)
 ids = np.random.default_rng(0).integers(0, 50_000, 1500)
-stream_nats(network, ids[:10])
+stream_nll(network, ids[:10])
 before = peak()
-stream_nats(network, ids)
+stream_nll(network, ids)
 print(peak() - before)
 perplexity_by_position(network_predictor(network), ids[:136])
 print(peak() - before)

@@ -15,12 +15,12 @@ from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes
 from seqlm.core.settings import load
 from seqlm.rnn.building import load_network
-from seqlm.rnn.scoring import stream_nats
-from seqlm.score.measures import STRONGEST, Score, load_score, save_score
+from seqlm.rnn.scoring import stream_nll
 from seqlm.score.settings import ScoreParams
-from seqlm.score.word_scores import score_by_characters
-from seqlm.vocab.kinds.known import KINDS
-from seqlm.vocab.streams import SPLITS, load_split
+from seqlm.score.store import BEST_OF_KIND, Score, load_score, save_score
+from seqlm.score.word_to_char.scoring import score_by_characters
+from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.kinds.registry import KINDS
 from small_runs import LINES, write_models
 from smoke import ROOT, change_params
 from stages_by_hand import RunStage
@@ -41,7 +41,7 @@ def test_a_run_is_scored_on_every_split_and_as_it_learns_on(run_stage: RunStage,
     score = load_score(layout.scores_of_run("small"), "small")
     network = load_network(layout.run("small"), "small", torch.device("cpu"))
     for split in SPLITS:
-        assert score.nats[split] == pytest.approx(stream_nats(network, load_split(layout.corpus("char"), split)))
+        assert score.nats[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
     assert set(score.about) == {"positions", "calibration"}
     adapted = load_score(layout.dynamic_scores_of_run("small"), "small+dynamic")
     assert set(adapted.nats) == {"val", "test"}
@@ -67,7 +67,7 @@ def test_one_of_the_models_that_count_is_the_strongest(kind: str, run_stage: Run
     assert [set(score.nats) for score in counting_on] == [{"val", "test"}]
     # Uniform, and orders 1 to 3 of both smoothings.
     assert len(scores) == 7 + 1
-    (strongest,) = (score for score in scores if score.about.get(STRONGEST))
+    (strongest,) = (score for score in scores if score.about.get(BEST_OF_KIND))
     assert strongest.nats["val"].sum() == min(score.nats["val"].sum() for score in scores if not score.adapts)
     # Diagnosed are models of characters.
     assert ("positions" in strongest.about) == (kind == "char")
@@ -98,7 +98,7 @@ def test_the_model_over_words_is_scored_as_one_over_characters(
 def test_any_number_of_processes_reads_words_the_same(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     params, found = load(ROOT / "params.yaml", "score", ScoreParams), []
     for num_processes in (1, 2):
-        monkeypatch.setattr("seqlm.score.word_scores.default_processes", partial(int, num_processes))
+        monkeypatch.setattr("seqlm.score.word_to_char.scoring.default_processes", partial(int, num_processes))
         score_by_characters(layout, params, lambda _: None)
         found.append({path: sha256_of_file(path) for path in layout.scores_by_characters.rglob("*.npy")})
     assert len(found[0]) == 5

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from seqlm.core.layout import Layout
-from seqlm.score.measures import measure
-from seqlm.score.splits import Streams, chars_of_first, read_streams
-from seqlm.vocab.kinds.known import KINDS, Kind
-from seqlm.vocab.streams import SPLITS
+from seqlm.score.heldout.splits import Streams, chars_of_first, read_streams
+from seqlm.score.store import measure
+from seqlm.vocab.corpus_building import SPLITS
+from seqlm.vocab.kinds.registry import KINDS, Kind
 from subwords import build
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
 from seqlm.core.text import words
-from seqlm.score import scored_text
-from seqlm.score.scored_text import find_passages
+from seqlm.score.heldout import passages as scored_text
+from seqlm.score.heldout.passages import find_passages
 
 lines = st.lists(st.text(alphabet="ab é漢😀\u3000", max_size=15), min_size=1, max_size=30)
 

@@ -1,6 +1,6 @@
 """What unknown words cost."""
 
-from seqlm.score.spelling import NATS_OF_ANY_CHARACTER, SpellingModel
+from seqlm.score.heldout.spelling import NATS_OF_ANY_CHARACTER, SpellingModel
 
 
 def test_unknown_words_pay_for_their_spelling() -> None:

@@ -12,14 +12,14 @@ import torch
 from seqlm.core.errors import DataError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
-from seqlm.ngrams.counting import count_ngrams
-from seqlm.ngrams.models import KneserNey, nats
-from seqlm.rnn.scoring import stream_nats
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.borders import tokens_before
-from seqlm.score.splits import FITTED, WARMUP, Stream, read_streams
-from seqlm.vocab.kinds.known import KINDS, Kind
-from seqlm.vocab.streams import SPLITS, load_split
+from seqlm.score.heldout.splits import TRAIN_SUBSET, WARMUP, Stream, read_streams
+from seqlm.score.heldout.token_offsets import token_offsets
+from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.kinds.registry import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 from subwords import build
 
@@ -97,7 +97,7 @@ def test_a_counting_model_scores_a_passage_as_it_stands_in_its_text(layout: Layo
     model = KneserNey(count_ngrams(train, len(vocab), 3), 3)
     stream = read_streams(layout, kind, 10_000)["train"]
     found = stream.nats(partial(nats, model))
-    places = [np.arange(*tokens_before(vocab, train, [passage.begin, passage.end])) for passage in stream.passages]
+    places = [np.arange(*token_offsets(vocab, train, [passage.begin, passage.end])) for passage in stream.passages]
     assert len(places) == 50
     # Surprisal i belongs to token i + 1, and the first token of all has none.
     assert found.tolist() == nats(model, train)[np.concatenate(places)[1:] - 1].tolist()
@@ -112,9 +112,9 @@ def test_a_network_is_warm_where_a_passage_begins(layout: Layout) -> None:
 
     def score(ids: np.ndarray) -> np.ndarray:
         read.append(len(ids))
-        return stream_nats(network, ids)
+        return stream_nll(network, ids)
 
-    found, expected = stream.nats(score), stream_nats(network, whole(layout, "char", "train"))
+    found, expected = stream.nats(score), stream_nll(network, whole(layout, "char", "train"))
     places = np.concatenate([np.arange(p.begin.num_chars(" "), p.end.num_chars(" ")) for p in stream.passages])
     assert found == pytest.approx(expected[places[1:] - 1], abs=1e-4)
     assert read == [len(stream.ids) + 49 * WARMUP]
@@ -130,11 +130,11 @@ def test_passages_that_lie_close_need_no_whole_warm_up(layout: Layout) -> None:
 
 def test_what_a_run_saw_of_train_is_a_stream_of_its_own(layout: Layout) -> None:
     streams = read_streams(layout, "char", 10_000, fitted=3_000)
-    assert streams[FITTED].ids.tolist() == whole(layout, "char", "train")[:3000].tolist()
-    assert streams[FITTED].scored_chars == 2_999
-    assert len(read_streams(layout, "char", 10_000, fitted=30_000)[FITTED].ids) == 10_000
-    assert FITTED not in read_streams(layout, "char", 10_000, fitted=10**9)
-    words = read_streams(layout, "word", 10_000, fitted=300)[FITTED]
+    assert streams[TRAIN_SUBSET].ids.tolist() == whole(layout, "char", "train")[:3000].tolist()
+    assert streams[TRAIN_SUBSET].scored_chars == 2_999
+    assert len(read_streams(layout, "char", 10_000, fitted=30_000)[TRAIN_SUBSET].ids) == 10_000
+    assert TRAIN_SUBSET not in read_streams(layout, "char", 10_000, fitted=10**9)
+    words = read_streams(layout, "word", 10_000, fitted=300)[TRAIN_SUBSET]
     text = " ".join(layout.split("train").read_text().split()[:300])
     assert words.scored_chars == pytest.approx(len(text), rel=0.05)
 
@@ -159,7 +159,7 @@ import resource, sys
 from pathlib import Path
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
-from seqlm.score.splits import read_streams
+from seqlm.score.heldout.splits import read_streams
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

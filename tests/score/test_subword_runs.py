@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import small_training
-from seqlm.score.splits import FITTED, read_streams
-from seqlm.vocab.streams import load_split
+from seqlm.score.heldout.splits import TRAIN_SUBSET, read_streams
+from seqlm.vocab.corpus_building import load_split
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage
 
@@ -24,7 +24,7 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     # Of train, the run saw 200 tokens, and the characters of all but the first count.
     vocab = Vocab.load(layout.vocab("subword"))
     seen = vocab.join(vocab.decode(load_split(layout.corpus("subword"), "train")[:200].tolist()))
-    assert streams[FITTED].scored_chars == len(seen) - streams[FITTED].ends[0]
+    assert streams[TRAIN_SUBSET].scored_chars == len(seen) - streams[TRAIN_SUBSET].ends[0]
     assert TEXT.replace("\n", "").startswith(seen)
 
     (tmp_path / "my.txt").write_text("The sea, and ïn it\n")

@@ -8,13 +8,13 @@ import torch
 
 from compiled_networks import threads
 from seqlm.core.errors import DataError
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score import surprisals
-from seqlm.score.dynamic import SgdRule, dynamic_nats
-from seqlm.score.measures import DYNAMIC, Score, load_score, measure, save_score
+from seqlm.score.heldout.splits import TRAIN_SUBSET, Stream, Streams
+from seqlm.score.networks.dynamic import SgdRule, dynamic_nll
 from seqlm.score.settings import DynamicParams
-from seqlm.score.splits import FITTED, Stream, Streams
+from seqlm.score.store import DYNAMIC, Score, load_score, measure, save_score
 
 RNG = np.random.default_rng(0)
 SGD = DynamicParams(rule="sgd", lrs=[0.001, 1.0], decays=[0.1], every=8, clip=1.0, segments=1)
@@ -48,19 +48,19 @@ def streams() -> Streams:
 def test_warm_ups_are_read_and_not_scored() -> None:
     score = surprisals.score_network("m", "word", network(), streams())
     for split, stream in streams().items():
-        expected = stream_nats(network(), stream.read)[stream.is_scored[1:]]
+        expected = stream_nll(network(), stream.read)[stream.is_scored[1:]]
         assert score.nats[split].tolist() == expected.tolist()
         assert len(expected) == len(stream.ids) - 1
     assert score.measures(streams())["test"]["scored_share"] == 0.1
 
 
 def test_what_a_run_saw_is_measured_where_it_is_scored() -> None:
-    found = streams() | {FITTED: stream(30)}
+    found = streams() | {TRAIN_SUBSET: stream(30)}
     score = surprisals.score_network("m", "word", network(), found)
-    expected = measure(stream_nats(network(), found[FITTED].ids), found[FITTED])
+    expected = measure(stream_nll(network(), found[TRAIN_SUBSET].ids), found[TRAIN_SUBSET])
     assert set(score.nats) == {"train", "val", "test"}
-    assert score.measures(streams())[FITTED] == expected
-    assert FITTED not in surprisals.score_network("m", "word", network(), streams()).measures(streams())
+    assert score.measures(streams())[TRAIN_SUBSET] == expected
+    assert TRAIN_SUBSET not in surprisals.score_network("m", "word", network(), streams()).measures(streams())
 
 
 @pytest.mark.parametrize("choice_tokens", [50, 1000])
@@ -74,7 +74,7 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_hold_for_all_of_it(
     assert score.about["choices"] == {"dynamic_lr": 1.0}  # the text repeats itself: much is learnt from a little
     for split in ("val", "test"):
         part = streams()[split]
-        adapted = dynamic_nats(network(), part.read, every=8, apply=SgdRule(1.0, 1.0).apply)
+        adapted = dynamic_nll(network(), part.read, every=8, apply=SgdRule(1.0, 1.0).apply)
         assert score.nats[split].tolist() == adapted[part.is_scored[1:]].tolist()
     assert [line.partition(":")[0] for line in said] == ["m+dynamic, lr 0.001", "m+dynamic, lr 1"]
 

@@ -9,7 +9,7 @@ import torch
 
 from compiled_networks import threads
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.threads import go_on, map_in_threads, threads_for
+from seqlm.rnn.threads import go_on, map_in_threads, threads_for
 
 
 def slowly(number: int) -> tuple[int, int, str]:

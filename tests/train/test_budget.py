@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from seqlm.configure.runs import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import read_params
+from seqlm.train.console import describe_plan
 from seqlm.train.minibatches import require_length
 from seqlm.train.plan import Plan, largest_that_fit
 from seqlm.train.ranks import Ranks
-from seqlm.train.session import beforehand
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer
 from smoke import ROOT
@@ -102,13 +102,13 @@ def test_what_is_shrunk_fits_and_is_shared_out(num_tokens: int, share: int, num_
 @pytest.mark.parametrize("num_tokens", [2, 9, 24])
 def test_short_texts_are_trained_on(num_tokens: int, sampling: str, truncation: str) -> None:
     made = trained(config(batch_size=30, sampling=sampling, truncation=truncation), TEXT[:num_tokens])
-    assert made.plan.is_shrunk
+    assert made.plan.batch_reduced
     assert len(made.progress.history) == 3
 
 
 def test_a_text_long_enough_is_not_shrunk() -> None:
-    assert not trainer(config()).plan.is_shrunk
-    assert not trainer(config(truncation="full")).plan.is_shrunk
+    assert not trainer(config()).plan.batch_reduced
+    assert not trainer(config(truncation="full")).plan.batch_reduced
 
 
 def test_lanes_that_cannot_be_shared_out_are_still_refused() -> None:
@@ -135,7 +135,7 @@ def test_floating_point_operations_bound_what_a_large_vocabulary_costs() -> None
     assert (reached.bound, reached.tokens_to_train) == ("max_flops", 500)
     both = Plan.of(config(max_flops=6 * 100 * 510, max_trained_tokens=200), 200, 100)
     assert (both.bound, both.tokens_to_train) == ("max_trained_tokens", 200)
-    (line, *_) = beforehand(trainer(config(max_flops=1000)))
+    (line, *_) = describe_plan(trainer(config(max_flops=1000)))
     assert line.endswith("where max_flops ends it")
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqlm.core.errors import MachineError
-from seqlm.train.checkpoints import Checkpoint, only_one
+from seqlm.train.checkpoints import Checkpoint, run_lock
 
 
 def test_a_damaged_checkpoint_is_not_taken_up(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_a_damaged_checkpoint_is_not_taken_up(tmp_path: Path) -> None:
 
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqlm.train.checkpoints._LOCK_WAIT_S", 0.3)
-    with only_one(tmp_path, "x"), pytest.raises(MachineError, match="another training"), only_one(tmp_path, "x"):
+    with run_lock(tmp_path, "x"), pytest.raises(MachineError, match="another training"), run_lock(tmp_path, "x"):
         pass
-    with only_one(tmp_path, "x"):
+    with run_lock(tmp_path, "x"):
         pass

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from busy import busy_processes
-from seqlm.core.processors import FEW_SPINS, NO_SPINS
+from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.crowding import CrowdedError, Crowding
+from seqlm.train.contention import ContentionMonitor, RestartRequested
 from small_training import config, equal, trained, trainer
 
 WAITS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
@@ -46,9 +46,9 @@ def test_a_training_among_many_stops_and_goes_on_to_the_same_weights(tmp_path: P
     run = config(model="rnn", num_epochs=40)
     checkpoint = Checkpoint(tmp_path, "x", "key")
     stopped = trainer(run)
-    with crowd(), two_threads(), pytest.raises(CrowdedError) as crowded:
+    with crowd(), two_threads(), pytest.raises(RestartRequested) as crowded:
         # However long the library's threads wait, it looks after the minibatch.
-        stopped.run(Crowding(checkpoint, seconds=0.05))
+        stopped.run(ContentionMonitor(checkpoint, seconds=0.05))
     # Five processes want each processor: this one gets a fifth.
     assert crowded.value.wait == NO_SPINS
     assert 0 < stopped.tokens_trained < stopped.plan.tokens_to_train
@@ -69,7 +69,7 @@ def test_a_training_goes_on_where_another_wait_is_not_to_be_had(
         monkeypatch.setenv(name, value)
     made = trainer(config(model="rnn", num_epochs=1))
     with crowd(), two_threads():
-        made.run(Crowding(Checkpoint(tmp_path, "x", "key"), seconds=0.0))
+        made.run(ContentionMonitor(Checkpoint(tmp_path, "x", "key"), seconds=0.0))
     assert made.is_done
 
 
@@ -77,7 +77,7 @@ def test_a_training_by_one_thread_waits_for_none(tmp_path: Path) -> None:
     assert torch.get_num_threads() == 1
     made = trainer(config(model="rnn", num_epochs=2))
     with crowd():
-        made.run(Crowding(Checkpoint(tmp_path, "x", "key"), seconds=0.0))
+        made.run(ContentionMonitor(Checkpoint(tmp_path, "x", "key"), seconds=0.0))
     assert made.is_done
 
 
@@ -85,10 +85,10 @@ def test_a_process_begins_again_with_its_command_and_number(tmp_path: Path) -> N
     script = tmp_path / "with a space.py"
     script.write_text(
         "import os, sys\n"
-        "from seqlm.core.processors import FEW_SPINS, begin_again\n"
+        "from seqlm.core.cpu_contention import FEW_SPINS, re_exec\n"
         "print(os.getpid(), sys.argv[1:], os.environ.get('GOMP_SPINCOUNT'))\n"
         "if not FEW_SPINS.items() <= os.environ.items():\n"
-        "    begin_again(FEW_SPINS)\n"
+        "    re_exec(FEW_SPINS)\n"
     )
     environment = {name: value for name, value in os.environ.items() if name not in WAITS}
     command = [sys.executable, "-W", "ignore", script, "--run", "a b"]

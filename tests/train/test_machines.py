@@ -18,7 +18,7 @@ from seqlm.core.layout import Layout
 from seqlm.train.checkpoints import Checkpoint, code_hashes, key_of
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from smoke import ROOT
 

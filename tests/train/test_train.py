@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.streams import SPLITS, build_corpus
+from seqlm.vocab.corpus_building import SPLITS, build_corpus
 from small_runs import config, write_texts
 from smoke import ROOT
 from stages_by_hand import RunStage

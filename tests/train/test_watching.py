@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from seqlm.core.errors import MachineError
-from seqlm.train.session import Forecast, beforehand, duration, forecast_line
+from seqlm.train.callbacks import Events, HistoryWriter, open_board, put_back_on_error
+from seqlm.train.console import Forecast, describe_plan, duration, forecast_line
 from seqlm.train.trainer import Trainer
-from seqlm.train.watching import Events, GrowingHistory, open_board, put_back_on_error
 from small_training import TEXT, config, prepare_stage, trained, trainer
 from stages_by_hand import RunStage
 
@@ -25,7 +25,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 
 def test_the_history_grows_while_a_training_goes_on(tmp_path: Path) -> None:
-    growing, seen = GrowingHistory(tmp_path, seconds=0), []
+    growing, seen = HistoryWriter(tmp_path, seconds=0), []
 
     def watch(made: Trainer) -> None:
         growing(made)
@@ -43,7 +43,7 @@ def test_the_history_grows_while_a_training_goes_on(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_before_it_is_time(tmp_path: Path) -> None:
-    growing = GrowingHistory(tmp_path)
+    growing = HistoryWriter(tmp_path)
     trainer(config()).run(growing)
     assert list(tmp_path.iterdir()) == []
 
@@ -66,7 +66,7 @@ def test_an_error_leaves_files_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_overflows_is_no_number_of_metrics(tmp_path: Path) -> None:
-    growing = GrowingHistory(tmp_path, seconds=0)
+    growing = HistoryWriter(tmp_path, seconds=0)
     made = trainer(config())
 
     def watch(now: Trainer) -> None:
@@ -95,7 +95,7 @@ def test_the_end_is_foretold_from_the_rate() -> None:
 
 def test_a_forecast_is_made_once_and_leaves_out_the_first_minibatch(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("seqlm.train.session.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("seqlm.train.console.time.monotonic", lambda: clock[0])
     forecast, lines = Forecast(), []
 
     def watch(made: Trainer) -> None:
@@ -111,11 +111,11 @@ def test_a_forecast_is_made_once_and_leaves_out_the_first_minibatch(monkeypatch:
 
 
 def test_a_training_says_beforehand_what_it_will_see() -> None:
-    assert beforehand(trainer(config())) == ["540 tokens to train on: 3 epochs of 180"]
-    (first, second) = beforehand(trainer(config(max_trained_tokens=45)))
+    assert describe_plan(trainer(config())) == ["540 tokens to train on: 3 epochs of 180"]
+    (first, second) = describe_plan(trainer(config(max_trained_tokens=45)))
     assert first == "40 tokens to train on: 0.222 epochs of 180, where max_trained_tokens ends it"
     assert second == "it sees 22.2% of its text: raise max_trained_tokens for more"
-    (_, shrunk) = beforehand(trainer(config(), TEXT[:12]))
+    (_, shrunk) = describe_plan(trainer(config(), TEXT[:12]))
     assert shrunk == ("the text has 12 tokens, too few for minibatches of 4 x 5: it is trained in minibatches of 1 x 5")
 
 

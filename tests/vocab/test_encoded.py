@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.vocab import numbering
+from seqlm.vocab import interning as numbering
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split, stream_blocks
 from seqlm.vocab.encoded import encode_tokens, load_corpus
-from seqlm.vocab.hashing import HashedWordNumbering
-from seqlm.vocab.kinds.known import kind_of
-from seqlm.vocab.numbering import CharNumbering, Draft, Numbering, WordNumbering
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split, stream_blocks
+from seqlm.vocab.hashing import HashedWordInterner
+from seqlm.vocab.interning import CharInterner, Interner, ProvisionalIds, WordInterner
+from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.vocabulary import Kind, Vocab
 
 texts = st.lists(
@@ -78,9 +78,9 @@ def test_a_corpus_is_that_of_plain_python(
             assert (alone.texts(), alone.ids.tolist()) == (stream, ids.tolist())
 
 
-@pytest.mark.parametrize("make", [WordNumbering, lambda: HashedWordNumbering(2)], ids=["Python", "compiled"])
+@pytest.mark.parametrize("make", [WordInterner, lambda: HashedWordInterner(2)], ids=["Python", "compiled"])
 @given(st.lists(st.text(alphabet="ab \n\té漢", max_size=30), max_size=8))
-def test_words_are_numbered_by_first_appearance(make: Callable[[], Numbering], blocks: list[str]) -> None:
+def test_words_are_numbered_by_first_appearance(make: Callable[[], Interner], blocks: list[str]) -> None:
     """Beginning with a table of two entries, the compiled loops must enlarge it again and again."""
     found = make()
     numbers = [number for block in blocks if block for number in found.number(block).tolist()]
@@ -93,7 +93,7 @@ def test_many_words_are_told_apart() -> None:
     """Thirty thousand words of 1 to 40 letters, each twice; the table begins with room for five hundred."""
     rng = np.random.default_rng(0)
     words = list({"".join(rng.choice(list("abé"), rng.integers(1, 40))) for _ in range(30_000)})
-    found = HashedWordNumbering(1 << 10)
+    found = HashedWordInterner(1 << 10)
     twice = np.concatenate([found.number(" ".join(words)), found.number("\n".join(words))])
     assert twice.tolist() == 2 * list(range(len(words)))
     assert found.names() == words
@@ -101,7 +101,7 @@ def test_many_words_are_told_apart() -> None:
 
 @given(st.lists(st.text(max_size=20), max_size=5))
 def test_characters_are_numbered_by_first_appearance(blocks: list[str]) -> None:
-    found, whole = CharNumbering(), "".join(blocks)
+    found, whole = CharInterner(), "".join(blocks)
     numbers = [number for block in blocks for number in found.number(block).tolist()]
     assert found.names() == list(dict.fromkeys(whole))
     assert "".join(found.names()[number] for number in numbers) == whole
@@ -116,7 +116,7 @@ def test_a_word_longer_than_all_blocks_is_one_word(tmp_path: Path) -> None:
 
 def test_a_draft_keeps_numbers_of_any_size(tmp_path: Path) -> None:
     parts = [[0, 1, 1], [70_000], [], [2, 255, 256]]
-    draft = Draft(tmp_path / "draft", (np.array(part, np.uint32) for part in parts))
+    draft = ProvisionalIds(tmp_path / "draft", (np.array(part, np.uint32) for part in parts))
     assert [part.tolist() for part in draft.parts()] == parts
     assert draft.num_tokens == 7
     assert {number: int(draft.occurrences[number]) for number in np.flatnonzero(draft.occurrences)} == {

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.vocab.openings import openings
+from seqlm.vocab.prompts import prompts
 from seqlm.vocab.vocabulary import Vocab
 
 
 def cut(text: str, count: int, *, unknown: str = "") -> list[str]:
     tokens = ["<unk>", *sorted(set(text) - set(unknown))]
     vocab = Vocab("char", tokens, [1] * len(tokens), "\n", {})
-    return openings(vocab, np.asarray(vocab.encode(list(text)), np.uint8), count)
+    return prompts(vocab, np.asarray(vocab.encode(list(text)), np.uint8), count)
 
 
 def test_pieces_end_before_spaces_and_follow_each_other() -> None:
@@ -54,4 +54,4 @@ def test_words_are_an_opening_too() -> None:
     words = ["the", "sea", "came", "in", "and", "the", "sea", "went", "out"]
     vocab = Vocab("word", ["<unk>", *sorted(set(words) - {"came"})], [1] * 7, " ", {})
     # "the sea in and the s" are twenty characters, and a word is unknown.
-    assert openings(vocab, np.asarray(vocab.encode(words), np.uint8), 1) == ["the sea in and the"]
+    assert prompts(vocab, np.asarray(vocab.encode(words), np.uint8), 1) == ["the sea in and the"]

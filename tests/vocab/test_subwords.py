@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 import subwords
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import check
-from seqlm.vocab import piece_training
+from seqlm.vocab import subword_training as piece_training
+from seqlm.vocab.corpus_building import SPLITS, load_split, stream_blocks
 from seqlm.vocab.encoded import load_corpus
-from seqlm.vocab.kinds.known import kind_of
+from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.kinds.subword import BYTE_TOKENS, SubwordParams
-from seqlm.vocab.piece_training import sampled_blocks, train_pieces
-from seqlm.vocab.pieces import Pieces
-from seqlm.vocab.streams import SPLITS, load_split, stream_blocks
+from seqlm.vocab.subword_tokenizer import SubwordTokenizer
+from seqlm.vocab.subword_training import sampled_blocks, train_pieces
 from seqlm.vocab.vocabulary import Vocab
 
 SUBWORD = kind_of("subword")
@@ -222,10 +222,10 @@ def test_the_library_s_description_is_its_own(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_of_stretches_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from seqlm.vocab import pieces as module
+    from seqlm.vocab import subword_tokenizer as module
 
     monkeypatch.setattr(module, "_MAX_KEPT", 2)
-    fresh = Pieces(PIECES["bpe"]._description)
+    fresh = SubwordTokenizer(PIECES["bpe"]._description)
     stretches = ["the", " sea", " tide", "the", " x"]
     assert fresh.tokenize(stretches) == PIECES["bpe"].tokenize(stretches)
     assert len(fresh._kept) <= 2

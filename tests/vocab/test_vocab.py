@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
 from seqlm.preprocess.cleaning import clean_line
-from seqlm.vocab.streams import SPLITS, build_corpus, load_split, token_blocks
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split, token_blocks
 from seqlm.vocab.vocabulary import Vocab, choose_tokens
 
 

@@ -25,17 +25,17 @@ def compiled(**options: Any) -> Any:
     function is compiled in each process.
     """
     # Numba takes a change for one only if it is in the file of the function that Python calls.
-    config.CACHE_LOCATOR_CLASSES = f"{__name__}.{BySources.__name__}"
+    config.CACHE_LOCATOR_CLASSES = f"{__name__}.{SourceHashLocator.__name__}"
 
     def decorate(function: Callable[..., Any]) -> Any:
         loop = njit(**options)(function)
-        loop._cache = Kept(function)  # what njit(cache=True) does, but for the class
+        loop._cache = TolerantCache(function)  # what njit(cache=True) does, but for the class
         return loop
 
     return decorate
 
 
-class Kept(FunctionCache):  # type: ignore[misc]
+class TolerantCache(FunctionCache):  # type: ignore[misc]
     """What Numba keeps of a function: a disk that is full, a folder that went or a broken file costs the seconds of
     compiling, and ends nothing."""
 
@@ -54,7 +54,7 @@ class Kept(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
-class BySources:
+class SourceHashLocator:
     """Where Numba keeps what it made of a function: equal sources, in whatever folder, share it."""
 
     def __init__(self, function: Any, file: str) -> None:

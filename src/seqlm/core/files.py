@@ -50,7 +50,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def emptied(folder: Path) -> Iterator[Path]:
+def fresh_folder(folder: Path) -> Iterator[Path]:
     """Give an empty folder to work in; it is removed afterwards, and what an earlier, killed run left in it too.
 
     Raises MachineError where the system refuses.
@@ -68,7 +68,7 @@ def emptied(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
+def temporary_folder(folder: Path) -> Iterator[Path]:
     """Give an empty folder inside ``folder``, which is made, to prepare files for it; it is removed afterwards.
 
     Raises MachineError where the system refuses.
@@ -102,13 +102,13 @@ def write_json(target: Path, value: Any) -> None:
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_sealed(target: Path, value: dict[str, Any]) -> None:
-    """Write a mapping as JSON with the SHA-256 of its content, which :func:`read_sealed` checks."""
+def write_checksummed(target: Path, value: dict[str, Any]) -> None:
+    """Write a mapping as JSON with the SHA-256 of its content, which :func:`read_checksummed` checks."""
     write_json(target, value | {"seal": _seal(value)})
 
 
-def read_sealed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
-    """Return the mapping that :func:`write_sealed` wrote, without its seal.
+def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
+    """Return the mapping that :func:`write_checksummed` wrote, without its seal.
 
     Raises DataError, which ends with ``advice``, where the file is missing or broken,
     where its ``format`` is not ``version``, and where its content does not match its seal.

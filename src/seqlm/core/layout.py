@@ -114,7 +114,7 @@ class Layout:
         """Where an interrupted training goes on from. No output: DVC would delete it."""
         return self.root / "checkpoints"
 
-    def workplace(self, kind: str) -> Path:
+    def temporary_folder(self, kind: str) -> Path:
         """Where a text that is larger than memory is counted."""
         return self.root / "data" / "work" / f"ngrams-{kind}"
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from typing import Any, TypeVar
 
+from seqlm.core.cpu_contention import num_processors
 from seqlm.core.errors import MachineError
-from seqlm.core.processors import num_processors
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 """Prints a line."""
 
 
@@ -19,8 +19,8 @@ def clocked(items: Iterable[T]) -> Iterator[tuple[T, float]]:
 
 
 @contextmanager
-def timed(what: str, say: Say) -> Iterator[None]:
+def timed(what: str, log: Log) -> Iterator[None]:
     """Say how long what stands inside took."""
     begin = time.monotonic()
     yield
-    say(f"{what}: {time.monotonic() - begin:.1f} s")
+    log(f"{what}: {time.monotonic() - begin:.1f} s")

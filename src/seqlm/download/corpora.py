@@ -23,7 +23,7 @@ from seqlm.download.fetching import Limits, fetch, wrong_hash
 _BLOCK = 1 << 20
 _HEAD_BYTES = 512
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class Corpus(Section):
@@ -59,7 +59,7 @@ class Sources:
         self._sample = sample
         self._limits = limits
 
-    def find(self, name: str, corpus: Corpus, say: Say) -> Path:
+    def find(self, name: str, corpus: Corpus, log: Log) -> Path:
         """Return a file with the hash of ``corpus``: from the data folder, the cache, or a URL.
 
         ``say`` is told each source that fails. Raises DataError where a source has other
@@ -75,10 +75,10 @@ class Sources:
             try:
                 return fetch(url, self._cache, corpus.file, corpus.sha256, limits)
             except DataError as error:
-                say(str(error))
+                log(str(error))
                 wrong = wrong or error
             except NetworkError as error:
-                say(str(error))
+                log(str(error))
         if wrong:
             raise wrong
         folder = self._data_folder or "the folder that SEQLM_DATA_DIR names"
@@ -96,7 +96,7 @@ def _verified(path: Path, corpus: Corpus) -> Path:
 
 
 def bring_registered(
-    name: str, registry: dict[str, Corpus], sources: Sources, fallback: str | None, text: Path, say: Say
+    name: str, registry: dict[str, Corpus], sources: Sources, fallback: str | None, text: Path, log: Log
 ) -> dict[str, Any]:
     """Make ``text`` the registered corpus and return its record; what has its SHA-256 already is kept, unasked.
 
@@ -107,7 +107,7 @@ def bring_registered(
     if _is(text, registry[name]):
         return _record(name, registry[name])
     try:
-        path = sources.find(name, registry[name], say)
+        path = sources.find(name, registry[name], log)
     except NetworkError as error:
         if fallback is None or fallback == name:
             raise
@@ -116,10 +116,10 @@ def bring_registered(
                 f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus back "
                 "to that one, or remove the file"
             ) from error
-        say(f"NO SOURCE OF {name} CAN BE REACHED: going on with the corpus {fallback!r} instead ({error})")
+        log(f"NO SOURCE OF {name} CAN BE REACHED: going on with the corpus {fallback!r} instead ({error})")
         record = _record(fallback, registry[fallback])
         record |= {"requested": name, "fallback": True, "reason": f"no source of {name} could be reached"}
-        path = sources.find(fallback, registry[fallback], say)
+        path = sources.find(fallback, registry[fallback], log)
     else:
         record = _record(name, registry[name])
     with replacing(text) as temporary:

@@ -7,9 +7,9 @@ from typing import Any
 
 from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import best_mixture
-from seqlm.score.measures import DYNAMIC, STRONGEST, Score, headline, load_score, measure
-from seqlm.score.splits import Streams
-from seqlm.vocab.kinds.known import Kind, kind_of
+from seqlm.score.heldout.splits import Streams
+from seqlm.score.store import BEST_OF_KIND, DYNAMIC, Score, headline, load_score, measure
+from seqlm.vocab.kinds.registry import Kind, kind_of
 
 _TRIED_PARTNERS = 4
 """N-gram models, the best on val alone, that are tried in a mixture: the best of them need not help most."""
@@ -33,7 +33,7 @@ class Scores:
 
     def of_characters(self) -> list[Score]:
         """Return the models of characters to diagnose, the best on val first: every run, and the best that counts."""
-        strongest = [score for score in self.counting if kind_of(score.kind).is_character and score.about[STRONGEST]]
+        strongest = [score for score in self.counting if kind_of(score.kind).is_character and score.about[BEST_OF_KIND]]
         shown = [*strongest, *(score for score in self.networks if kind_of(score.kind).is_character)]
         return sorted(shown, key=lambda score: float(score.nats["val"].sum()))
 

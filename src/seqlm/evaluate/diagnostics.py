@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
-from seqlm.score.measures import Score
+from seqlm.score.store import Score
 
 CLASSES = ("first letter", "second letter", "later letters", "space or line end", "other")
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
-from seqlm.score.measures import DYNAMIC, Score
+from seqlm.score.store import DYNAMIC, Score
 
 _LEAST_WEIGHT = 0.05
 """A member of less weight is left out."""

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from seqlm.evaluate.uncertainty import Draws, draw_bits
-from seqlm.score.measures import Score
-from seqlm.score.splits import Streams
-from seqlm.vocab.kinds.known import Kind
+from seqlm.score.heldout.splits import Streams
+from seqlm.score.store import Score
+from seqlm.vocab.kinds.registry import Kind
 
 COLUMNS = [
     "model", "kind", "adapts", "fitted_bits", "train_bits", "val_bits", "test_bits", "low", "high", "against_next",

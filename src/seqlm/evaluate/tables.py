@@ -8,10 +8,10 @@ import pandas as pd
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
 from seqlm.evaluate.diagnostics import calibration_error, calibration_table, class_table, position_table
-from seqlm.evaluate.passages import passage
-from seqlm.score.measures import Score
-from seqlm.score.splits import Stream, Streams
-from seqlm.vocab.kinds.known import KINDS, Kind, kind_of, kind_of_model
+from seqlm.score.heldout.splits import Stream, Streams
+from seqlm.score.store import Score
+from seqlm.score.surprisal_view import passage
+from seqlm.vocab.kinds.registry import KINDS, Kind, kind_of, kind_of_model
 from seqlm.vocab.vocabulary import Vocab
 
 _MAX_PASSAGES = 8
@@ -42,7 +42,10 @@ def diagnostic_tables(
     vocab = Vocab.load(layout.vocab("char"), "char")
     characters = "".join(token for text in test.passages for token in vocab.tokenize(text.read()))
     yield "positions", position_table(scores)
-    yield "classes", class_table({score.name: test.charged(score.nats["test"]) for score in scores}, characters)
+    yield (
+        "classes",
+        class_table({score.name: test.with_unknown_cost(score.nats["test"]) for score in scores}, characters),
+    )
     calibration = calibration_table(scores)
     yield "calibration", calibration
     yield "calibration", calibration_error(calibration)
@@ -72,6 +75,6 @@ def passages(
         if score.kind not in tokens:
             vocab = Vocab.load(layout.vocab(score.kind), score.kind)
             tokens[score.kind] = vocab.tokenize(test.passages[0].read())
-        nats = test.charged(score.nats["test"])
+        nats = test.with_unknown_cost(score.nats["test"])
         found[name] = passage(kind_of(score.kind), tokens[score.kind], nats, num_chars)
     return found

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
-from seqlm.score.splits import Stream
+from seqlm.score.heldout.splits import Stream
 
 NUM_BLOCKS = 50
 _NUM_DRAWS = 2000
@@ -45,6 +45,6 @@ def draw_bits(nats: Nats, stream: Stream, seed: int) -> Draws:
     """Return bits per character of a model on draws of the test split's blocks; equal seeds, equal draws."""
     places = (stream.ends[1:] - 1) / stream.ends[-1]
     blocks = np.minimum((places * NUM_BLOCKS).astype(np.int64), NUM_BLOCKS - 1)
-    sums = np.bincount(blocks, weights=stream.charged(nats), minlength=NUM_BLOCKS)
+    sums = np.bincount(blocks, weights=stream.with_unknown_cost(nats), minlength=NUM_BLOCKS)
     chosen = np.random.default_rng(seed).integers(NUM_BLOCKS, size=(_NUM_DRAWS, NUM_BLOCKS))
     return Draws(sums[chosen].sum(axis=1) / math.log(2) / stream.scored_chars)

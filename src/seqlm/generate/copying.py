@@ -27,7 +27,7 @@ _MAX_CHARS = 200_000
 _BLOCK_TOKENS = 1 << 14
 
 
-def longest_copies(texts: Sequence[str], source: Callable[[], Iterable[Codes]]) -> list[int]:
+def longest_common_substrings(texts: Sequence[str], source: Callable[[], Iterable[Codes]]) -> list[int]:
     """Return for each text the length of its longest run of characters that stands in the source.
 
     ``source`` returns the source in blocks.

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from seqlm.core.layout import Layout
-from seqlm.vocab.openings import AUTO, openings
-from seqlm.vocab.streams import load_split
+from seqlm.vocab.corpus_building import load_split
+from seqlm.vocab.prompts import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 _OWN = 2
@@ -17,4 +17,4 @@ def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     """
     if setting != AUTO:
         return list(setting)
-    return openings(Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True), _OWN)
+    return prompts(Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True), _OWN)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from seqlm.core.layout import Layout
-from seqlm.generate.copying import decoded_blocks, longest_copies
+from seqlm.generate.copying import decoded_blocks, longest_common_substrings
 from seqlm.generate.writers import Writers
-from seqlm.rnn.continuing import Choice
-from seqlm.vocab.kinds.known import KINDS, Kind
-from seqlm.vocab.streams import load_split
+from seqlm.rnn.generation import SamplingConfig
+from seqlm.vocab.corpus_building import load_split
+from seqlm.vocab.kinds.registry import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 
 _REPEATED_LENGTH = 8
@@ -45,7 +45,7 @@ class Sample:
 def write_continuations(
     writers: Writers,
     prefixes: Sequence[str],
-    choices: Sequence[Choice],
+    choices: Sequence[SamplingConfig],
     num_preds: int,
     seed: int,
     on_unknown: str,
@@ -68,7 +68,7 @@ def measure_continuations(layout: Layout, written: Sequence[Continuation]) -> li
     for kind in KINDS:
         if texts := [found.text for found in written if found.kind == kind]:
             vocab, train = Vocab.load(layout.vocab(kind), kind), load_split(layout.corpus(kind), "train", mmap=True)
-            lengths = longest_copies(texts, partial(decoded_blocks, vocab, train))
+            lengths = longest_common_substrings(texts, partial(decoded_blocks, vocab, train))
             copied |= {(kind, text): length for text, length in zip(texts, lengths, strict=True)}
     return [
         Sample(w.model, w.prefix, w.temperature, w.text, copied[w.kind, w.text], repeated_share(w.text))

@@ -9,17 +9,17 @@ import torch
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
-from seqlm.generate.counting import continue_by_counting
-from seqlm.ngrams.model_files import load_models
-from seqlm.ngrams.models import NGramModel
+from seqlm.generate.ngram_sampling import sample_ngrams
+from seqlm.ngrams.models.smoothing import NGramModel
+from seqlm.ngrams.models.storage import load_models
 from seqlm.rnn.building import load_network
-from seqlm.rnn.continuing import Choice, continue_prefixes
+from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
-from seqlm.vocab.kinds.known import KINDS
+from seqlm.vocab.kinds.registry import KINDS
 from seqlm.vocab.vocabulary import Vocab
 
-Continue = Callable[[list[list[int]], int, Choice, int], list[list[int]]]
+Continue = Callable[[list[list[int]], int, SamplingConfig, int], list[list[int]]]
 """From encoded prefixes, a number of tokens, a choice and a seed to the tokens that follow."""
 
 
@@ -31,7 +31,9 @@ class Writer:
     vocab: Vocab
     go_on: Continue
 
-    def write(self, prefixes: Sequence[str], num_preds: int, choice: Choice, seed: int, on_unknown: str) -> list[str]:
+    def write(
+        self, prefixes: Sequence[str], num_preds: int, choice: SamplingConfig, seed: int, on_unknown: str
+    ) -> list[str]:
         """Return the text that follows each prefix, a word's leading space included.
 
         Raises DataError where a prefix has a token that the vocabulary lacks, unless
@@ -71,7 +73,7 @@ def network_writer(layout: Layout, run: str, vocab: Vocab, device: torch.device)
     """Return a trained run as a writer."""
     network = load_network(layout.run(run), run, device)
 
-    def go_on(prefixes: list[list[int]], num_preds: int, choice: Choice, seed: int) -> list[list[int]]:
+    def go_on(prefixes: list[list[int]], num_preds: int, choice: SamplingConfig, seed: int) -> list[list[int]]:
         return continue_prefixes(network, prefixes, num_preds, choice, seed)
 
     return Writer(run, vocab, go_on)
@@ -88,9 +90,9 @@ def counting_writer(models: Mapping[str, NGramModel], name: str, vocab: Vocab) -
     """Return an n-gram model as a writer; of a choice it obeys the temperature."""
     model = models[name]
 
-    def go_on(prefixes: list[list[int]], num_preds: int, choice: Choice, seed: int) -> list[list[int]]:
+    def go_on(prefixes: list[list[int]], num_preds: int, choice: SamplingConfig, seed: int) -> list[list[int]]:
         rng = np.random.default_rng(seed)
-        return [continue_by_counting(model, prefix, num_preds, choice.temperature, rng) for prefix in prefixes]
+        return [sample_ngrams(model, prefix, num_preds, choice.temperature, rng) for prefix in prefixes]
 
     return Writer(f"{vocab.kind}-{name}", vocab, go_on)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.gradients.short_runs import Plan, Watch, train_briefly
+from seqlm.gradients.short_runs import Callback, Plan, train_briefly
 from seqlm.rnn.scratch import ScratchRNN
 
 
@@ -79,7 +79,7 @@ def scratch_reach(model: ScratchRNN, ids: Tensor) -> NDArray[np.float64]:
     return np.array(norms)
 
 
-def train_probe(probe: Probe, ids: NDArray[np.integer], plan: Plan, watch: Watch = lambda _: None) -> None:
+def train_probe(probe: Probe, ids: NDArray[np.integer], plan: Plan, watch: Callback = lambda _: None) -> None:
     """Train a probe as ``plan`` says: enough to leave its initial state."""
 
     def set_gradients(window: Tensor) -> float:

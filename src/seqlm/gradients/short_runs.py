@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seqlm.core.errors import DataError
-from seqlm.core.optimising import Optimizer
+from seqlm.core.optimizer import Optimizer
 from seqlm.rnn.scratch import ScratchRNN
 
 BATCH_SIZE = 32
@@ -21,7 +21,7 @@ _SGD_LR = 1.0
 
 KeepDraw = Callable[[], Tensor | None]
 """Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""
-Watch = Callable[[int], None]
+Callback = Callable[[int], None]
 """Is called with the number of minibatches done, before the first and after each."""
 
 
@@ -80,7 +80,7 @@ def train_briefly(
     set_gradients: Callable[[Tensor], float],
     ids: NDArray[np.integer],
     plan: Plan,
-    watch: Watch = lambda _: None,
+    watch: Callback = lambda _: None,
 ) -> list[Step]:
     """Train parameters and return what each minibatch gave; equal seeds see equal minibatches.
 
@@ -108,7 +108,7 @@ def train_scratch(
     ids: NDArray[np.integer],
     plan: Plan,
     draw_keep: KeepDraw = lambda: None,
-    watch: Watch = lambda _: None,
+    watch: Callback = lambda _: None,
 ) -> list[Step]:
     """Train the RNN from scratch as :func:`train_briefly` does, each window from the zero state."""
 

@@ -36,7 +36,7 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class SpectrumWatch:
-    """Notes the spectrum of a matrix at some moments of a training; a :data:`~seqlm.gradients.short_runs.Watch`."""
+    """Notes the spectrum of a matrix at some moments of a training; a :data:`~seqlm.gradients.short_runs.Callback`."""
 
     matrix: Tensor
     """A view that the training changes, shape ``(h, h)``."""

@@ -19,7 +19,7 @@ from seqlm.gradients.equations import eigenvector_alignment
 from seqlm.gradients.information import mutual_information, shuffled_information
 from seqlm.gradients.reach import Probe, gradient_reach, scratch_reach, train_probe
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import Plan, Step, Watch, draw_windows, scale_recurrence, train_scratch
+from seqlm.gradients.short_runs import Callback, Plan, Step, draw_windows, scale_recurrence, train_scratch
 from seqlm.gradients.spectra import Spectrum, SpectrumWatch, clip_run, moments
 from seqlm.gradients.truncation import (
     Truncation,
@@ -159,7 +159,7 @@ def _reach_of(task: Task, name: str) -> tuple[dict[str, NDArray[np.float64]], Sp
 
 def _subject(
     name: str, task: Task
-) -> tuple[Callable[[], NDArray[np.float64]], Callable[[Watch], object], torch.Tensor]:
+) -> tuple[Callable[[], NDArray[np.float64]], Callable[[Callback], object], torch.Tensor]:
     """Return how to measure a model's reach, how to train it, and a view of its recurrent matrix."""
     windows = task.windows
     if name == "scratch":

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqlm.core.metrics import perplexity
 from seqlm.gradients.short_runs import BATCH_SIZE, Kept, Plan, train_scratch
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 
 _FLOAT_BYTES = 4
@@ -134,5 +134,5 @@ def trained_perplexity(
     steps = train_scratch(model, train_ids, plan, lambda: truncation.draw(plan.num_steps, BATCH_SIZE, generator))
     if steps and not steps[-1].is_finite:
         return float("nan")
-    nats = stream_nats(model, val_ids)
+    nats = stream_nll(model, val_ids)
     return perplexity(float(nats.sum()), len(nats))

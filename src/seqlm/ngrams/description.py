@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 
 from seqlm.ngrams import statistics
-from seqlm.ngrams.counting import Chunking
-from seqlm.ngrams.packing import PackedCounts
-from seqlm.ngrams.whole_text import join_splits
+from seqlm.ngrams.corpus_stream import join_splits
+from seqlm.ngrams.counts.counting import Chunking
+from seqlm.ngrams.counts.packing import PackedCounts
 from seqlm.vocab.encoded import EncodedCorpus
 
 
@@ -17,7 +17,7 @@ def describe(
 ) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
     """Yield the name and the content of each table of a whole corpus, frames for CSV and mappings for JSON.
 
-    ``train`` is what a counter of train kept, if anything: see :func:`seqlm.ngrams.whole_text.join_splits`.
+    ``train`` is what a counter of train kept, if anything: see :func:`seqlm.ngrams.corpus_stream.join_splits`.
     """
     text = join_splits(corpus, chunking, train)
     growth, beta = statistics.growth_table(text)

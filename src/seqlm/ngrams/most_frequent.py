@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.count_tables import Counts, Ids, Rows, Table
-from seqlm.ngrams.first_places import BLOCK, NOWHERE, overlapping
+from seqlm.ngrams.counts.count_tables import Counts, Ids, Rows, Table
+from seqlm.ngrams.counts.first_occurrences import BLOCK, NOWHERE, overlapping
 
 
 def by_frequency(blocks: Iterable[Ids], counts: Counts, order: int, limit: int) -> Rows:

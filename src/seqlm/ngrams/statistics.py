@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from seqlm.ngrams.corpus_stream import WholeText
 from seqlm.ngrams.most_frequent import by_frequency
-from seqlm.ngrams.whole_text import WholeText
 from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
-from seqlm.vocab.kinds.known import kind_of
+from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.vocabulary import UNKNOWN
 
 _HEAD = 10

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.first_places import BLOCK
+from seqlm.ngrams.counts.first_occurrences import BLOCK
 
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""

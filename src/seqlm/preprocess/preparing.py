@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, workplace
+from seqlm.core.files import read_json, temporary_folder
 from seqlm.core.text import Counts, count_text
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
@@ -52,7 +52,7 @@ def clean_and_split(
     Nothing is put in place before all splits are whole. Raises DataError for text that
     cannot be decoded, holds no letters (under ``normalise="letters"``) or is too short.
     """
-    with workplace(folder) as place:
+    with temporary_folder(folder) as place:
         cleaned, parts = place / "cleaned.txt", {split: place / f"{split}.txt" for split in fractions}
         decoding = DecodingReport()
         with cleaned.open("wb") as target:

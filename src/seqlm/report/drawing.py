@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes, map_in_processes
-from seqlm.core.progress import Say
+from seqlm.core.progress import Log
 from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
 from seqlm.report.figures.fonts import STAND_IN, without_font
 from seqlm.report.figures.style import svg_text
-from seqlm.vocab.kinds.known import KINDS
+from seqlm.vocab.kinds.registry import KINDS
 
 Drawn = Iterator[tuple[str, Figure]]
 
@@ -19,7 +19,7 @@ _PARTITIONED, _UNROLLED = 29, 9
 """Characters that the drawings of the text show."""
 
 
-def draw_all(layout: Layout, say: Say, num_processes: int | None = None) -> None:
+def draw_all(layout: Layout, log: Log, num_processes: int | None = None) -> None:
     """Draw every figure into its own file; what lies there and is drawn no more is removed.
 
     A figure is named after the stage whose tables it shows: ``evaluate-comparison``,
@@ -37,7 +37,7 @@ def draw_all(layout: Layout, say: Say, num_processes: int | None = None) -> None
             path.unlink()
     text, beginning, tokens = _beginnings(layout)
     if missing := without_font("".join([text, beginning, *tokens])):
-        say(
+        log(
             f"no font here has {' '.join(missing)}: figures show {STAND_IN} in their place; install one that has them, "
             "such as Noto, then run `dvc repro --force --single-item report`"
         )

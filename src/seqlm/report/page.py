@@ -15,7 +15,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.table_text import describe_share, describe_shrunk
 from seqlm.report.surprisal import passage_html
 from seqlm.train.runs import run_names, training_summaries
-from seqlm.vocab.kinds.known import ALL, KINDS
+from seqlm.vocab.kinds.registry import ALL, KINDS
 
 _TOP_ROWS = 10
 

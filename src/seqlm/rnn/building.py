@@ -8,9 +8,9 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_sealed, sha256_of_file, write_bytes, write_sealed
+from seqlm.core.files import read_checksummed, sha256_of_file, write_bytes, write_checksummed
 from seqlm.core.settings import check
-from seqlm.rnn.flat import repays_compiling
+from seqlm.rnn.compiled_rnn import repays_compiling
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
 from seqlm.rnn.network import Network, Weights
@@ -27,7 +27,7 @@ def build_network(settings: NetworkSettings, vocab_size: int, seed: int, device:
 
     On a CPU, large networks of gru and lstm cells run as compiled loops.
     """
-    network = draw_network(settings, vocab_size, seed)
+    network = init_network(settings, vocab_size, seed)
     if not settings.has_gates or device.type != "cpu" or not repays_compiling(settings.num_hiddens):
         return network.to(device)
     compiled = GatedRNN.of(settings, vocab_size)
@@ -35,7 +35,7 @@ def build_network(settings: NetworkSettings, vocab_size: int, seed: int, device:
     return compiled
 
 
-def draw_network(settings: NetworkSettings, vocab_size: int, seed: int) -> Network:
+def init_network(settings: NetworkSettings, vocab_size: int, seed: int) -> Network:
     """Return an untrained network on the CPU: the one from scratch, or the framework's layers."""
     if settings.model == "scratch":
         generator = torch.Generator().manual_seed(seed)
@@ -60,7 +60,7 @@ def save_network(folder: Path, run: str, settings: NetworkSettings, vocab_size: 
     """
     path = folder / "weights.safetensors"
     write_bytes(path, save_tensors(weights))
-    write_sealed(
+    write_checksummed(
         folder / "model.json",
         {
             "format": FORMAT,
@@ -77,7 +77,7 @@ def load_network(folder: Path, run: str, device: torch.device) -> Network:
 
     Raises DataError where a file is missing, changed, of another format, or of another run.
     """
-    description, path = read_sealed(folder / "model.json", FORMAT, _ADVICE), folder / "weights.safetensors"
+    description, path = read_checksummed(folder / "model.json", FORMAT, _ADVICE), folder / "weights.safetensors"
     if description["run"] != run:
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
     if sha256_of_file(path) != description["sha256"]:

@@ -28,7 +28,7 @@ class Cell(Protocol):
     """A kind of cell. Shapes: B lanes, h hidden units, G gates, P parts of the state."""
 
     num_gates: int
-    num_parts: int
+    num_state_tensors: int
     """1: H alone; 2: H and C."""
 
     def forward(self, from_input: Tensor, from_state: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
@@ -47,7 +47,7 @@ class LSTM:
     """Gates I, F, G, O."""
 
     num_gates = 4
-    num_parts = 2
+    num_state_tensors = 2
 
     def forward(self, from_input: Tensor, from_state: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """Take a step (:meth:`Cell.forward`)."""
@@ -77,7 +77,7 @@ class GRU:
     """Gates R, Z, N."""
 
     num_gates = 3
-    num_parts = 1
+    num_state_tensors = 1
 
     def forward(self, from_input: Tensor, from_state: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """Take a step (:meth:`Cell.forward`)."""

@@ -93,7 +93,7 @@ class FrameworkRNN(nn.Module):
         return surprisals_of_outputs(hidden, targets, self.output), new_state
 
     @torch.no_grad()
-    def skip(self, ids: Tensor, state: State) -> State:
+    def advance_state(self, ids: Tensor, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
         return self._outputs(ids, state)[1]
 
@@ -116,7 +116,7 @@ class FrameworkRNN(nn.Module):
         return hidden if draws is None or self.dropout == 0 else hidden * draws.mask(hidden, self.dropout)
 
     @torch.no_grad()
-    def stepper(self, state: State) -> Callable[[Tensor], Tensor]:
+    def step_fn(self, state: State) -> Callable[[Tensor], Tensor]:
         """Return a function from one token a lane ``(B,)`` to logits ``(B, V)``; the state goes on inside it."""
 
         def step(ids: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 
 from seqlm.rnn.cells import CELLS, Cell
 from seqlm.rnn.compiled.cells import CELLS as COMPILED_CELLS
-from seqlm.rnn.compiled.parameters import NOWHERE, Form
-from seqlm.rnn.flat import FlatNetwork
+from seqlm.rnn.compiled.parameters import NOWHERE, NetworkSpec
+from seqlm.rnn.compiled_rnn import CompiledRNN
 from seqlm.rnn.network import Draws
 from seqlm.rnn.settings import NetworkSettings
 
@@ -50,7 +50,7 @@ class Passage:
     """What each step keeps for the way back."""
 
 
-class GatedRNN(FlatNetwork):
+class GatedRNN(CompiledRNN):
     """A network of ``lstm`` or ``gru`` cells, without automatic differentiation.
 
     Shapes: V vocabulary, E embedding, h hidden units, G gates, L layers, P parts of the state (2 of
@@ -102,11 +102,13 @@ class GatedRNN(FlatNetwork):
 
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state, shape ``(L, P, batch_size, h)``."""
-        return self.flat.detach().new_zeros(self._num_layers, self._steps.num_parts, batch_size, self.num_hiddens)
+        return self.flat.detach().new_zeros(
+            self._num_layers, self._steps.num_state_tensors, batch_size, self.num_hiddens
+        )
 
-    def _form(self) -> Form:
+    def _spec(self) -> NetworkSpec:
         cell, places = COMPILED_CELLS[self._cell], self._places()
-        return Form(
+        return NetworkSpec(
             vocab_size=self.vocab_size,
             num_hiddens=self.num_hiddens,
             embedding_size=self._embedding_size or 0,

@@ -24,7 +24,7 @@ class Draws(Protocol):
         ...
 
 
-class RandomDraws:
+class RandomNoise:
     """Dropout masks, one for all steps of a minibatch, and randomized truncation."""
 
     def __init__(
@@ -71,11 +71,11 @@ class Network(Protocol):
         """
         ...
 
-    def skip(self, ids: Tensor, state: State) -> State:
+    def advance_state(self, ids: Tensor, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
         ...
 
-    def stepper(self, state: State) -> Callable[[Tensor], Tensor]:
+    def step_fn(self, state: State) -> Callable[[Tensor], Tensor]:
         """Return a function from one token a lane ``(B,)`` to logits ``(B, V)``; the state goes on inside it."""
         ...
 
@@ -120,7 +120,7 @@ class Network(Protocol):
 
 def continue_by_steps(network: Network, ids: Tensor, state: State, num_preds: int) -> Tensor:
     """Return what :meth:`Network.continue_greedily` does, one step at a time."""
-    step, chosen = network.stepper(state), [ids]
+    step, chosen = network.step_fn(state), [ids]
     for _ in range(num_preds):
         logits = step(chosen[-1])
         chosen.append(logits[:, 1:].argmax(1) + 1)

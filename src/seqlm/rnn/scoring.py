@@ -19,7 +19,7 @@ def is_large(vocab_size: int) -> bool:
 
 
 @torch.no_grad()
-def stream_nats(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
+def stream_nll(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
     """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
 
     The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
@@ -41,7 +41,7 @@ def stream_nats(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHU
 
 
 @torch.no_grad()
-def window_nats(network: Network, windows: Tensor) -> Nats:
+def window_nll(network: Network, windows: Tensor) -> Nats:
     """Return -log p of tokens 2..T of windows ``(B, T)``, each read from the zero state; shape ``(B, T - 1)``."""
     if is_large(network.vocab_size):
         return _nats_of_lanes(network, windows)
@@ -53,7 +53,7 @@ def window_nats(network: Network, windows: Tensor) -> Nats:
 
 
 def _nats_of_lanes(network: Network, lanes: Tensor) -> Nats:
-    """Return what :func:`window_nats` does, for all windows at once, some steps at a time."""
+    """Return what :func:`window_nll` does, for all windows at once, some steps at a time."""
     state, nats = network.initial_state(len(lanes)), np.empty((len(lanes), lanes.shape[1] - 1))
     num_steps = max(_CHUNK // len(lanes), 1)
     for start in range(0, nats.shape[1], num_steps):

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from seqlm.rnn.compiled.cells import CELLS
-from seqlm.rnn.compiled.parameters import NOWHERE, Form
-from seqlm.rnn.flat import FlatNetwork
+from seqlm.rnn.compiled.parameters import NOWHERE, NetworkSpec
+from seqlm.rnn.compiled_rnn import CompiledRNN
 from seqlm.rnn.network import Draws
 
 State = Tensor
@@ -29,7 +29,7 @@ _INIT_STD = 0.01
 """Standard deviation of the initial weights in the book."""
 
 
-class ScratchRNN(FlatNetwork):
+class ScratchRNN(CompiledRNN):
     """A character RNN of one layer, without automatic differentiation.
 
     Shapes: V vocabulary, h hidden units, B lanes, T steps. Parameters: ``W_xh`` (V, h),
@@ -60,9 +60,9 @@ class ScratchRNN(FlatNetwork):
         """Return the zero state, shape ``(batch_size, h)``."""
         return self.flat.detach().new_zeros(batch_size, self.num_hiddens)
 
-    def _form(self) -> Form:
+    def _spec(self) -> NetworkSpec:
         cell, places = CELLS[self._cell], self._places()
-        return Form(
+        return NetworkSpec(
             vocab_size=self.vocab_size,
             num_hiddens=self.num_hiddens,
             embedding_size=0,
@@ -89,7 +89,7 @@ class ScratchRNN(FlatNetwork):
         logits = torch.addmm(weights["b_q"], outputs.flatten(0, -2), weights["W_hq"])  # (T * B, V)
         return logits.view(*outputs.shape[:-1], -1)
 
-    def _plain_stepper(self, state: State) -> Callable[[Tensor], Tensor]:
+    def _plain_step_fn(self, state: State) -> Callable[[Tensor], Tensor]:
         weights = self.named_weights()
         inputs, w_hh, w_hq, b_q = weights["W_xh"] + weights["b_h"], weights["W_hh"], weights["W_hq"], weights["b_q"]
         before, after = state.clone(), torch.empty_like(state)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats, perplexity
-from seqlm.ngrams.models import NGramModel
+from seqlm.ngrams.models.smoothing import NGramModel
 from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import window_nats
+from seqlm.rnn.scoring import window_nll
 from seqlm.rnn.surprisals import parts_in_double, tokens_at_once
 
 NUM_POSITIONS = 128
@@ -27,7 +27,7 @@ _NUM_BINS = 10
 class Predictor:
     """What the diagnostics ask of a model, whether it counts or is a network."""
 
-    window_nats: Callable[[NDArray[np.int64]], Nats]
+    window_nll: Callable[[NDArray[np.int64]], Nats]
     """From windows ``(B, T)`` to surprisals of their tokens 2..T, ``(B, T - 1)``, each window on its own."""
     distributions: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float64]]]
     """From a stream of N tokens to p of every token at places 2..N: parts ``(n, V)`` of bounded size, in order."""
@@ -48,13 +48,13 @@ def network_predictor(network: Network) -> Predictor:
             for part in parts_in_double(logits[0]):
                 yield torch.log_softmax(in_double(part), -1).exp().cpu().numpy()
 
-    return Predictor(lambda windows: window_nats(network, as_tokens(windows)), distributions)
+    return Predictor(lambda windows: window_nll(network, as_tokens(windows)), distributions)
 
 
 def counting_predictor(model: NGramModel) -> Predictor:
     """Return an n-gram model as a predictor."""
 
-    def window_nats(windows: NDArray[np.int64]) -> Nats:
+    def window_nll(windows: NDArray[np.int64]) -> Nats:
         with np.errstate(divide="ignore"):
             return -np.log(np.stack([model.probs(window) for window in windows]))
 
@@ -63,7 +63,7 @@ def counting_predictor(model: NGramModel) -> Predictor:
         for end in range(1, len(ids)):
             yield model.next_distribution(ids[max(end - span, 0) : end])[None]
 
-    return Predictor(window_nats, distributions)
+    return Predictor(window_nll, distributions)
 
 
 def diagnose(predictor: Predictor, ids: NDArray[np.integer]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def perplexity_by_position(predictor: Predictor, ids: NDArray[np.integer]) -> li
     length = min(NUM_POSITIONS + 1, len(ids))
     starts = np.unique(np.linspace(0, len(ids) - length, _MAX_WINDOWS).astype(np.int64))
     windows = np.asarray(ids)[starts[:, None] + np.arange(length)].astype(np.int64)
-    values = [perplexity(float(total), len(starts)) for total in predictor.window_nats(windows).sum(0)]
+    values = [perplexity(float(total), len(starts)) for total in predictor.window_nll(windows).sum(0)]
     return [value if np.isfinite(value) else None for value in values]
 
 

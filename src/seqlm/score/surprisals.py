@@ -7,21 +7,21 @@ from typing import Any
 
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.core.progress import Say
-from seqlm.ngrams.model_files import load_models
-from seqlm.ngrams.models import FALLBACK_DISCOUNTS, NGramModel
-from seqlm.ngrams.models import nats as ngram_nats
+from seqlm.core.progress import Log
+from seqlm.ngrams.models.smoothing import FALLBACK_DISCOUNTS, NGramModel
+from seqlm.ngrams.models.smoothing import nats as ngram_nats
+from seqlm.ngrams.models.storage import load_models
 from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import stream_nats
+from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.threads import map_in_threads, threads_for
 from seqlm.score.diagnostics import counting_predictor, diagnose, network_predictor
-from seqlm.score.dynamic import RmsRule, SgdRule, dynamic_nats, gradient_roots, trained_weights
-from seqlm.score.dynamic_counts import counting_on_nats
-from seqlm.score.measures import DYNAMIC, STRONGEST, Score, measure, save_all, shown_bits
+from seqlm.score.heldout.splits import TRAIN_SUBSET, Ids, Stream, Streams, read_streams
+from seqlm.score.networks.dynamic import RmsRule, SgdRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.ngrams.dynamic import recounted_nll
 from seqlm.score.settings import DynamicCountsParams, DynamicParams, ScoreParams
-from seqlm.score.splits import FITTED, Ids, Stream, Streams, read_streams
-from seqlm.score.threads import map_in_threads, threads_for
-from seqlm.vocab.kinds.known import Kind, kind_of
-from seqlm.vocab.streams import SPLITS, load_split
+from seqlm.score.store import BEST_OF_KIND, DYNAMIC, Score, measure, save_all, shown_bits
+from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.kinds.registry import Kind, kind_of
 from seqlm.vocab.vocabulary import Vocab
 
 _CHOICE_TOKENS = 20_000
@@ -30,17 +30,17 @@ _CHOICE_TOKENS = 20_000
 
 def score_network(name: str, kind: Kind, network: Network, streams: Streams) -> Score:
     """Return a run's score on every split and, for characters, its diagnostics on test."""
-    score = partial(stream_nats, network)
+    score = partial(stream_nll, network)
     about: dict[str, Any] = {}
-    if FITTED in streams:
-        about[FITTED] = measure(streams[FITTED].nats(score), streams[FITTED])
+    if TRAIN_SUBSET in streams:
+        about[TRAIN_SUBSET] = measure(streams[TRAIN_SUBSET].nats(score), streams[TRAIN_SUBSET])
     if kind_of(kind).is_character:
         about |= diagnose(network_predictor(network), streams["test"].ids)
     return Score(name, kind, {split: streams[split].nats(score) for split in SPLITS}, about)
 
 
 def score_dynamically(
-    name: str, kind: Kind, network: Network, streams: Streams, dynamic: DynamicParams, say: Say
+    name: str, kind: Kind, network: Network, streams: Streams, dynamic: DynamicParams, log: Log
 ) -> Score:
     """Return a run's dynamic score of val and test; the settings that were chosen on val are in what is known of it.
 
@@ -51,7 +51,7 @@ def score_dynamically(
 
     def learning(rule: SgdRule | RmsRule, stream: Stream) -> tuple[Nats, float]:
         begin = time.monotonic()
-        nats = stream.nats(partial(dynamic_nats, network, every=dynamic.every, apply=rule.apply))
+        nats = stream.nats(partial(dynamic_nll, network, every=dynamic.every, apply=rule.apply))
         return nats, time.monotonic() - begin
 
     rules, tried = list(_rules(network, streams["train"], dynamic)), []
@@ -59,7 +59,7 @@ def score_dynamically(
     for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
         tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
-        say(f"{name}, {settings}: {shown_bits(measure(nats, beginning))} on val, {seconds:.1f} s")
+        log(f"{name}, {settings}: {shown_bits(measure(nats, beginning))} on val, {seconds:.1f} s")
     best = min(range(len(rules)), key=lambda index: float(tried[index].sum()))
     rest = ["test"] if beginning is val else ["val", "test"]
     scored = map_in_threads(lambda split: learning(rules[best], streams[split])[0], rest, threads_for(network))
@@ -78,36 +78,36 @@ def _rules(network: Network, train: Stream, dynamic: DynamicParams) -> Iterator[
     yield from (RmsRule(lr, decay, roots, trained) for lr in dynamic.lrs for decay in dynamic.decays)
 
 
-def score_kind(layout: Layout, kind: Kind, params: ScoreParams, say: Say) -> None:
+def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> None:
     """Score all n-gram models over a kind of token, and one that goes on counting if train is not too long."""
     streams = read_streams(layout, kind, params.max_tokens)
-    scores = _scores_of_kind(layout, kind, params.dynamic_counts, streams, say)
-    save_all(scores, layout.scores_of_ngrams(kind), streams, say)
+    scores = _scores_of_kind(layout, kind, params.dynamic_counts, streams, log)
+    save_all(scores, layout.scores_of_ngrams(kind), streams, log)
 
 
 def _scores_of_kind(
-    layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, streams: Streams, say: Say
+    layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, streams: Streams, log: Log
 ) -> Iterator[Score]:
     vocab = Vocab.load(layout.vocab(kind), kind)
-    yield from score_ngrams(load_models(layout.ngrams(kind), len(vocab)), kind, streams, say)
+    yield from score_ngrams(load_models(layout.ngrams(kind), len(vocab)), kind, streams, log)
     if dynamic is None:
         return
     if (num_tokens := vocab.splits["train"].num_tokens) > dynamic.max_tokens:
         allowed = f"score.dynamic_counts.max_tokens allows {dynamic.max_tokens:,}"
-        say(f"{kind}: no model goes on counting: train has {num_tokens:,} tokens, {allowed}")
+        log(f"{kind}: no model goes on counting: train has {num_tokens:,} tokens, {allowed}")
         return
     train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
     yield score_counting_on(kind, train, len(vocab), streams, dynamic)
 
 
-def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams, say: Say) -> Iterator[Score]:
+def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams, log: Log) -> Iterator[Score]:
     """Yield the score of every n-gram model of a kind, named ``KIND-MODEL``; the best on val has its diagnostics."""
-    _say_fallbacks(models, kind, say)
+    _say_fallbacks(models, kind, log)
     on_val = {name: float(_ngram_nats(model, streams["val"]).sum()) for name, model in models.items()}
     strongest = min(on_val, key=lambda name: on_val[name])
     for name, model in models.items():
         nats = {split: _ngram_nats(model, streams[split]) for split in SPLITS}
-        about: dict[str, Any] = {STRONGEST: name == strongest}
+        about: dict[str, Any] = {BEST_OF_KIND: name == strongest}
         if name == strongest and kind_of(kind).is_character:
             about |= diagnose(counting_predictor(model), streams["test"].ids)
         yield Score(f"{kind}-{name}", kind, nats, about)
@@ -116,7 +116,7 @@ def score_ngrams(models: Mapping[str, NGramModel], kind: Kind, streams: Streams,
 def score_counting_on(kind: Kind, train: Ids, vocab_size: int, streams: Streams, params: DynamicCountsParams) -> Score:
     """Return the score on val and test of a model that counted ``train``, all of it, and goes on counting."""
     order = params.order_for(kind, len(train))
-    score = partial(counting_on_nats, train, vocab_size=vocab_size, order=order, num_times=params.num_times)
+    score = partial(recounted_nll, train, vocab_size=vocab_size, order=order, num_times=params.num_times)
     found = {split: streams[split].nats(score) for split in ("val", "test")}
     return Score(f"{kind}-kneser-ney-{order}{DYNAMIC}", kind, found)
 
@@ -125,11 +125,11 @@ def _ngram_nats(model: NGramModel, stream: Stream) -> Nats:
     return stream.nats(partial(ngram_nats, model))
 
 
-def _say_fallbacks(models: Mapping[str, NGramModel], kind: Kind, say: Say) -> None:
+def _say_fallbacks(models: Mapping[str, NGramModel], kind: Kind, log: Log) -> None:
     # Only models that estimate discounts have such orders.
     if orders := sorted({order for model in models.values() for order in getattr(model, "fallback_orders", ())}):
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
-        say(
+        log(
             f"{kind}: too few different counts to estimate Kneser-Ney discounts of order "
             f"{', '.join(map(str, orders))}: {discounts} are taken"
         )

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from seqlm.core.optimising import Optimizer
+from seqlm.core.optimizer import Optimizer
 
 Series = NDArray[np.float32]
 

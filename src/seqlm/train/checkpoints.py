@@ -83,7 +83,7 @@ def unpacked(body: bytes) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
 
 
 @contextmanager
-def only_one(folder: Path, run: str) -> Iterator[None]:
+def run_lock(folder: Path, run: str) -> Iterator[None]:
     """Hold the lock of a run's training; the system frees it however the process ends.
 
     Raises MachineError where another training of the run does not end in some seconds.

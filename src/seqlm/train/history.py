@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from seqlm.train.legs import Leg
+from seqlm.train.legs import HistoryRow
 from seqlm.train.trainer import Trainer
 
 
 def history_table(trainer: Trainer, *, with_leg_so_far: bool = False) -> pd.DataFrame:
-    """Return one row a leg: run and the fields of :class:`~seqlm.train.legs.Leg`.
+    """Return one row a leg: run and the fields of :class:`~seqlm.train.legs.HistoryRow`.
 
     ``with_leg_so_far``: a last row says what the leg that is going on has come to. A perplexity
     on val that is not finite has an empty cell, as a leg without a look at val has.
@@ -37,7 +37,7 @@ def summarise(trainer: Trainer, kept_epoch: float) -> dict[str, Any]:
         "bounded": plan.is_bounded,
         "batch_size": plan.batch_size,
         "num_steps": plan.num_steps,
-        "shrunk": plan.is_shrunk,
+        "shrunk": plan.batch_reduced,
     }
     if infinite := sum(not math.isfinite(look) for look in looks):
         found["reason"] = f"perplexity on val is beyond the largest number in {infinite} of {len(looks)} looks at it"
@@ -50,7 +50,7 @@ def headline(trainer: Trainer, *, with_leg_so_far: bool = False) -> dict[str, An
     return {"epoch": last.epoch, "train_perplexity": _finite(last.train_perplexity)}
 
 
-def _legs_so_far(trainer: Trainer) -> list[Leg]:
+def _legs_so_far(trainer: Trainer) -> list[HistoryRow]:
     so_far = trainer.leg_so_far()
     return [*trainer.progress.history, *([] if so_far is None else [so_far])]
 

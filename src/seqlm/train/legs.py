@@ -9,7 +9,7 @@ from seqlm.core.metrics import perplexity
 
 
 @dataclass(frozen=True)
-class Leg:
+class HistoryRow:
     """One row of the history: an epoch, or an equal part of a training that a bound ends."""
 
     epoch: float
@@ -28,7 +28,7 @@ class Leg:
 
 
 @dataclass
-class Sums:
+class RunningTotals:
     """What a leg adds up over its minibatches, in one process."""
 
     nats: Tensor
@@ -39,10 +39,10 @@ class Sums:
 
     def as_leg(
         self, nats: float, num_tokens: int, *, epoch: float, tokens_trained: int, clip: float, val: float | None
-    ) -> Leg:
+    ) -> HistoryRow:
         """Return the row of what was added up; ``nats`` and ``num_tokens`` may be those of all processes."""
         norms = torch.stack(self.norms)
-        return Leg(
+        return HistoryRow(
             epoch=epoch,
             train_perplexity=perplexity(nats, num_tokens),
             val_perplexity=val,

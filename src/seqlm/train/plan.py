@@ -24,7 +24,7 @@ class Plan:
     """Tokens of the text that is trained on."""
     batch_size: int
     num_steps: int
-    is_shrunk: bool
+    batch_reduced: bool
     """Whether the text has fewer tokens than a minibatch of the settings' size needs."""
     num_legs: int
     num_minibatches: int | None
@@ -43,8 +43,8 @@ class Plan:
             # Without truncation, one window spans each lane, less what the random offset may drop.
             num_steps = max(num_tokens // (batch_size + 1), 1)
         fitting = largest_that_fit(num_tokens, batch_size, num_steps, num_processes)
-        is_shrunk, (batch_size, num_steps) = fitting != (batch_size, num_steps), fitting
-        bare = cls(num_tokens, batch_size, num_steps, is_shrunk, config.num_epochs, None, None)
+        batch_reduced, (batch_size, num_steps) = fitting != (batch_size, num_steps), fitting
+        bare = cls(num_tokens, batch_size, num_steps, batch_reduced, config.num_epochs, None, None)
         bounds: dict[str, float] = {}
         if config.max_trained_tokens is not None:
             bounds["max_trained_tokens"] = config.max_trained_tokens
@@ -53,9 +53,9 @@ class Plan:
         bound = min(bounds, key=lambda name: bounds[name], default="")
         if not bound or bounds[bound] >= bare.tokens_to_train:
             return bare
-        num_minibatches = max(int(bounds[bound]) // bare.tokens_of_minibatch, 1)
+        num_minibatches = max(int(bounds[bound]) // bare.tokens_per_batch, 1)
         num_legs = min(config.num_epochs, num_minibatches)
-        return cls(num_tokens, batch_size, num_steps, is_shrunk, num_legs, num_minibatches, bound)
+        return cls(num_tokens, batch_size, num_steps, batch_reduced, num_legs, num_minibatches, bound)
 
     @property
     def is_bounded(self) -> bool:
@@ -63,26 +63,26 @@ class Plan:
         return self.num_minibatches is not None
 
     @property
-    def tokens_of_minibatch(self) -> int:
+    def tokens_per_batch(self) -> int:
         """Tokens of a minibatch."""
         return self.batch_size * self.num_steps
 
     @property
-    def minibatches_of_epoch(self) -> int:
+    def batches_per_epoch(self) -> int:
         """Minibatches of an epoch that drops no tokens at the start of the text."""
-        return max((self.num_tokens - 1) // self.tokens_of_minibatch, 1)
+        return max((self.num_tokens - 1) // self.tokens_per_batch, 1)
 
     @property
     def tokens_to_train(self) -> int:
         """Tokens that the whole training sees, but for what an epoch drops at its start."""
-        return (self.num_minibatches or self.num_legs * self.minibatches_of_epoch) * self.tokens_of_minibatch
+        return (self.num_minibatches or self.num_legs * self.batches_per_epoch) * self.tokens_per_batch
 
     @property
     def epochs_to_train(self) -> float:
         """Epochs of the whole training; of one that ends early, not always a whole number."""
-        return self.num_legs if self.num_minibatches is None else self.num_minibatches / self.minibatches_of_epoch
+        return self.num_legs if self.num_minibatches is None else self.num_minibatches / self.batches_per_epoch
 
-    def tokens_of_look(self, config: RunConfig) -> int:
+    def val_token_budget(self, config: RunConfig) -> int:
         """Return how many tokens of val a look may read: a quarter of those trained since the look before, or more.
 
         Looks shall not take longer than training. Less than 10,000 would say too little.
@@ -98,7 +98,7 @@ class Plan:
         ``minibatches`` of all.
         """
         if self.num_minibatches is None:
-            return min((epochs + index / self.minibatches_of_epoch) / self.num_legs, 1.0)
+            return min((epochs + index / self.batches_per_epoch) / self.num_legs, 1.0)
         return min(minibatches / self.num_minibatches, 1.0)
 
     def ends_leg(self, leg: int, minibatches: int) -> bool:

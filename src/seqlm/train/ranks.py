@@ -47,7 +47,7 @@ class Ranks:
                     dist.all_reduce(tensor)
                     tensor.div_(self.size)
 
-    def of_first(self, content: bytes | None) -> bytes | None:
+    def broadcast(self, content: bytes | None) -> bytes | None:
         """Return, in every process, the bytes that the first one has; what the others have does not count.
 
         All wait until the first has come here.
@@ -64,7 +64,7 @@ class Ranks:
         dist.broadcast(buffer, src=0)
         return buffer.cpu().numpy().tobytes()
 
-    def agree(self, decision: bool) -> bool:
+    def any_rank(self, decision: bool) -> bool:
         """Return the first process's decision, in every process."""
         if self.size == 1:
             return decision
@@ -72,7 +72,7 @@ class Ranks:
         dist.broadcast_object_list(decisions)
         return decisions[0]
 
-    def gathered(self, tensors: list[Tensor]) -> list[list[Tensor]]:
+    def all_gather(self, tensors: list[Tensor]) -> list[list[Tensor]]:
         """Return copies of every process's list of tensors, on the CPU, in every process."""
         mine = [tensor.cpu().clone(memory_format=torch.contiguous_format) for tensor in tensors]
         found: list[list[Tensor]] = [mine] * self.size
@@ -80,7 +80,7 @@ class Ranks:
             dist.all_gather_object(found, mine)
         return found
 
-    def total(self, tensor: Tensor) -> Tensor:
+    def all_reduce_sum(self, tensor: Tensor) -> Tensor:
         """Return the sum of a tensor over all processes."""
         if self.size > 1:
             tensor = tensor.clone()
@@ -101,7 +101,7 @@ def local_threads(num_threads: int) -> int:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[Ranks]:
+def process_group(device: torch.device) -> Iterator[Ranks]:
     """Join the processes that ``torchrun`` started, over gloo on CPUs and nccl on GPUs.
 
     Raises MachineError where they do not find each other.

@@ -27,7 +27,7 @@ def training_summaries(layout: Layout, runs: Sequence[str]) -> dict[str, dict[st
     return {run: read_json(layout.reports("train", run, "summary.json")) for run in runs}
 
 
-def remove_ghosts(runs: list[str], *folders: Path) -> list[Path]:
+def remove_stale_runs(runs: list[str], *folders: Path) -> list[Path]:
     """Remove the entries of ``folders`` that belong to none of ``runs``; return what was removed.
 
     Raises ValueError where there are no runs: then everything would be a ghost.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, read_sealed
+from seqlm.core.files import read_checksummed, read_json
 from seqlm.core.settings import Device, NumThreads, Seed, check
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.vocab.settings import Kind
@@ -102,7 +102,7 @@ def read_config(path: Path) -> RunConfig:
     """
     value = read_json(path)
     if not isinstance(value, dict) or {"format", "seal"} & set(value):
-        value = read_sealed(path, CONFIG_FORMAT, "run the configure stage again")
+        value = read_checksummed(path, CONFIG_FORMAT, "run the configure stage again")
         del value["format"]
     config = check(value, path.stem, RunConfig, source=str(path))
     if config.run != path.stem:

@@ -17,17 +17,17 @@ from torch import Tensor
 
 from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import perplexity
-from seqlm.core.optimising import Optimizer
+from seqlm.core.optimizer import Optimizer
 from seqlm.rnn.building import build_network
-from seqlm.rnn.network import Network, RandomDraws, State
-from seqlm.train.legs import Leg, Sums
-from seqlm.train.looks import look_nats
+from seqlm.rnn.network import Network, RandomNoise, State
+from seqlm.train.legs import HistoryRow, RunningTotals
 from seqlm.train.minibatches import Minibatch, random_minibatches, sequential_minibatches
 from seqlm.train.plan import Plan
 from seqlm.train.ranks import Ranks
 from seqlm.train.schedule import scheduled_lr
 from seqlm.train.settings import RunConfig
-from seqlm.train.states import state_like, tensors_of
+from seqlm.train.states import flatten_state, unflatten_state
+from seqlm.train.validation import val_nll
 
 _ALONE = Ranks()
 MINIBATCHES_BETWEEN_CHECKS = 64
@@ -38,7 +38,7 @@ MINIBATCHES_BETWEEN_CHECKS = 64
 class Progress:
     """How far a training is: everything a checkpoint holds beside tensors."""
 
-    history: list[Leg] = field(default_factory=list)
+    history: list[HistoryRow] = field(default_factory=list)
     num_epochs: int = 0
     """Epochs done."""
     index: int = 0
@@ -50,7 +50,7 @@ class Progress:
     looks_since_best: int = 0
 
 
-Watch = Callable[["Trainer"], None]
+Callback = Callable[["Trainer"], None]
 
 
 class Trainer:
@@ -83,13 +83,13 @@ class Trainer:
         self._rng_of_epoch = self._rng.bit_generator.state
         self._generator = torch.Generator(device).manual_seed(config.seed)
         keep_probability = config.keep_probability if config.truncation == "randomized" else None
-        self._draws = RandomDraws(self._generator, self.plan.batch_size, self._share, keep_probability)
+        self._draws = RandomNoise(self._generator, self.plan.batch_size, self._share, keep_probability)
         self.progress = Progress()
         self._sums = self._no_sums()
         self._carried: State | None = None
         self._best_weights: dict[str, Tensor] | None = None
 
-    def run(self, watch: Watch) -> None:
+    def run(self, watch: Callback) -> None:
         """Train to the end, calling ``watch`` after each minibatch and after each epoch.
 
         Raises DivergenceError when it finds a loss that is not finite.
@@ -121,7 +121,7 @@ class Trainer:
     @property
     def tokens_trained(self) -> int:
         """Tokens of all minibatches that are done."""
-        return self.progress.minibatches * self.plan.tokens_of_minibatch
+        return self.progress.minibatches * self.plan.tokens_per_batch
 
     @property
     def epochs_trained(self) -> float:
@@ -129,9 +129,9 @@ class Trainer:
         progress = self.progress
         if progress.index == 0:
             return progress.num_epochs
-        return progress.num_epochs + min(progress.index / self.plan.minibatches_of_epoch, 1.0)
+        return progress.num_epochs + min(progress.index / self.plan.batches_per_epoch, 1.0)
 
-    def leg_so_far(self) -> Leg | None:
+    def leg_so_far(self) -> HistoryRow | None:
         """Return what the leg that is going on has come to, in this process; None at its beginning."""
         sums = self._sums
         return self._leg(float(sums.nats), sums.tokens, None) if sums.norms else None
@@ -167,7 +167,7 @@ class Trainer:
         sums.nats += nats.sum().float()
         sums.tokens += targets.size
         if progress.index % MINIBATCHES_BETWEEN_CHECKS == 0:
-            self._require_finite(self.ranks.total(sums.nats), sums.tokens * self.ranks.size)
+            self._require_finite(self.ranks.all_reduce_sum(sums.nats), sums.tokens * self.ranks.size)
         progress.index += 1
         progress.minibatches += 1
 
@@ -180,15 +180,15 @@ class Trainer:
             self._end_leg()
 
     def _end_leg(self) -> None:
-        nats, num_tokens = self.ranks.total(self._sums.nats), self._sums.tokens * self.ranks.size
+        nats, num_tokens = self.ranks.all_reduce_sum(self._sums.nats), self._sums.tokens * self.ranks.size
         self._require_finite(nats, num_tokens)
         self.progress.history.append(self._leg(float(nats), num_tokens, self._look_at_val()))
         self._sums = self._no_sums()
 
-    def _no_sums(self) -> Sums:
-        return Sums(torch.zeros((), device=self.device))
+    def _no_sums(self) -> RunningTotals:
+        return RunningTotals(torch.zeros((), device=self.device))
 
-    def _leg(self, nats: float, num_tokens: int, val: float | None) -> Leg:
+    def _leg(self, nats: float, num_tokens: int, val: float | None) -> HistoryRow:
         clip = self.config.grad_clip or math.inf
         epoch, tokens_trained = self.epochs_trained, self.tokens_trained
         return self._sums.as_leg(nats, num_tokens, epoch=epoch, tokens_trained=tokens_trained, clip=clip, val=val)
@@ -212,7 +212,7 @@ class Trainer:
         progress, leg = self.progress, len(self.progress.history) + 1
         if leg % self.config.eval_every and leg != self.plan.num_legs:
             return None
-        nats = look_nats(self.network, self._val_ids, self.plan.tokens_of_look(self.config))
+        nats = val_nll(self.network, self._val_ids, self.plan.val_token_budget(self.config))
         value = perplexity(float(nats.sum()), len(nats))
         if value < progress.best_val_perplexity:
             progress.best_epoch, progress.best_val_perplexity = self.epochs_trained, value
@@ -233,9 +233,9 @@ class Trainer:
         tensors |= {f"optimizer.{name}": tensor for name, tensor in self._optimizer.state().items()}
         if self._sums.norms:
             tensors["norms"] = torch.stack(self._sums.norms)
-        carried = tensors_of(self._carried) if self._carried is not None and self.config.carries_state else []
+        carried = flatten_state(self._carried) if self._carried is not None and self.config.carries_state else []
         if carried or self._sums.norms:
-            for rank, own in enumerate(self.ranks.gathered([self._sums.nats, *carried])):
+            for rank, own in enumerate(self.ranks.all_gather([self._sums.nats, *carried])):
                 tensors |= {f"process.{rank}.{number}": tensor for number, tensor in enumerate(own)}
         tensors["generator"] = self._generator.get_state()
         sums = {"tokens": self._sums.tokens, "lr": self._sums.lr}
@@ -252,11 +252,11 @@ class Trainer:
         if own := _under(f"process.{self.ranks.rank}.", tensors):
             nats, *carried = (own[str(number)] for number in range(len(own)))
             norms = [norm.to(self.device) for norm in tensors.get("norms", ())]
-            self._sums = Sums(nats.to(self.device), norms=norms, **values["sums"])
+            self._sums = RunningTotals(nats.to(self.device), norms=norms, **values["sums"])
             zeros = self.network.initial_state(self._share.stop - self._share.start)
-            self._carried = state_like(zeros, iter(carried)) if carried else None
+            self._carried = unflatten_state(zeros, iter(carried)) if carried else None
         progress = dict(values["progress"])
-        self.progress = Progress(**progress | {"history": [Leg(**row) for row in progress["history"]]})
+        self.progress = Progress(**progress | {"history": [HistoryRow(**row) for row in progress["history"]]})
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.vocab.streams import SPLITS, load_split
-from seqlm.vocab.unknown import read_unknown
+from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.oov import read_unknown
 from seqlm.vocab.vocabulary import Vocab
 
 _BLOCK = 1 << 20

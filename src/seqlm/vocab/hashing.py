@@ -26,7 +26,7 @@ _MIXER = np.uint64(0x9E37_79B9_7F4A_7C15)
 _ONE = np.uint64(1)
 
 
-class HashedWordNumbering:
+class HashedWordInterner:
     """Numbers words."""
 
     def __init__(self, table_size: int = 1 << 16) -> None:

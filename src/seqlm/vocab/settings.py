@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, create_model
 
 from seqlm.core.settings import Section
-from seqlm.vocab.kinds.known import ALL
-from seqlm.vocab.kinds.known import KINDS as KINDS
-from seqlm.vocab.kinds.known import Kind as Kind
+from seqlm.vocab.kinds.registry import ALL
+from seqlm.vocab.kinds.registry import KINDS as KINDS
+from seqlm.vocab.kinds.registry import Kind as Kind
 
 MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
 """What the names of the n-gram models over each kind of token begin with."""

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_sealed, write_sealed
+from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.vocab.kinds.kind import TokenKind
-from seqlm.vocab.kinds.known import Kind, kind_of
-from seqlm.vocab.pieces import Pieces
+from seqlm.vocab.kinds.registry import Kind, kind_of
+from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 UNKNOWN = "<unk>"
 FORMAT = 2
@@ -51,7 +51,7 @@ class Vocab:
     counts: list[int]
     line_separator: str
     splits: dict[str, SplitInfo]
-    pieces: Pieces | None = field(default=None, repr=False, compare=False)
+    pieces: SubwordTokenizer | None = field(default=None, repr=False, compare=False)
     """What text is cut into tokens with, where these are learnt."""
     _indices: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -109,11 +109,11 @@ class Vocab:
     @classmethod
     def load(cls, path: Path, kind: str | None = None) -> "Vocab":
         """Read a ``vocab.json``. Raises DataError where it is broken, of another format, or of another ``kind``."""
-        value = read_sealed(path, FORMAT, "run the vocab stage again")
+        value = read_checksummed(path, FORMAT, "run the vocab stage again")
         if kind is not None and value["kind"] != kind:
             raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
         splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
-        pieces = Pieces.load(path.parent, value["pieces"]) if "pieces" in value else None
+        pieces = SubwordTokenizer.load(path.parent, value["pieces"]) if "pieces" in value else None
         return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits, pieces)
 
     def save(self, path: Path) -> None:
@@ -128,7 +128,7 @@ class Vocab:
         }
         if self.pieces is not None:
             value["pieces"] = self.pieces.save(path.parent)
-        write_sealed(path, value)
+        write_checksummed(path, value)
 
 
 @dataclass(frozen=True)

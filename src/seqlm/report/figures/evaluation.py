@@ -77,7 +77,7 @@ def position_figure(positions: pd.DataFrame) -> Figure:
     with look():
         figure, axes = new_figure(height=3.6)
         for model, rows in positions.groupby("model", sort=False):
-            # Neighbours are averaged: single positions are noisy.
+            # OtherLoad are averaged: single positions are noisy.
             smooth = rows["perplexity"].rolling(_SMOOTHED, center=True, min_periods=1).mean()
             smooth[rows["position"] <= _SMOOTHED] = rows["perplexity"]
             axes.plot(rows["position"], smooth, color=colour_of(str(model)), label=str(model), linewidth=1.3)

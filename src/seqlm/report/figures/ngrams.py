@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from seqlm.report.figures.style import PALETTE, colour_of, look, new_figure
-from seqlm.vocab.kinds.known import KINDS, kind_of
+from seqlm.vocab.kinds.registry import KINDS, kind_of
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
 _SMOOTHING_COLOURS = {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from seqlm.rnn.compiled.cells import Step, activate
 from seqlm.rnn.compiled.compiling import ONCE, START, entry, inner, spliced
-from seqlm.rnn.compiled.parameters import Flat, Form, Packed, is_one_hot, matrix_at
+from seqlm.rnn.compiled.parameters import Flat, NetworkSpec, Packed, is_one_hot, matrix_at
 from seqlm.rnn.compiled.products import Panels, add_product
 from seqlm.rnn.compiled.team import Control, barrier
 from seqlm.rnn.compiled.tiles import PANELS_OF_ROW, WIDTH
@@ -57,7 +57,7 @@ def add_products(
 
 
 @inner
-def embed(form: Form, flat: Flat, tokens: Tokens, embedded: Panels, row: int, first: int, last: int) -> None:
+def embed(form: NetworkSpec, flat: Flat, tokens: Tokens, embedded: Panels, row: int, first: int, last: int) -> None:
     """Copy the embeddings of lanes' tokens (T, B) into rows from ``row`` on."""
     embedding, lanes = matrix_at(flat, form.embedding, form.vocab_size, form.embedding_size), tokens.shape[1]
     for t in range(len(tokens)):
@@ -70,8 +70,8 @@ def embed(form: Form, flat: Flat, tokens: Tokens, embedded: Panels, row: int, fi
 
 @inner
 def take_in(
-    form: Form, packed: Packed, layer: int, tokens: Tokens, first: int, last: int, inputs: Panels, input_row: int,
-    gates: Panels, row: int,
+    form: NetworkSpec, packed: Packed, layer: int, tokens: Tokens, first: int, last: int, inputs: Panels,
+    input_row: int, gates: Panels, row: int,
 ) -> None:  # fmt: skip
     """Set lanes' sums at some steps to the biases and the products with the inputs.
 
@@ -97,7 +97,7 @@ def take_in(
 
 
 @spliced
-def advance(form: Form, recurrent: Panels, step: Step, turn: int) -> None:
+def advance(form: NetworkSpec, recurrent: Panels, step: Step, turn: int) -> None:
     """Take a layer through one step: the sums of its gates have their biases and products with the input."""
     start = step.states.shape[0] * form.first_state_block
     sums = step.gates[start : start + recurrent.shape[0]]
@@ -133,7 +133,7 @@ def _keep(
 
 @inner
 def _read_some(
-    form: Form, flat: Flat, packed: Packed, layer: int, tokens: Tokens, time: int, room: Reading,
+    form: NetworkSpec, flat: Flat, packed: Packed, layer: int, tokens: Tokens, time: int, room: Reading,
     scores: Panels, kept: Panels, row: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Take a layer through the steps of ``tokens`` (at most S, B), the first of which is step ``time``."""
@@ -161,7 +161,7 @@ def _read_some(
 
 @entry
 def read(
-    form: Form, flat: Flat, packed: Packed, tokens: Tokens, time: int, room: Reading, scores: Panels,
+    form: NetworkSpec, flat: Flat, packed: Packed, tokens: Tokens, time: int, room: Reading, scores: Panels,
     kept: Panels, first: int, last: int, member: int, size: int, control: Control,
 ) -> None:  # fmt: skip
     """Take lanes ``first`` to ``last`` of ``tokens`` (T, B) through the network and fill their scores (T B, V).
@@ -187,7 +187,7 @@ def read(
 
 @entry
 def write_greedily(
-    form: Form, flat: Flat, packed: Packed, tokens: Tokens, room: Reading, scores: Panels, first: int,
+    form: NetworkSpec, flat: Flat, packed: Packed, tokens: Tokens, room: Reading, scores: Panels, first: int,
     last: int,
 ) -> None:  # fmt: skip
     """Fill rows 1.. of ``tokens`` (N, B), for lanes ``first`` to ``last``, with the likeliest tokens but token 0.

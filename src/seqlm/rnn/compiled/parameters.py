@@ -17,7 +17,7 @@ NOWHERE = -1
 """The place of a parameter that a network lacks."""
 
 
-class Form(NamedTuple):
+class NetworkSpec(NamedTuple):
     """The shape of a network, and where its parameters begin in the flat tensor."""
 
     vocab_size: int
@@ -63,7 +63,7 @@ class Back(NamedTuple):
     outputs: Panels
 
 
-def empty_packed(form: Form, cell: Cell) -> Packed:
+def empty_packed(form: NetworkSpec, cell: Cell) -> Packed:
     """Return room for the parameters in panels."""
     hiddens, layers = padded(form.num_hiddens), len(form.layers)
     return Packed(
@@ -76,7 +76,7 @@ def empty_packed(form: Form, cell: Cell) -> Packed:
     )
 
 
-def empty_back(form: Form, cell: Cell) -> Back:
+def empty_back(form: NetworkSpec, cell: Cell) -> Back:
     """Return room for the parameters in panels, from outputs to inputs."""
     hiddens, layers = padded(form.num_hiddens), len(form.layers)
     return Back(
@@ -86,7 +86,7 @@ def empty_back(form: Form, cell: Cell) -> Back:
     )
 
 
-def most_inputs(form: Form) -> int:
+def most_inputs(form: NetworkSpec) -> int:
     """Return the largest number of inputs that a layer takes by a product, in whole panels."""
     return padded(max(form.embedding_size, form.num_hiddens if len(form.layers) > 1 else 0))
 
@@ -98,7 +98,7 @@ def matrix_at(flat: Flat, start: int, rows: int, columns: int) -> Matrix:
 
 
 @spliced
-def matrix_of_gate(form: Form, flat: Flat, start: int, num_inputs: int, gate: int) -> Matrix:
+def matrix_of_gate(form: NetworkSpec, flat: Flat, start: int, num_inputs: int, gate: int) -> Matrix:
     """Return a gate's part of the matrix that begins at ``start``. Where a row is an input, there is one gate."""
     if form.has_input_rows:
         return matrix_at(flat, start, num_inputs, form.num_hiddens)
@@ -106,7 +106,7 @@ def matrix_of_gate(form: Form, flat: Flat, start: int, num_inputs: int, gate: in
 
 
 @spliced
-def output_matrix(form: Form, flat: Flat) -> Matrix:
+def output_matrix(form: NetworkSpec, flat: Flat) -> Matrix:
     """Return the output layer's matrix."""
     if form.has_input_rows:
         return matrix_at(flat, form.outputs, form.num_hiddens, form.vocab_size)
@@ -114,13 +114,13 @@ def output_matrix(form: Form, flat: Flat) -> Matrix:
 
 
 @spliced
-def is_one_hot(form: Form, layer: int) -> bool:
+def is_one_hot(form: NetworkSpec, layer: int) -> bool:
     """Whether a layer looks rows up in the table."""
     return layer == 0 and form.embedding_size == 0
 
 
 @spliced
-def num_inputs_of(form: Form, layer: int) -> int:
+def num_inputs_of(form: NetworkSpec, layer: int) -> int:
     """Return how many inputs a layer has."""
     if layer > 0:
         return form.num_hiddens
@@ -128,7 +128,7 @@ def num_inputs_of(form: Form, layer: int) -> int:
 
 
 @inner
-def pack(form: Form, flat: Flat, packed: Packed, member: int, size: int) -> None:
+def pack(form: NetworkSpec, flat: Flat, packed: Packed, member: int, size: int) -> None:
     """Copy a member's share of the parameters into panels, from inputs to outputs."""
     is_transposed = not form.has_input_rows
     panels = packed.recurrent.shape[1] // len(form.state_blocks)
@@ -151,13 +151,13 @@ def pack(form: Form, flat: Flat, packed: Packed, member: int, size: int) -> None
 
 
 @entry
-def pack_weights(form: Form, flat: Flat, packed: Packed) -> None:
+def pack_weights(form: NetworkSpec, flat: Flat, packed: Packed) -> None:
     """Copy all parameters into panels, from inputs to outputs."""
     pack(form, flat, packed, START, START + 1)
 
 
 @spliced
-def _pack_bias(form: Form, flat: Flat, layer: int, packed: Packed, first: int, last: int) -> None:
+def _pack_bias(form: NetworkSpec, flat: Flat, layer: int, packed: Packed, first: int, last: int) -> None:
     """Add up the biases in panels ``first`` to ``last`` of every block, and into the table where there is one."""
     bias, (_, _, input_bias, state_bias) = packed.bias[layer], form.layers[layer]
     panels = packed.recurrent.shape[1] // len(form.state_blocks)
@@ -180,7 +180,7 @@ def _pack_bias(form: Form, flat: Flat, layer: int, packed: Packed, first: int, l
 
 
 @inner
-def pack_back(form: Form, flat: Flat, back: Back, member: int, size: int) -> None:
+def pack_back(form: NetworkSpec, flat: Flat, back: Back, member: int, size: int) -> None:
     """Copy a member's share of the parameters into panels, from outputs to inputs."""
     is_transposed = form.has_input_rows
     rows = back.recurrent.shape[2] // len(form.state_blocks)

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from seqlm.core.processors import SHARED, Neighbours
+from seqlm.core.cpu_contention import SHARED, OtherLoad
 from seqlm.rnn.compiled.compiling import entry, inner, spliced
 
 Control = NDArray[np.int64]
@@ -76,7 +76,7 @@ class _Watch:
     """Remembers for a second whether others want the processors."""
 
     def __init__(self) -> None:
-        self._neighbours, self._next_look = Neighbours(), time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
+        self._neighbours, self._next_look = OtherLoad(), time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
         self._looks = _LOOKS_ALONE
 
     def looks(self) -> int:

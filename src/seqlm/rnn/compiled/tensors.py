@@ -12,7 +12,7 @@ from torch import Tensor
 from seqlm.rnn.compiled.cells import CELLS
 from seqlm.rnn.compiled.forward import Reading, Tokens, are_tokens, read, write_greedily
 from seqlm.rnn.compiled.gradients import serve_gradients
-from seqlm.rnn.compiled.parameters import Form, empty_back, empty_packed, most_inputs, pack_weights
+from seqlm.rnn.compiled.parameters import NetworkSpec, empty_back, empty_packed, most_inputs, pack_weights
 from seqlm.rnn.compiled.products import ROWS_AT_ONCE, Matrix, Panels, empty_panels, padded
 from seqlm.rnn.compiled.surprisals import compare_outputs, compare_rows, new_room
 from seqlm.rnn.compiled.team import Team, new_control
@@ -31,7 +31,7 @@ class CompiledGradients:
 
     def __init__(
         self,
-        form: Form,
+        form: NetworkSpec,
         cell: str,
         weights: Tensor,
         gradients: Tensor,
@@ -109,9 +109,9 @@ class CompiledGradients:
 class CompiledInference:
     """The network with the weights that it has now, for text of any length."""
 
-    def __init__(self, form: Form, cell: str, weights: Tensor) -> None:
+    def __init__(self, form: NetworkSpec, cell: str, weights: Tensor) -> None:
         """Pack the weights, which must not change as long as this is used."""
-        self._form, self._cell, self._weights = form, CELLS[cell], weights.numpy()
+        self._spec, self._cell, self._weights = form, CELLS[cell], weights.numpy()
         self._packed = empty_packed(form, self._cell)
         pack_weights(form, self._weights, self._packed)
 
@@ -122,12 +122,12 @@ class CompiledInference:
         a token outside the vocabulary.
         """
         lanes, num_steps = ids.shape
-        scores = empty_panels(num_steps * lanes, self._form.vocab_size)
+        scores = empty_panels(num_steps * lanes, self._spec.vocab_size)
         after = self._read(ids, state, num_threads, scores, _NOTHING)
-        logits = _rows(scores, self._form.vocab_size).reshape(num_steps, lanes, -1)
+        logits = _rows(scores, self._spec.vocab_size).reshape(num_steps, lanes, -1)
         return torch.from_numpy(logits).transpose(0, 1), after
 
-    def skip(self, ids: Tensor, state: Tensor, num_threads: int) -> Tensor:
+    def advance_state(self, ids: Tensor, state: Tensor, num_threads: int) -> Tensor:
         """Return the state after ids ``(B, T)``; raises as :meth:`run` does."""
         return self._read(ids, state, num_threads, _NOTHING, _NOTHING)
 
@@ -137,12 +137,12 @@ class CompiledInference:
         Logits stand in the cache only. Threads first share out what they do in :meth:`run`, then rows of logits.
         """
         lanes, num_steps = ids.shape
-        outputs = empty_panels(num_steps * lanes, self._form.num_hiddens)
+        outputs = empty_panels(num_steps * lanes, self._spec.num_hiddens)
         after = self._read(ids, state, num_threads, _NOTHING, outputs)
-        wanted, nats = _checked(targets, self._form).reshape(-1), np.empty(num_steps * lanes)
+        wanted, nats = _checked(targets, self._spec).reshape(-1), np.empty(num_steps * lanes)
 
         def compare(first: int, last: int) -> None:
-            compare_outputs(self._packed, outputs, self._form.vocab_size, wanted, new_room(), nats, first, last)
+            compare_outputs(self._packed, outputs, self._spec.vocab_size, wanted, new_room(), nats, first, last)
 
         _at_once(_shares(num_steps * lanes, num_threads), compare)
         return torch.from_numpy(nats.reshape(num_steps, lanes)).T, after
@@ -150,32 +150,32 @@ class CompiledInference:
     def _read(self, ids: Tensor, state: Tensor, num_threads: int, scores: Panels, kept: Panels) -> Tensor:
         """Fill scores, and what the last layer gives, where there is room for them; return the state after ids."""
         lanes, num_steps = ids.shape
-        tokens = _checked(ids, self._form)
+        tokens = _checked(ids, self._spec)
         room = self._room(lanes, max(min(_ROWS_OF_READING // lanes, num_steps), 1), state)
         shares = _shares(lanes, num_threads)
-        size = min(num_threads, len(self._form.layers)) if len(shares) == 1 else 1
+        size = min(num_threads, len(self._spec.layers)) if len(shares) == 1 else 1
         control = new_control(size)
 
         def take(first: int, last: int, member: int) -> None:
             read(
-                self._form, self._weights, self._packed, tokens, 0, room, scores, kept, first, last, member, size,
+                self._spec, self._weights, self._packed, tokens, 0, room, scores, kept, first, last, member, size,
                 control,
             )  # fmt: skip
 
         _at_once([(*share, member) for share in shares for member in range(size)], take)
-        return _state_at(room.states, room.memories, (num_steps - 1) * lanes % room.states.shape[2], lanes, self._form)
+        return _state_at(room.states, room.memories, (num_steps - 1) * lanes % room.states.shape[2], lanes, self._spec)
 
-    def stepper(self, state: Tensor) -> Callable[[Tensor], Tensor]:
+    def step_fn(self, state: Tensor) -> Callable[[Tensor], Tensor]:
         """Return a function from one token a lane to logits ``(B, V)``; the state goes on inside it."""
         lanes, time = state.shape[2], 0
-        room, scores, control = self._room(lanes, 1, state), empty_panels(lanes, self._form.vocab_size), new_control(1)
+        room, scores, control = self._room(lanes, 1, state), empty_panels(lanes, self._spec.vocab_size), new_control(1)
 
         def step(ids: Tensor) -> Tensor:
             nonlocal time
-            tokens = _checked(ids[:, None], self._form)
-            read(self._form, self._weights, self._packed, tokens, time, room, scores, _NOTHING, 0, lanes, 0, 1, control)
+            tokens = _checked(ids[:, None], self._spec)
+            read(self._spec, self._weights, self._packed, tokens, time, room, scores, _NOTHING, 0, lanes, 0, 1, control)
             time += 1
-            return torch.from_numpy(_rows(scores, self._form.vocab_size))
+            return torch.from_numpy(_rows(scores, self._spec.vocab_size))
 
         return step
 
@@ -183,18 +183,18 @@ class CompiledInference:
         """Return ``(B, num_preds)`` tokens that follow ``ids`` (B,), the likeliest but token 0 at each step."""
         lanes = len(ids)
         tokens = np.empty((num_preds + 1, lanes), np.int64)
-        tokens[0] = _checked(ids[:, None], self._form)[0]
-        room, scores = self._room(lanes, 1, state), empty_panels(lanes, self._form.vocab_size)
+        tokens[0] = _checked(ids[:, None], self._spec)[0]
+        room, scores = self._room(lanes, 1, state), empty_panels(lanes, self._spec.vocab_size)
 
         def write(first: int, last: int) -> None:
-            write_greedily(self._form, self._weights, self._packed, tokens, room, scores, first, last)
+            write_greedily(self._spec, self._weights, self._packed, tokens, room, scores, first, last)
 
         _at_once(_shares(lanes, num_threads), write)
         return torch.from_numpy(tokens[1:].T.copy())
 
     def _room(self, lanes: int, steps: int, state: Tensor) -> Reading:
         """Return room for so many steps at a time, with the state before step 0 in its place."""
-        form, cell, rows = self._form, self._cell, steps * lanes
+        form, cell, rows = self._spec, self._cell, steps * lanes
         room = Reading(
             embedded=empty_panels(rows, form.embedding_size),
             gates=_in_layers(form, rows, cell.num_blocks * padded(form.num_hiddens)),
@@ -240,7 +240,7 @@ def _at_once(arguments: Sequence[tuple[int, ...]], work: Callable[..., None]) ->
         list(pool.map(lambda one: work(*one), arguments))
 
 
-def _checked(ids: Tensor, form: Form) -> Tokens:
+def _checked(ids: Tensor, form: NetworkSpec) -> Tokens:
     """Return ids (B, T) as the loops read them, (T, B)."""
     tokens = np.ascontiguousarray(ids.numpy().T)
     if not are_tokens(tokens, form.vocab_size):
@@ -248,7 +248,7 @@ def _checked(ids: Tensor, form: Form) -> Tokens:
     return tokens
 
 
-def _in_layers(form: Form, rows: int, columns: int) -> NDArray[np.float32]:
+def _in_layers(form: NetworkSpec, rows: int, columns: int) -> NDArray[np.float32]:
     """Return a matrix of zeros in panels for every layer."""
     return np.zeros((len(form.layers), padded(columns) // WIDTH, rows, WIDTH), np.float32)
 
@@ -260,7 +260,9 @@ def _put_state(state: Tensor, states: NDArray[np.float32], memories: NDArray[np.
             panels[:, row : row + len(part)] = _panels(part)
 
 
-def _state_at(states: NDArray[np.float32], memories: NDArray[np.float32], row: int, lanes: int, form: Form) -> Tensor:
+def _state_at(
+    states: NDArray[np.float32], memories: NDArray[np.float32], row: int, lanes: int, form: NetworkSpec
+) -> Tensor:
     """Return the state that stands in ``lanes`` rows from ``row`` on, (L, parts, B, h)."""
     parts = [panels[:, :, row : row + lanes] for panels in (states, memories) if panels.shape[1]]
     rows = [[_rows(part[layer], form.num_hiddens) for part in parts] for layer in range(len(states))]

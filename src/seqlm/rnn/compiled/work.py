@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.rnn.compiled.forward import Tokens
-from seqlm.rnn.compiled.parameters import Back, Flat, Form, Packed
+from seqlm.rnn.compiled.parameters import Back, Flat, NetworkSpec, Packed
 from seqlm.rnn.compiled.products import Matrix, Panels
 
 
 class Work(NamedTuple):
     """All that a team needs for the gradients of a minibatch of T steps of B lanes."""
 
-    form: Form
+    form: NetworkSpec
     weights: Flat
     gradients: Flat
     packed: Packed

@@ -8,8 +8,8 @@ from seqlm.core.text import text_blocks
 from seqlm.vocab.kinds.counted import CountedKind
 
 if TYPE_CHECKING:
-    from seqlm.vocab.numbering import Numbering
-    from seqlm.vocab.pieces import Pieces
+    from seqlm.vocab.interning import Interner
+    from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 
 class CharKind(CountedKind):
@@ -32,12 +32,12 @@ class CharKind(CountedKind):
         """Return the block: it is a sequence of its characters."""
         return block
 
-    def tokenize(self, text: str, line_separator: str, pieces: "Pieces | None") -> list[str]:
+    def tokenize(self, text: str, line_separator: str, pieces: "SubwordTokenizer | None") -> list[str]:
         """Return the characters of a text, its lines joined."""
         return list(text.replace("\n", line_separator))
 
-    def numbering(self, num_bytes: int, line_separator: str, pieces: "Pieces | None") -> "Numbering":
+    def numbering(self, num_bytes: int, line_separator: str, pieces: "SubwordTokenizer | None") -> "Interner":
         """Return what numbers characters."""
-        from seqlm.vocab.numbering import CharNumbering
+        from seqlm.vocab.interning import CharInterner
 
-        return CharNumbering()
+        return CharInterner()

@@ -9,8 +9,8 @@ from seqlm.core.settings import Section
 from seqlm.core.text import BLOCK_BYTES
 
 if TYPE_CHECKING:
-    from seqlm.vocab.numbering import Numbering
-    from seqlm.vocab.pieces import Pieces
+    from seqlm.vocab.interning import Interner
+    from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 
 class TokenKind(ABC):
@@ -35,7 +35,7 @@ class TokenKind(ABC):
     """Text that is numbered at once. It is counted into a table as long as the vocabulary."""
 
     @property
-    def covers_text(self) -> bool:
+    def is_lossless(self) -> bool:
         """Whether the tokens, one behind the other, are the whole text, what joins its lines included."""
         return not self.joiner
 
@@ -48,11 +48,11 @@ class TokenKind(ABC):
         """Return the tokens of a block, or what pieces are looked for in; the block may have line ends."""
 
     @abstractmethod
-    def tokenize(self, text: str, line_separator: str, pieces: "Pieces | None") -> list[str]:
+    def tokenize(self, text: str, line_separator: str, pieces: "SubwordTokenizer | None") -> list[str]:
         """Return the tokens of a cleaned text of any number of lines."""
 
     @abstractmethod
-    def numbering(self, num_bytes: int, line_separator: str, pieces: "Pieces | None") -> "Numbering":
+    def numbering(self, num_bytes: int, line_separator: str, pieces: "SubwordTokenizer | None") -> "Interner":
         """Return what numbers the tokens of a text of this size."""
 
     def join(self, tokens: Iterable[str]) -> str:
@@ -69,13 +69,13 @@ class TokenKind(ABC):
 
     def characters_before_first(self, block: str) -> int:
         """Return how many characters stand before the first token of a block, all of them where it has none."""
-        return 0 if self.covers_text else len(block) - len(block.lstrip(" \n"))
+        return 0 if self.is_lossless else len(block) - len(block.lstrip(" \n"))
 
     def choice(self, settings: Section) -> tuple[int, Sequence[str]]:
         """Return how often a token must occur to be in the vocabulary, and the tokens that it has anyway."""
         return 0, ()
 
-    def learn(self, path: Path, line_separator: str, settings: Section) -> "Pieces | None":
+    def learn(self, path: Path, line_separator: str, settings: Section) -> "SubwordTokenizer | None":
         """Learn the pieces from the training split, where the kind has some."""
         return None
 

@@ -20,8 +20,8 @@ from seqlm.core.text import BLOCK_BYTES, text_blocks
 from seqlm.vocab.kinds.kind import TokenKind
 
 if TYPE_CHECKING:
-    from seqlm.vocab.numbering import Numbering
-    from seqlm.vocab.pieces import Pieces
+    from seqlm.vocab.interning import Interner
+    from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 _FIRST_BYTE, _LAST_BYTE = 0x10FF00, 0x10FFFF
 """Code points that stand for the 256 bytes; where a text has such characters, they are written in bytes too."""
@@ -79,15 +79,15 @@ class SubwordKind(TokenKind):
             ]
         return found if line_separator else [stretch for stretch in found if stretch != "\n"]
 
-    def tokenize(self, text: str, line_separator: str, pieces: "Pieces | None") -> list[str]:
+    def tokenize(self, text: str, line_separator: str, pieces: "SubwordTokenizer | None") -> list[str]:
         """Return the pieces of a text, its lines joined."""
         return _needed(pieces).tokenize(self.cut(text, line_separator))
 
-    def numbering(self, num_bytes: int, line_separator: str, pieces: "Pieces | None") -> "Numbering":
+    def numbering(self, num_bytes: int, line_separator: str, pieces: "SubwordTokenizer | None") -> "Interner":
         """Return what numbers pieces: all of them, whether they occur or not."""
-        from seqlm.vocab.pieces import PieceNumbering
+        from seqlm.vocab.subword_tokenizer import SubwordInterner
 
-        return PieceNumbering(_needed(pieces), partial(self.cut, line_separator=line_separator))
+        return SubwordInterner(_needed(pieces), partial(self.cut, line_separator=line_separator))
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of pieces; bytes that are no character become U+FFFD."""
@@ -104,16 +104,16 @@ class SubwordKind(TokenKind):
             return len(token)
         return int(ord(token) - _FIRST_BYTE & 0xC0 != 0x80)
 
-    def learn(self, path: Path, line_separator: str, settings: Section) -> "Pieces":
+    def learn(self, path: Path, line_separator: str, settings: Section) -> "SubwordTokenizer":
         """Learn the pieces from a sample of the training split."""
-        from seqlm.vocab.piece_training import sampled_blocks, train_pieces
+        from seqlm.vocab.subword_training import sampled_blocks, train_pieces
 
         assert isinstance(settings, SubwordParams)
         blocks = (self.cut(block, line_separator) for block in sampled_blocks(path))
         return train_pieces(blocks, settings)
 
 
-def _needed(pieces: "Pieces | None") -> "Pieces":
+def _needed(pieces: "SubwordTokenizer | None") -> "SubwordTokenizer":
     if pieces is None:
         raise ValueError("subwords need the pieces that were learnt from train")
     return pieces

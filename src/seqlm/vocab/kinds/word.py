@@ -9,8 +9,8 @@ from seqlm.vocab.kinds.counted import CountedKind
 from seqlm.vocab.kinds.kind import blocks_behind_blanks
 
 if TYPE_CHECKING:
-    from seqlm.vocab.numbering import Numbering
-    from seqlm.vocab.pieces import Pieces
+    from seqlm.vocab.interning import Interner
+    from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 
 class WordKind(CountedKind):
@@ -27,16 +27,16 @@ class WordKind(CountedKind):
         """Return the words of a block."""
         return words(block.replace("\n", " "))
 
-    def tokenize(self, text: str, line_separator: str, pieces: "Pieces | None") -> list[str]:
+    def tokenize(self, text: str, line_separator: str, pieces: "SubwordTokenizer | None") -> list[str]:
         """Return the words of a text."""
         return words(text.replace("\n", " "))
 
-    def numbering(self, num_bytes: int, line_separator: str, pieces: "Pieces | None") -> "Numbering":
+    def numbering(self, num_bytes: int, line_separator: str, pieces: "SubwordTokenizer | None") -> "Interner":
         """Return what numbers words, faster for a large text."""
-        from seqlm.vocab import numbering
+        from seqlm.vocab import interning as numbering
 
         if num_bytes < numbering.COMPILED_FROM_BYTES:
-            return numbering.WordNumbering()
-        from seqlm.vocab.hashing import HashedWordNumbering
+            return numbering.WordInterner()
+        from seqlm.vocab.hashing import HashedWordInterner
 
-        return HashedWordNumbering()
+        return HashedWordInterner()

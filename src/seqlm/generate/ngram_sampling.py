@@ -1,0 +1,29 @@
+"""Continuing prefixes with an n-gram model."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqlm.ngrams.models.smoothing import NGramModel
+
+
+def sample_ngrams(
+    model: NGramModel, prefix: Sequence[int], num_preds: int, temperature: float, rng: np.random.Generator
+) -> list[int]:
+    """Return ``num_preds`` tokens that an n-gram model writes after a prefix; never ``<unk>``.
+
+    ``temperature`` 0 is greedy; above, tokens are drawn from q proportional to p to the
+    power 1 / temperature.
+    """
+    tokens = list(prefix)
+    for _ in range(num_preds):
+        probs = model.next_distribution(np.array(tokens[-max(model.order - 1, 1) :], np.int64)).copy()
+        probs[0] = 0
+        if temperature == 0:
+            tokens.append(int(np.argmax(probs)))
+            continue
+        with np.errstate(divide="ignore", over="ignore"):
+            logs = np.log(probs)
+            weights = np.exp((logs - logs.max()) / temperature)
+        tokens.append(int(rng.choice(len(weights), p=weights / weights.sum())))
+    return tokens[len(prefix) :]

@@ -1,0 +1,1 @@
+"""The ARPA format of n-gram models."""

@@ -1,0 +1,1 @@
+"""Counting the n-grams of a text, in memory or in chunks."""

@@ -1,0 +1,1 @@
+"""Reading a model over words as a model over characters."""
