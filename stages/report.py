@@ -16,7 +16,7 @@ def main(layout: Layout) -> None:
     import pandas as pd
 
     from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
-    from seqlm.evaluate.table_text import describe_share, describe_shrunk, table_text
+    from seqlm.evaluate.table_text import describe_reduced_batches, describe_share, table_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page
     from seqlm.report.parity import COLUMNS, applies, parity_table
@@ -28,8 +28,8 @@ def main(layout: Layout) -> None:
     # Both are always written, so that DVC finds its outputs; off the book's corpus they are empty.
     write_csv(layout.reports("book", "parity.csv"), pd.DataFrame(columns=COLUMNS) if parity is None else parity)
     write_json(layout.reports("book", "metrics.json"), met)
-    share = describe_share(read_json(layout.reports("evaluate", "measures.json")))
-    shrunk = describe_shrunk(training_summaries(layout, run_names(layout.configs)))
+    share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
+    shrunk = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
     write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, shrunk))
     write_text(layout.page, build_page(layout, params.title, parity))
     clear_stale_runs(layout, run_names(layout.configs))

@@ -1,69 +1,88 @@
-"""Score one trained run, or the n-gram models over one kind of token, on train, val and test."""
+"""Score a run or n-gram models on train, val and test; by hand also on a text of your own."""
+
+from pathlib import Path
 
 import click
 
-from harness import stage
+from harness import existing_file, file, stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
-from seqlm.core.settings import load
+from seqlm.core.settings import Device, NumThreads, load
+from seqlm.score.settings import ScoreParams
 from seqlm.vocab.settings import KINDS
 
 
 @stage(uses_torch=True)
-@click.option("--run", "run", help="A run's name.")
-@click.option("--kind", type=click.Choice(KINDS), help="A kind of token, for the n-gram models over it.")
-@click.option("--by-characters", is_flag=True, help="Score the n-gram model over words as a model over characters.")
-def main(layout: Layout, run: str | None, kind: str | None, by_characters: bool) -> None:
-    """Score one trained run, or n-gram models, on train, val and test."""
-    if (run is not None) + (kind is not None) + by_characters != 1:
-        raise ParamsError("give --run, --kind or --by-characters, one of them")
-    if run is not None:
-        _score_run(layout, run)
+@click.option("--run", help="Score this run.")
+@click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
+@click.option("--word-to-char", is_flag=True, help="Score the n-gram model over words as a model over characters.")
+@click.option("--text", type=existing_file(), help="By hand: score this text and store nothing.")
+@click.option("--model", "names", multiple=True, help="With --text: a model; may be repeated. Default: all runs.")
+@click.option("--page", type=file(), help="With --text: where its page goes. Default: surprisal.html.")
+def main(
+    layout: Layout,
+    run: str | None,
+    kind: str | None,
+    word_to_char: bool,
+    text: Path | None,
+    names: tuple[str, ...],
+    page: Path | None,
+) -> None:
+    """Score a run or n-gram models on train, val and test.
+
+    With --text, print how well trained models predict a text of your own, and write a page that shows how surprised
+    they are by each of its characters.
+    """
+    if (run is not None) + (kind is not None) + word_to_char + (text is not None) != 1:
+        raise ParamsError("give exactly one of --run, --kind, --word-to-char and --text")
+    if (names or page) and text is None:
+        raise ParamsError("--model and --page need --text")
+    if text is not None:
+        _score_text(layout, text, names, page or Path("surprisal.html"))
+    elif run is not None:
+        _score_run(layout, run, load(layout.params, "score", ScoreParams))
+    elif kind is not None:
+        from seqlm.score.ngrams.scoring import score_kind
+
+        score_kind(layout, kind, load(layout.params, "score", ScoreParams), click.echo)
     else:
-        _score_ngrams(layout, kind)
+        from seqlm.score.word_to_char.scoring import score_word_to_char
+
+        score_word_to_char(layout, load(layout.params, "score", ScoreParams), click.echo)
 
 
-def _score_run(layout: Layout, run: str) -> None:
+def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
     import torch
 
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json
-    from seqlm.core.progress import timed
-    from seqlm.rnn.building import load_network
-    from seqlm.score.heldout.splits import read_streams
-    from seqlm.score.settings import ScoreParams
-    from seqlm.score.store import headline, save_score, shown_bits
-    from seqlm.score.surprisals import score_dynamically, score_network
+    from seqlm.score.metrics import headline
+    from seqlm.score.networks.scoring import score_run
+    from seqlm.score.store import save_scores
     from seqlm.train.settings import read_config
 
-    params, config = load(layout.params, "score", ScoreParams), read_config(layout.config(run))
+    config = read_config(layout.config(run))
     torch.set_num_threads(config.num_threads)
-    network = load_network(layout.run(run), run, resolve_device(config.device))
-    streams = read_streams(layout, config.token, params.max_tokens, config.max_tokens)
-    with timed(f"{run} scored", click.echo):
-        score = score_network(run, config.token, network, streams)
-    save_score(layout.scores_of_run(run), score)
-    measures = score.measures(streams)
-    write_json(layout.reports("score", run, "metrics.json"), headline(measures))
-    click.echo(f"{run}: {shown_bits(measures['val'])} on val")
-    if params.dynamic is not None and config.max_tokens is None:
-        adapted = score_dynamically(run, config.token, network, streams, params.dynamic, click.echo)
-        save_score(layout.dynamic_scores_of_run(run), adapted)
+    scores = score_run(layout, config, resolve_device(config.device), params.dynamic, click.echo)
+    metrics = save_scores(layout.scores_of_run(run), scores, click.echo)
+    write_json(layout.reports("score", run, "metrics.json"), headline(metrics[run]))
 
 
-def _score_ngrams(layout: Layout, kind: str | None) -> None:
-    """Score the n-gram models over a kind of token; without one, that over words as a model over characters."""
-    from seqlm.score.settings import ScoreParams
+def _score_text(layout: Layout, text: Path, names: tuple[str, ...], page: Path) -> None:
+    import torch
 
-    params = load(layout.params, "score", ScoreParams)
-    if kind is None:
-        from seqlm.score.word_to_char.scoring import score_by_characters
+    from seqlm.core.devices import resolve_device
+    from seqlm.core.files import write_text
+    from seqlm.preprocess.settings import PreprocessParams
+    from seqlm.report.page import build_surprisal_page
+    from seqlm.score.user_text import describe_score, score_user_text
 
-        score_by_characters(layout, params, click.echo)
-    else:
-        from seqlm.score.surprisals import score_kind
-
-        score_kind(layout, kind, params, click.echo)
+    torch.set_num_threads(load(layout.params, "num_threads", NumThreads))
+    device = resolve_device(load(layout.params, "device", Device))
+    scores = score_user_text(layout, text, names, load(layout.params, "preprocess", PreprocessParams), device)
+    click.echo("\n".join(describe_score(name, score) for name, score in scores.items()))
+    write_text(page, build_surprisal_page(text.name, scores))
+    click.echo(f"the page: {page}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from matplotlib.font_manager import fontManager
 
 from seqlm.report.figures import fonts
 from seqlm.report.figures.book import partition_figure, unrolled_figure
-from seqlm.report.figures.fonts import STAND_IN, USUAL, families_for, without_font
+from seqlm.report.figures.fonts import MISSING_GLYPH, USUAL, families_for, without_font
 from seqlm.report.figures.gradients import graph_figure, strategies_figure
 from seqlm.report.figures.style import svg_text
 
@@ -80,7 +80,7 @@ def test_figures_show_what_a_font_has_and_a_dot_for_what_none_has(name: str, rec
     assert "Most Of Them" in drawn
     assert "海" in drawn
     assert "了" not in drawn
-    assert STAND_IN in drawn
+    assert MISSING_GLYPH in drawn
 
 
 @pytest.mark.usefixtures("installed")

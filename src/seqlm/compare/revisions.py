@@ -23,7 +23,7 @@ class Revision:
 
     def measures(self) -> Metrics:
         """Return the measures of all models. Raises DataError where there are none, or broken ones."""
-        path = self._layout.reports("evaluate", "measures.json")
+        path = self._layout.reports("evaluate", "metrics.json")
         value = self._read(path)
         if value is None:
             raise DataError(f"{self._named(path)}: not there: dvc repro makes it, a commit keeps it")

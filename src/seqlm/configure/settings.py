@@ -12,6 +12,7 @@ from seqlm.download.settings import DownloadParams
 from seqlm.evaluate.settings import EvaluateParams
 from seqlm.generate.settings import GenerateParams
 from seqlm.gradients.settings import GradientsParams
+from seqlm.heldout.settings import HeldoutParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
@@ -34,6 +35,7 @@ class Params(Section):
     vocab: VocabParams
     ngrams: NgramsParams
     sine: SineParams
+    heldout: HeldoutParams
     score: ScoreParams
     evaluate: EvaluateParams
     generate: GenerateParams

@@ -59,6 +59,10 @@ class Layout:
         """The counts of the n-gram models over one kind of token."""
         return self.root / "data" / "models" / "ngrams" / kind
 
+    def heldout(self, kind: str) -> Path:
+        """Which text of the splits is scored, as tokens of one kind."""
+        return self.root / "data" / "heldout" / kind
+
     @property
     def sine(self) -> Path:
         """The weights of the network that predicts a sine."""
@@ -84,25 +88,21 @@ class Layout:
 
     @property
     def run_scores(self) -> Path:
-        """The folder of what the runs made of the splits."""
+        """The folder of the scores of runs."""
         return self.root / "data" / "scores" / "runs"
 
     def scores_of_run(self, name: str) -> Path:
-        """What a run made of the splits."""
+        """The scores of a run."""
         return self.run_scores / name
 
-    def dynamic_scores_of_run(self, name: str) -> Path:
-        """What a run made of the splits while it learnt on from them."""
-        return self.scores_of_run(name) / "dynamic"
-
     def scores_of_ngrams(self, kind: str) -> Path:
-        """What the n-gram models over one kind of token made of the splits."""
+        """The scores of the n-gram models over one kind of token."""
         return self.root / "data" / "scores" / "ngrams" / kind
 
     @property
-    def scores_by_characters(self) -> Path:
-        """What the models over words made of the splits as models over characters."""
-        return self.root / "data" / "scores" / "by-characters"
+    def scores_word_to_char(self) -> Path:
+        """The scores of the models over words, read as models over characters."""
+        return self.root / "data" / "scores" / "word-to-char"
 
     @property
     def passages(self) -> Path:

@@ -16,7 +16,7 @@ def position_table(scores: Sequence[Score]) -> pd.DataFrame:
     """Return perplexity against the number of tokens of context: columns model, position, perplexity."""
     parts = []
     for score in scores:
-        values = score.about["positions"]
+        values = score.metadata["positions"]
         columns = {"position": np.arange(1, len(values) + 1), "perplexity": values}
         parts.append(pd.DataFrame({"model": score.name} | columns))
     return pd.concat(parts, ignore_index=True)
@@ -24,7 +24,7 @@ def position_table(scores: Sequence[Score]) -> pd.DataFrame:
 
 def calibration_table(scores: Sequence[Score]) -> pd.DataFrame:
     """Return how often the likeliest token is right: columns model, confidence, accuracy, tokens."""
-    rows = [(score.name, *row) for score in scores for row in score.about["calibration"]]
+    rows = [(score.name, *row) for score in scores for row in score.metadata["calibration"]]
     return pd.DataFrame(rows, columns=["model", "confidence", "accuracy", "tokens"])
 
 

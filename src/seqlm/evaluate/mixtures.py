@@ -1,18 +1,79 @@
-"""Mixtures of several models' distributions, linear, with weights that are chosen on val."""
+"""Linear mixtures of models, with weights and members that are chosen on val."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
-from seqlm.score.store import DYNAMIC, Score
+from seqlm.heldout.scored_text import ScoredText
+from seqlm.score.metrics import finite_bits
+from seqlm.score.model_info import DYNAMIC, ModelInfo
+from seqlm.score.store import Score, score_of
 
-_LEAST_WEIGHT = 0.05
-"""A member of less weight is left out."""
+_MIN_WEIGHT = 0.05
+"""A member with a smaller weight is left out."""
 _NUM_STEPS = 200
+_NUM_PARTNERS = 4
+"""The best n-gram models on val are tried as partners of the best network: the best of them need not help most."""
 
+Texts = Mapping[str, ScoredText]
+"""Split -> its scored text, as tokens of one kind."""
 Weights = NDArray[np.float64]
+
+
+def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Mapping[str, Texts]) -> Iterator[Score]:
+    """Yield mixtures of the best network on val with the n-gram model that helps it most, and with other networks.
+
+    There are static ones, and dynamic ones in which networks and n-gram models keep learning.
+    ``texts``: kind of token -> its scored texts.
+    """
+    static = [network for network in networks if not network.info.dynamic]
+    token = min(static, key=val_bits).info.token
+    of_token = sorted((network for network in networks if network.info.token == token), key=val_bits)
+    partners = sorted((ngram for ngram in ngrams if ngram.info.token == token), key=val_bits)
+    made = set()
+    for dynamic in (False, True):
+        members = [network for network in of_token if network.info.dynamic == dynamic]
+        # A network that is not evaluated dynamically can still be mixed with a dynamic n-gram model.
+        members = members or [network for network in of_token if not network.info.dynamic]
+        allowed = [partner for partner in partners if dynamic or not partner.info.dynamic]
+        for mixture in _mixtures(members, allowed[:_NUM_PARTNERS], texts[token]):
+            if mixture.name not in made:
+                made.add(mixture.name)
+                yield mixture
+
+
+def val_bits(score: Score) -> float:
+    """Return bits per character on val, infinity if the model gives a token no probability."""
+    return finite_bits(score.metrics["val"])
+
+
+def _mixtures(networks: Sequence[Score], partners: Sequence[Score], texts: Texts) -> Iterator[Score]:
+    """Yield the first network mixed with the partner that helps it most, and both with the networks that help."""
+    pairs = [(partner, best_mixture([networks[0], partner], texts, keep=2)) for partner in partners]
+    partner, pair = min(pairs, key=lambda tried: float(tried[1].nats["val"].sum()))
+    yield pair
+    if len(networks) > 1:
+        all_together = best_mixture([*networks, partner], texts)
+        if set(all_together.info.members) - {networks[0].name, partner.name}:
+            yield all_together
+
+
+def best_mixture(members: Sequence[Score], texts: Texts, *, keep: int = 0) -> Score:
+    """Return the mixture of models over one kind of token; its metadata hold the weights that were chosen on val.
+
+    Members after the first ``keep`` are left out if their weight is negligible.
+    """
+    members = list(members)
+    weights = choose_weights([member.nats["val"] for member in members])
+    while len(members) > keep and weights[keep:].min(initial=1.0) < _MIN_WEIGHT:
+        del members[keep + int(np.argmin(weights[keep:]))]
+        weights = choose_weights([member.nats["val"] for member in members])
+    splits = [split for split in members[0].nats if all(split in member.nats for member in members)]
+    mixed = {split: mix([member.nats[split] for member in members], weights) for split in splits}
+    chosen = {f"weight of {member.name}": weight for member, weight in zip(members, weights.tolist(), strict=True)}
+    return score_of(describe_mixture([member.info for member in members]), mixed, texts, {"choices": chosen})
 
 
 def mix(nats: Sequence[Nats], weights: Weights) -> Nats:
@@ -22,10 +83,10 @@ def mix(nats: Sequence[Nats], weights: Weights) -> Nats:
 
 
 def choose_weights(nats: Sequence[Nats]) -> Weights:
-    """Return the weights that make a text likeliest, by expectation maximisation from equal ones.
+    """Return the weights that make a text most likely, by expectation maximisation from equal weights.
 
-    The likelihood is concave in the weights, so that there is one best choice. Tokens that
-    no member gives a chance have no say.
+    The log likelihood is concave in the weights, so there is one maximum. Tokens to which no member gives any
+    probability are ignored.
     """
     probs = np.exp(-np.stack([np.asarray(each) for each in nats]))
     probs = probs[:, probs.any(axis=0)]
@@ -38,24 +99,16 @@ def choose_weights(nats: Sequence[Nats]) -> Weights:
     return weights
 
 
-def best_mixture(members: Sequence[Score], *, keep: int = 0) -> tuple[Score, dict[str, float]]:
-    """Return the mixture of models over one kind of token, and its members' weights, chosen on val.
-
-    Of the members, those that follow the first ``keep`` are left out where their weight is negligible.
-    """
-    members = list(members)
-    weights = choose_weights([member.nats["val"] for member in members])
-    while len(members) > keep and weights[keep:].min(initial=1.0) < _LEAST_WEIGHT:
-        del members[keep + int(np.argmin(weights[keep:]))]
-        weights = choose_weights([member.nats["val"] for member in members])
-    splits = [split for split in members[0].nats if all(split in member.nats for member in members)]
-    mixed = {split: mix([member.nats[split] for member in members], weights) for split in splits}
-    chosen = dict(zip((member.name for member in members), weights.tolist(), strict=True))
-    return Score(mixture_name(list(chosen)), members[0].kind, mixed), chosen
-
-
-def mixture_name(names: Sequence[str]) -> str:
-    """Return what a mixture is called: its members joined by ``+``, the mark of those that adapt behind the last."""
-    adapting = [name.removesuffix(DYNAMIC) for name in names if name.endswith(DYNAMIC)]
-    rest = [name for name in names if not name.endswith(DYNAMIC)]
-    return "+".join([*adapting[:-1], adapting[-1] + DYNAMIC, *rest] if adapting else rest)
+def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
+    """Return what a mixture is; its name joins those of its members, dynamic ones first and marked once."""
+    dynamic = [member.members[0] for member in members if member.dynamic]
+    static = [member.name for member in members if not member.dynamic]
+    names = [*dynamic[:-1], dynamic[-1] + DYNAMIC, *static] if dynamic else static
+    return ModelInfo(
+        "+".join(names),
+        "mixture",
+        members[0].token,
+        max(member.train_chars for member in members),
+        dynamic=bool(dynamic),
+        members=tuple(member.name for member in members),
+    )

@@ -1,18 +1,18 @@
-"""The tables that the evaluation leaves behind, and the passages that the page shows."""
+"""The tables beside the main one, and the passages that the page shows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
+from seqlm.evaluate.columns import Result
 from seqlm.evaluate.diagnostics import calibration_error, calibration_table, class_table, position_table
-from seqlm.score.heldout.splits import Stream, Streams
+from seqlm.heldout.store import Heldout
 from seqlm.score.store import Score
 from seqlm.score.surprisal_view import passage
-from seqlm.vocab.kinds.registry import KINDS, Kind, kind_of, kind_of_model
-from seqlm.vocab.vocabulary import Vocab
+from seqlm.vocab.kinds.registry import KINDS, kind_of
 
 _MAX_PASSAGES = 8
 
@@ -22,59 +22,45 @@ def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
     return pd.concat([read_csv(layout.reports("train", run, "history.csv")) for run in runs], ignore_index=True)
 
 
-def order_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return held-out bits per character of the n-gram models: smoothing, order, bits_per_character."""
-    found = table["model"].str.extract(rf"^((?:{'|'.join(KINDS)})-(?:laplace|kneser-ney))-(\d+)$")
-    rows = pd.DataFrame(
-        {"smoothing": found[0], "order": pd.to_numeric(found[1]), "bits_per_character": table["test_bits"]}
-    ).dropna(subset=["smoothing"])
-    return rows.astype({"order": int}).sort_values(["smoothing", "order"], ignore_index=True)
+def order_table(results: Sequence[Result]) -> pd.DataFrame:
+    """Return bits per character on test of the static n-gram models: token, smoothing, order, bits_per_character."""
+    infos = [(result.score.info, result.bits("test")) for result in results]
+    rows = [
+        (info.token, info.smoothing, info.order, bits)
+        for info, bits in infos
+        if info.counts_predicted_token and info.order and not info.dynamic
+    ]
+    table = pd.DataFrame(rows, columns=["token", "smoothing", "order", "bits_per_character"])
+    return table.sort_values(["token", "smoothing", "order"], ignore_index=True)
 
 
-def diagnostic_tables(
-    layout: Layout, scores: Sequence[Score], test: Stream
-) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
-    """Yield how surprisal depends on context, on the class of character and on confidence.
+def diagnostic_tables(scores: Sequence[Score], heldout: Heldout) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
+    """Yield how surprisal depends on context and on the class of character, and how well models are calibrated.
 
-    ``scores`` are the models of characters that are shown, in their order; ``test`` is the
-    text that they were scored on, as characters.
+    ``scores`` are models over characters; ``heldout`` is the text that they were scored on.
     """
-    vocab = Vocab.load(layout.vocab("char"), "char")
-    characters = "".join(token for text in test.passages for token in vocab.tokenize(text.read()))
+    test, characters = heldout.text("test"), "".join(heldout.test_tokens())
     yield "positions", position_table(scores)
-    yield (
-        "classes",
-        class_table({score.name: test.with_unknown_cost(score.nats["test"]) for score in scores}, characters),
-    )
+    yield "classes", class_table({s.name: test.with_unknown_cost(s.nats["test"]) for s in scores}, characters)
     calibration = calibration_table(scores)
     yield "calibration", calibration
     yield "calibration", calibration_error(calibration)
 
 
-def passages(
-    layout: Layout,
-    scores: Sequence[Score],
-    streams: Mapping[Kind, Streams],
-    ranked: Iterable[str],
-    num_chars: int,
-) -> dict[str, dict[str, Any]]:
-    """Return the beginning of test with each token's surprisal, under all runs and the best model that counts.
+def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_chars: int) -> dict[str, dict[str, Any]]:
+    """Return the beginning of test with the surprisal of each token, under networks, mixtures and n-gram models.
 
-    ``ranked`` names the models, the best on test first. Unknown tokens are charged as in the
-    bits per character of the table.
+    Only the best static n-gram model over each kind of token is shown. ``results`` have the best model first.
     """
-    by_name, ranked = {score.name: score for score in scores}, list(ranked)
-    names = [name for name in ranked if kind_of_model(name) is None]
+    scores = [result.score for result in results]
+    shown = [score for score in scores if score.info.family != "ngram"]
     for kind in KINDS:
-        names += [name for name in ranked if name.startswith(f"{kind}-kneser-ney") and not by_name[name].adapts][:1]
-    tokens: dict[Kind, list[str]] = {}
+        of_kind = [s for s in scores if s.info.counts_predicted_token and s.info.token == kind and not s.info.dynamic]
+        shown += of_kind[:1]
+    tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
-    for name in names[:_MAX_PASSAGES]:
-        score = by_name[name]
-        test = streams[score.kind]["test"]
-        if score.kind not in tokens:
-            vocab = Vocab.load(layout.vocab(score.kind), score.kind)
-            tokens[score.kind] = vocab.tokenize(test.passages[0].read())
-        nats = test.with_unknown_cost(score.nats["test"])
-        found[name] = passage(kind_of(score.kind), tokens[score.kind], nats, num_chars)
+    for score in shown[:_MAX_PASSAGES]:
+        token = score.info.token
+        nats = heldouts[token].text("test").with_unknown_cost(score.nats["test"])
+        found[score.name] = passage(kind_of(token), tokens[token], nats, num_chars)
     return found

@@ -1,12 +1,10 @@
-"""How far a figure on the test split may be off, and whether one model is better than another.
+"""The uncertainty of a figure on the test split, and of the difference between two models.
 
-The test split is cut into blocks of neighbouring text, which are drawn again and again
-with replacement (block bootstrap): blocks, because neighbouring tokens are no independent
-draws. All models are cut at the same places of the text, whatever their tokens, so that
-two models can be compared on the same draws.
+The test text is cut into blocks of neighbouring text, which are drawn with replacement again and again (block
+bootstrap): neighbouring tokens are not independent. All models are cut at the same positions of the text, whatever
+their tokens, so that two models can be compared on the same draws.
 
-This covers the choice of the text, and not that of the seed: the same run trained from
-another seed is another model.
+This covers the choice of the text, not that of the seed: the same run trained from another seed is another model.
 """
 
 import math
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
-from seqlm.score.heldout.splits import Stream
+from seqlm.heldout.scored_text import ScoredText
 
 NUM_BLOCKS = 50
 _NUM_DRAWS = 2000
@@ -24,7 +22,7 @@ _PERCENTILES = (2.5, 97.5)
 
 
 @dataclass(frozen=True)
-class Draws:
+class Bootstrap:
     """Bits per character of one model on every draw."""
 
     values: NDArray[np.float64]
@@ -35,16 +33,16 @@ class Draws:
         low, high = np.percentile(self.values, _PERCENTILES)
         return float(low), float(high)
 
-    def compare(self, other: "Draws") -> str:
-        """Return "better", "worse" or "not told apart" of this model against another, on the same draws."""
+    def compare(self, other: "Bootstrap") -> str:
+        """Return whether this model is "better", "worse" or "not told apart" from another on the same draws."""
         low, high = np.percentile(self.values - other.values, _PERCENTILES)
         return "better" if high < 0 else "worse" if low > 0 else "not told apart"
 
 
-def draw_bits(nats: Nats, stream: Stream, seed: int) -> Draws:
-    """Return bits per character of a model on draws of the test split's blocks; equal seeds, equal draws."""
-    places = (stream.ends[1:] - 1) / stream.ends[-1]
-    blocks = np.minimum((places * NUM_BLOCKS).astype(np.int64), NUM_BLOCKS - 1)
-    sums = np.bincount(blocks, weights=stream.with_unknown_cost(nats), minlength=NUM_BLOCKS)
+def bootstrap_bits(nats: Nats, text: ScoredText, seed: int) -> Bootstrap:
+    """Return bits per character of a model on draws of the test text's blocks; equal seeds give equal draws."""
+    positions = (text.ends[1:] - 1) / text.ends[-1]
+    blocks = np.minimum((positions * NUM_BLOCKS).astype(np.int64), NUM_BLOCKS - 1)
+    sums = np.bincount(blocks, weights=text.with_unknown_cost(nats), minlength=NUM_BLOCKS)
     chosen = np.random.default_rng(seed).integers(NUM_BLOCKS, size=(_NUM_DRAWS, NUM_BLOCKS))
-    return Draws(sums[chosen].sum(axis=1) / math.log(2) / stream.scored_chars)
+    return Bootstrap(sums[chosen].sum(axis=1) / math.log(2) / text.scored_chars)

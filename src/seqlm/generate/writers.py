@@ -1,6 +1,6 @@
 """Models that write: one way to ask a recurrent network and an n-gram model for text."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ from seqlm.ngrams.models.smoothing import NGramModel
 from seqlm.ngrams.models.storage import load_models
 from seqlm.rnn.building import load_network
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.score.model_info import describe_ngram
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
 from seqlm.vocab.kinds.registry import KINDS
@@ -58,7 +59,7 @@ def all_writers(layout: Layout, device: torch.device) -> Writers:
         vocab = vocabs[read_config(layout.config(run)).token]
         writers[run] = partial(network_writer, layout, run, vocab, device)
     for vocab in vocabs.values():
-        writers |= counting_writers(layout, vocab)
+        writers |= ngram_writers(layout, vocab)
     return writers
 
 
@@ -79,22 +80,25 @@ def network_writer(layout: Layout, run: str, vocab: Vocab, device: torch.device)
     return Writer(run, vocab, go_on)
 
 
-def counting_writers(layout: Layout, vocab: Vocab) -> Writers:
+def ngram_writers(layout: Layout, vocab: Vocab) -> Writers:
     """Return the n-gram models of the highest order of each smoothing."""
-    models = load_models(layout.ngrams(vocab.kind), len(vocab))
-    highest = [[name for name in models if name.startswith(smoothing)][-1] for smoothing in ("laplace", "kneser-ney")]
-    return {f"{vocab.kind}-{name}": partial(counting_writer, models, name, vocab) for name in highest}
+    highest: dict[str, NGramModel] = {}
+    for model in load_models(layout.ngrams(vocab.kind), len(vocab)).values():
+        if model.order > 0 and model.order >= getattr(highest.get(model.smoothing), "order", 0):
+            highest[model.smoothing] = model
+    return {
+        describe_ngram(m.smoothing, m.order, vocab).name: partial(_ngram_writer, m, vocab) for m in highest.values()
+    }
 
 
-def counting_writer(models: Mapping[str, NGramModel], name: str, vocab: Vocab) -> Writer:
-    """Return an n-gram model as a writer; of a choice it obeys the temperature."""
-    model = models[name]
+def _ngram_writer(model: NGramModel, vocab: Vocab) -> Writer:
+    """Return an n-gram model as a writer; it uses only the temperature of a sampling config."""
 
     def go_on(prefixes: list[list[int]], num_preds: int, choice: SamplingConfig, seed: int) -> list[list[int]]:
         rng = np.random.default_rng(seed)
         return [sample_ngrams(model, prefix, num_preds, choice.temperature, rng) for prefix in prefixes]
 
-    return Writer(f"{vocab.kind}-{name}", vocab, go_on)
+    return Writer(describe_ngram(model.smoothing, model.order, vocab).name, vocab, go_on)
 
 
 def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:

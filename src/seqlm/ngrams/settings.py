@@ -1,21 +1,13 @@
 """Settings of the ``ngrams`` stages."""
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from seqlm.core.settings import Section
-from seqlm.vocab.settings import KINDS, Kind
+from seqlm.vocab.settings import Kind, Order, require_every_kind
 
-Order = Annotated[int, Field(ge=1, le=100)]
 Epsilon = Annotated[float, Field(ge=0, le=1e12)]
-
-
-def require_every_kind(setting: str, orders: Mapping[Kind, int]) -> None:
-    """Raise ValueError where a setting does not give an order for each kind of token."""
-    if set(orders) != set(KINDS):
-        raise ValueError(f"{setting} must name {', '.join(KINDS)}")
 
 
 class LaplaceParams(Section):

@@ -9,8 +9,8 @@ from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
-from seqlm.report.figures.fonts import STAND_IN, without_font
-from seqlm.report.figures.style import svg_text
+from seqlm.report.figures.fonts import MISSING_GLYPH, without_font
+from seqlm.report.figures.style import model_colours, svg_text
 from seqlm.vocab.kinds.registry import KINDS
 
 Drawn = Iterator[tuple[str, Figure]]
@@ -38,7 +38,7 @@ def draw_all(layout: Layout, log: Log, num_processes: int | None = None) -> None
     text, beginning, tokens = _beginnings(layout)
     if missing := without_font("".join([text, beginning, *tokens])):
         log(
-            f"no font here has {' '.join(missing)}: figures show {STAND_IN} in their place; install one that has them, "
+            f"no font here has {' '.join(missing)}: figures show {MISSING_GLYPH} instead; install one that has them, "
             "such as Noto, then run `dvc repro --force --single-item report`"
         )
 
@@ -101,13 +101,14 @@ def _of_sine(layout: Layout) -> Drawn:
 def _of_models(layout: Layout) -> Drawn:
     folder = layout.reports("evaluate")
     table, history = read_csv(folder / "table.csv"), read_csv(folder / "history.csv")
-    yield "evaluate-comparison", evaluation.comparison_figure(table)
-    yield "evaluate-orders", ngrams.order_figure(read_csv(folder / "orders.csv"), table)
-    yield "evaluate-learning", evaluation.learning_figure(history)
-    yield "evaluate-clipping", evaluation.clipping_figure(history)
-    yield "evaluate-positions", evaluation.position_figure(read_csv(folder / "positions.csv"))
-    yield "evaluate-classes", evaluation.class_figure(read_csv(folder / "classes.csv"))
-    yield "evaluate-calibration", evaluation.calibration_figure(read_csv(folder / "calibration.csv"))
+    colours = model_colours(table)
+    yield "evaluate-comparison", evaluation.comparison_figure(table, colours)
+    yield "evaluate-orders", ngrams.order_figure(read_csv(folder / "orders.csv"), table, colours)
+    yield "evaluate-learning", evaluation.learning_figure(history, colours)
+    yield "evaluate-clipping", evaluation.clipping_figure(history, colours)
+    yield "evaluate-positions", evaluation.position_figure(read_csv(folder / "positions.csv"), colours)
+    yield "evaluate-classes", evaluation.class_figure(read_csv(folder / "classes.csv"), colours)
+    yield "evaluate-calibration", evaluation.calibration_figure(read_csv(folder / "calibration.csv"), colours)
 
 
 def _of_gradients(layout: Layout) -> Drawn:

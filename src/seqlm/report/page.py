@@ -12,7 +12,8 @@ from markupsafe import Markup, escape
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.table_text import describe_share, describe_shrunk
+from seqlm.evaluate.columns import COLUMNS
+from seqlm.evaluate.table_text import describe_reduced_batches, describe_share
 from seqlm.report.surprisal import passage_html
 from seqlm.train.runs import run_names, training_summaries
 from seqlm.vocab.kinds.registry import ALL, KINDS
@@ -92,9 +93,10 @@ def _of_models(layout: Layout) -> dict[str, Any]:
     table = read_csv(layout.reports("evaluate", "table.csv"))
     return {
         "table": _records(table),
+        "columns": [column for column in COLUMNS if column.heading],
         "leaders": read_json(layout.reports("evaluate", "leaders.json")),
-        "share": describe_share(read_json(layout.reports("evaluate", "measures.json"))),
-        "shrunk": describe_shrunk(training_summaries(layout, run_names(layout.configs))),
+        "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
+        "shrunk": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
@@ -119,10 +121,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Return for each kind of token the best model of each smoothing on test, model and test_bits, the better first."""
-    models = rf"^({'|'.join(KINDS)})-(laplace|kneser-ney)-\d+$"
-    counting = table[table["model"].str.match(models)].dropna(subset=["test_bits"])
-    best = counting.groupby(counting["model"].str.replace(r"-\d+$", "", regex=True), sort=False).head(1)
-    return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("kind")}
+    static = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
+    best = static[static["order"] > 0].dropna(subset=["test_bits"]).groupby(["token", "smoothing"], sort=False).head(1)
+    return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("token")}
 
 
 def _passages(found: dict[str, Any]) -> dict[str, Markup]:

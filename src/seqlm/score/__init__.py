@@ -1,1 +1,1 @@
-"""What a trained model makes of the splits: its surprisals, and how they come about."""
+"""Scores: the surprisals of each model on the scored text of each split."""

@@ -1,4 +1,4 @@
-"""A passage of text with the surprisal of each of its pieces under several models."""
+"""A passage of text with the surprisal of each token, to be shown."""
 
 import math
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from seqlm.vocab.kinds.kind import TokenKind
 def passage(kind: TokenKind, tokens: Sequence[str], nats: Nats, num_chars: int) -> dict[str, Any]:
     """Return the first tokens of a text and their surprisals in bits, rounded to tenths.
 
-    ``nats`` belongs to tokens 2..N; the first token has none. Infinite surprisals are null.
-    Of tokens that are pieces of words the characters are shown, each with its share.
+    ``nats`` belong to tokens 2 to N; the first token has none. Infinite surprisals are null. Subwords are shown as
+    characters, each with its share of the surprisal.
     """
     used, length = 0, 0
     while used < len(tokens) and length < num_chars:
@@ -22,20 +22,20 @@ def passage(kind: TokenKind, tokens: Sequence[str], nats: Nats, num_chars: int) 
         used += 1
     shown, values = list(tokens[:used]), [math.nan, *nats[: max(used - 1, 0)].tolist()][:used]
     if kind.is_lossless and not kind.is_character:
-        shown, values = spread(kind, shown, values)
+        shown, values = per_character(kind, shown, values)
     return {"tokens": shown, "joiner": kind.joiner, "bits": [_rounded(value) for value in values]}
 
 
-def spread(kind: TokenKind, tokens: Sequence[str], values: Sequence[float]) -> tuple[list[str], list[float]]:
-    """Return the characters of a text, and what its tokens cost spread evenly over theirs.
+def per_character(kind: TokenKind, tokens: Sequence[str], values: Sequence[float]) -> tuple[list[str], list[float]]:
+    """Return the characters of a text, each with an equal share of its token's value.
 
-    What the bytes of one character cost is summed up.
+    The values of the bytes of one character are summed.
     """
     characters, shares = list(kind.join(tokens)), []
     for token, value in zip(tokens, values, strict=True):
-        begun = kind.length(token)
-        if begun:
-            shares += [value / begun] * begun
+        num_chars = kind.length(token)
+        if num_chars:
+            shares += [value / num_chars] * num_chars
         elif shares:
             shares[-1] += value
     return characters, [*shares, *[0.0] * len(characters)][: len(characters)]

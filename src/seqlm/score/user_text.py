@@ -1,6 +1,8 @@
-"""Scores a text that a user brings under models that are trained already."""
+"""Scores a user's own text under trained models."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import torch
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
+from seqlm.heldout.scored_text import Ids
+from seqlm.heldout.selection import encode_text
 from seqlm.ngrams.models.smoothing import nats as ngram_nats
 from seqlm.ngrams.models.storage import load_kneser_ney, load_models
 from seqlm.preprocess.cleaning import clean_blocks
@@ -16,36 +20,67 @@ from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nll
-from seqlm.score.heldout.splits import Stream, as_stream, chars_of_first, spelling_model
-from seqlm.score.store import measure
+from seqlm.score.metrics import summarise
+from seqlm.score.model_info import ModelInfo, describe_ngram
+from seqlm.score.networks.scoring import describe_run
 from seqlm.score.surprisal_view import passage
-from seqlm.score.word_to_char.scoring import BY_WORD, WordsAsCharacters
+from seqlm.score.word_to_char.scoring import WordToCharReader
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
-from seqlm.vocab.kinds.registry import KINDS, Kind, kind_of_model
+from seqlm.vocab.kinds.registry import KINDS
 from seqlm.vocab.vocabulary import Vocab
 
 _MAX_SHOWN_CHARS = 20_000
-"""Characters that the text's page shows, so that it stays a page."""
+"""Characters that the page of the text shows, so that it stays small."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model that can score any text."""
+
+    info: ModelInfo
+    vocab: Vocab
+    load: Callable[[], Callable[[Ids], Nats]]
+    """Loads the model; returns a function from N tokens to the surprisals of tokens 2 to N."""
 
 
 def score_user_text(
     layout: Layout, path: Path, names: Sequence[str], preprocess: PreprocessParams, device: torch.device
 ) -> dict[str, dict[str, Any]]:
-    """Return for each model its measures of a text, its kind, and the text's beginning with surprisals.
+    """Return for each model its metrics on a text, its kind of token, and the beginning of the text with surprisals.
 
-    ``names`` are runs or n-gram models as the tables name them (``char-kneser-ney-6``);
-    none of them means all runs. Raises ParamsError where there is no such model.
+    Without ``names``, all runs are used. Raises ParamsError if there is no such model.
     """
     text = read_user_text(path, preprocess.normalise, preprocess.errors)
-    kinds = {run: read_config(layout.config(run)).token for run in run_names(layout.configs)}
-    return {name: _score(layout, text, name, kinds, device) for name in names or kinds}
+    models = trained_models(layout, device)
+    if missing := set(names) - set(models):
+        raise ParamsError(f"--model {min(missing)}: no such model; choose from {', '.join(models)}")
+    return {name: _score(model, text) for name, model in models.items() if name in (names or run_names(layout.configs))}
+
+
+def trained_models(layout: Layout, device: torch.device) -> dict[str, TrainedModel]:
+    """Return all runs, n-gram models, and the model over words read as a model over characters, by name."""
+    vocabs = {kind: Vocab.load(layout.vocab(kind), kind) for kind in KINDS}
+    found = []
+    for run in run_names(layout.configs):
+        config = read_config(layout.config(run))
+        vocab = vocabs[config.token]
+        found.append(TrainedModel(describe_run(config, vocab), vocab, partial(_network_scorer, layout, run, device)))
+    for kind, vocab in vocabs.items():
+        for model in load_models(layout.ngrams(kind), len(vocab)).values():
+            info = describe_ngram(model.smoothing, model.order, vocab)
+            found.append(TrainedModel(info, vocab, partial(partial, ngram_nats, model)))
+    words = vocabs["word"]
+    over_words, reader = load_kneser_ney(layout.ngrams("word"), len(words)), WordToCharReader(layout, words)
+    info, score = reader.describe(over_words.order), partial(reader.nll, model_after=lambda _: over_words)
+    found.append(TrainedModel(info, vocabs["char"], lambda: score))
+    return {model.info.name: model for model in found}
 
 
 def read_user_text(path: Path, normalise: str, errors: str) -> str:
     """Return a text cleaned as the corpus was, without its last line end.
 
-    Raises DataError for text that cannot be decoded or has fewer than two characters.
+    Raises DataError if it cannot be decoded or has fewer than two characters.
     """
     blocks = clean_blocks(RawText(path, str(path)), normalise, errors, DecodingReport())
     text = b"".join(blocks).decode().removesuffix("\n")
@@ -60,44 +95,19 @@ def describe_score(name: str, score: dict[str, Any]) -> str:
         "infinite" if score[key] is None else f"{score[key]:.3f}" for key in ("perplexity", "bits_per_character")
     )
     return (
-        f"{name}: perplexity {perplexity} per {score['kind']}, {bits} bits per character, "
+        f"{name}: perplexity {perplexity} per {score['token']}, {bits} bits per character, "
         f"{score['tokens']:,} tokens, {score['unknown_share']:.1%} of them unknown"
     )
 
 
-def _score(layout: Layout, text: str, name: str, kinds: dict[str, Kind], device: torch.device) -> dict[str, Any]:
-    kind = kinds.get(name) or kind_of_model(name)
-    if kind is None:
-        raise _unknown(name, kinds)
-    vocab = Vocab.load(layout.vocab(kind), kind)
-    tokens = vocab.tokenize(text)
+def _network_scorer(layout: Layout, run: str, device: torch.device) -> Callable[[Ids], Nats]:
+    return partial(stream_nll, load_network(layout.run(run), run, device))
+
+
+def _score(model: TrainedModel, text: str) -> dict[str, Any]:
+    stream, tokens = encode_text(model.vocab, text)
     if len(tokens) < 2:
-        raise DataError(f"the text has {len(tokens)} tokens of kind {kind}: at least two are needed")
-    joined = text.replace("\n", vocab.line_separator)
-    scored_chars = len(joined) - chars_of_first(kind, tokens, [joined])
-    stream = as_stream(vocab, vocab.encode(tokens), tokens, scored_chars, spelling_model(vocab))
-    if name in kinds:
-        nats = stream_nll(load_network(layout.run(name), name, device), stream.ids)
-    else:
-        nats = _ngram_nats(layout, name, kinds, stream, vocab)
-    shown = passage(vocab.of_kind, tokens, stream.with_unknown_cost(nats), _MAX_SHOWN_CHARS)
-    return {"kind": kind, "passage": shown} | measure(nats, stream)
-
-
-def _ngram_nats(layout: Layout, name: str, kinds: dict[str, Kind], stream: Stream, vocab: Vocab) -> Nats:
-    if name.startswith(BY_WORD):
-        words = Vocab.load(layout.vocab("word"), "word")
-        model = load_kneser_ney(layout.ngrams("word"), len(words))
-        if name != f"{BY_WORD}{model.order}":
-            raise _unknown(name, kinds, [f"{BY_WORD}{model.order}"])
-        return WordsAsCharacters(layout, words).nats(stream.ids, lambda _: model)
-    models = load_models(layout.ngrams(vocab.kind), len(vocab))
-    bare = name.removeprefix(f"{vocab.kind}-")
-    if bare not in models:
-        raise _unknown(name, kinds, [f"{vocab.kind}-{other}" for other in models])
-    return ngram_nats(models[bare], stream.ids)
-
-
-def _unknown(name: str, runs: dict[str, Kind], counted: Sequence[str] | None = None) -> ParamsError:
-    counted = [*(f"{kind}-kneser-ney-N" for kind in KINDS), f"{BY_WORD}N"] if counted is None else counted
-    return ParamsError(f"--run {name}: no such model; there are {', '.join([*runs, *counted])}")
+        raise DataError(f"the text has {len(tokens)} {model.vocab.kind} tokens: at least two are needed")
+    nats = model.load()(stream.ids)
+    shown = passage(model.vocab.of_kind, tokens, stream.with_unknown_cost(nats), _MAX_SHOWN_CHARS)
+    return {"token": model.info.token, "passage": shown} | summarise(nats, stream)

@@ -1,16 +1,26 @@
 """Settings of the ``vocab`` stages."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from seqlm.core.settings import Section
 from seqlm.vocab.kinds.registry import ALL
 from seqlm.vocab.kinds.registry import KINDS as KINDS
 from seqlm.vocab.kinds.registry import Kind as Kind
 
+Order = Annotated[int, Field(ge=1, le=100)]
+"""Tokens of an n-gram."""
+
 MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
 """What the names of the n-gram models over each kind of token begin with."""
+
+
+def require_every_kind(setting: str, orders: Mapping[Kind, int]) -> None:
+    """Raise ValueError if a setting does not give an order for each kind of token."""
+    if set(orders) != set(KINDS):
+        raise ValueError(f"{setting} must name {', '.join(KINDS)}")
 
 
 def _line_end(value: object) -> object:

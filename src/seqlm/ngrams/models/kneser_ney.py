@@ -113,6 +113,8 @@ class KneserNey:
     the uniform distribution.
     """
 
+    smoothing = "kneser-ney"
+
     def __init__(self, counts: Counts, order: int, levels: Levels | None = None) -> None:
         """Prepare the model of one order from counts of at least that order; ``levels`` is what models share."""
         self.order = order

@@ -1,7 +1,7 @@
 """Laplace smoothing (8.3.5), for any order, and the choice of its epsilons on val."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ class Laplace:
     epsilon -> 0.
     """
 
+    smoothing: ClassVar[str] = "laplace"
     counts: Counts
     order: int
     epsilons: tuple[float, ...]

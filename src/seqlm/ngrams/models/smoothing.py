@@ -6,7 +6,7 @@ the order that fits predicts.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from seqlm.ngrams.models.laplace import tune_epsilons as tune_epsilons
 
 class NGramModel(Protocol):
     """What every model of this module can do."""
+
+    @property
+    def smoothing(self) -> str:
+        """The name of the smoothing method."""
+        ...
 
     @property
     def order(self) -> int:
@@ -46,6 +51,7 @@ def nats(model: NGramModel, ids: Ids) -> Probs:
 class Uniform:
     """Every token is equally likely."""
 
+    smoothing: ClassVar[str] = "uniform"
     vocab_size: int
     order: int = 0
 

@@ -3,13 +3,13 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.shapes import arrow, bare, box, visible
-from seqlm.report.figures.style import GREY, PALETTE, look, new_figure
+from seqlm.report.figures.shapes import arrow, box, visible, without_axes
+from seqlm.report.figures.style import GREY, PALETTE, new_figure, style
 
 
 def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Figure:
     """Draw how offsets 0, 1, ... cut a text into subsequences of ``num_steps`` characters (figure 8.3.1)."""
-    with look(text):
+    with style(text):
         figure, axes = new_figure(width=7.2, height=0.45 * num_offsets + 0.5)
         for offset in range(num_offsets):
             for place, character in enumerate(text):
@@ -21,14 +21,14 @@ def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Fig
                     ends = [place - 0.4, place + num_steps - 0.6]
                     axes.plot(ends, [-offset - 0.38] * 2, color=colour, linewidth=2)
             axes.text(-1.2, -offset, f"offset {offset}", ha="right", va="center", fontsize=9)
-        bare(axes, (-5.5, len(text)), (-num_offsets + 0.4, 0.6))
+        without_axes(axes, (-5.5, len(text)), (-num_offsets + 0.4, 0.6))
     return figure
 
 
 def unrolled_figure(text: str) -> Figure:
     """Draw a character RNN over the steps of a text: each target is the next character (figure 8.4.2)."""
     rows = (("input", 0.0, PALETTE[0], text[:-1]), ("target", 2.4, PALETTE[1], text[1:]))
-    with look(text):
+    with style(text):
         figure, axes = new_figure(width=7.2, height=2.6)
         for label, height, colour, characters in rows:
             axes.text(-1.0, height, label, ha="right", va="center", fontsize=9)
@@ -41,7 +41,7 @@ def unrolled_figure(text: str) -> Figure:
             arrow(axes, (step, 1.5), (step, 2.1))
             if step:
                 arrow(axes, (step - 0.65, 1.2), (step - 0.35, 1.2))
-        bare(axes, (-3.2, len(text) - 1.4), (-0.5, 2.9))
+        without_axes(axes, (-3.2, len(text) - 1.4), (-0.5, 2.9))
     return figure
 
 

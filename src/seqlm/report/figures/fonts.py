@@ -14,7 +14,7 @@ from matplotlib.font_manager import FontEntry, FontProperties, findfont, findSys
 
 USUAL = "sans-serif"
 """The family of all figures: it comes first, and alone wherever it suffices."""
-STAND_IN = "\u00b7"
+MISSING_GLYPH = "\u00b7"
 """Drawn for a character that no font has."""
 _BOXES = ("lastresort", "adobeblank", "fallback")
 """Parts of names of fonts that have a box for every character."""

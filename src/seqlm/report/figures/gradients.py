@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from seqlm.report.figures.fonts import USUAL, families_for
-from seqlm.report.figures.shapes import arrow, bare, box, visible
-from seqlm.report.figures.style import GREY, PALETTE, colour_of, legend_above, look, new_figure
+from seqlm.report.figures.shapes import arrow, box, visible, without_axes
+from seqlm.report.figures.style import GREY, PALETTE, legend_above, new_figure, style
 
 _RANDOM_CUTS = (4, 6, 13, 14, 21)
 _REGULAR_LENGTH = 6
@@ -21,10 +21,10 @@ _LEAST_SHARE = 1e-12
 _HIGHEST = 1e100
 """Largest value that is drawn."""
 _MODEL_COLOURS = {
-    "scratch": colour_of("scratch-sequential"),
+    "scratch": "#1f83bd",
     "relu": "#cc79a7",
     "gru": "#009e73",
-    "lstm": colour_of("lstm"),
+    "lstm": "#d55e00",
 }
 
 
@@ -35,7 +35,7 @@ def strategies_figure(text: str) -> Figure:
         "regular": tuple(range(_REGULAR_LENGTH, len(text), _REGULAR_LENGTH)),
         "full": (),
     }
-    with look(text):
+    with style(text):
         figure, axes = new_figure(height=2.0)
         for height, (name, cuts) in enumerate(rows.items()):
             axes.text(-1.2, -height, name, ha="right", va="center", fontsize=9)
@@ -45,7 +45,7 @@ def strategies_figure(text: str) -> Figure:
                 axes.plot([start - 0.4, end - 0.6], [-height - 0.36] * 2, color=colour, linewidth=2)
                 for place in range(start, end):
                     axes.text(place, -height, visible(text[place]), ha="center", va="center", color=colour)
-        bare(axes, (-5.5, len(text)), (-len(rows) + 0.4, 0.6))
+        without_axes(axes, (-5.5, len(text)), (-len(rows) + 0.4, 0.6))
     return figure
 
 
@@ -57,7 +57,7 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
     """
     shown = [_shortened(token) for token in tokens]
     num_steps = min(_GRAPH_STEPS, len(tokens) - 1)
-    with look("".join(shown)):
+    with style("".join(shown)):
         figure, axes = new_figure(height=4.6)
         for name, height in (("$W_{hx}$", 0.4), ("$W_{hh}$", 1.0), ("$W_{qh}$", 2.75)):
             _box(axes, 0.2, height, name, GREY)
@@ -67,7 +67,7 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
             arrow(axes, (1.9 * (step + 1), 5.55), (1.9 * (num_steps + 1) / 2, 6.1))
         _box(axes, 0.2, 2.1, "$h_0 = 0$", PALETTE[2], half=_half_width("0"))
         _box(axes, 1.9 * (num_steps + 1) / 2, 6.35, "$L$", PALETTE[3])
-        bare(axes, (-0.3, 1.9 * num_steps + 1.7), (-0.35, 6.65))
+        without_axes(axes, (-0.3, 1.9 * num_steps + 1.7), (-0.35, 6.65))
     return figure
 
 
@@ -91,7 +91,7 @@ def _graph_step(axes: Axes, x: float, t: int, token: str, target: str) -> None:
 
 def reach_figure(reach: pd.DataFrame) -> Figure:
     """Draw the gradient's norm against k for each model, before training and after; columns as in the study."""
-    with look():
+    with style():
         figure, panels = new_figure(1, 2, height=3.4)
         for axes, moment in zip(panels, ("initial", "trained"), strict=True):
             _draw_reach(axes, reach[reach["moment"] == moment])
@@ -111,7 +111,7 @@ def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
 def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
     """Draw singular values of W_hh and its spectral radius over training; columns as in the study."""
     models = list(radius["model"].unique())
-    with look():
+    with style():
         figure, panels = new_figure(1, len(models) + 1, height=3.2)
         for axes, model in zip(panels, models, strict=False):
             rows = spectrum[spectrum["model"] == model]
@@ -147,7 +147,7 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
     within three standard deviations of shuffled text, where there is nothing to see;
     values at or below zero have no place on the scale.
     """
-    with look():
+    with style():
         figure, (bits, gradients) = new_figure(1, 2, height=3.4)
         floor = 3 * information["shuffled_deviation"]
         seen = information["bits"].where(information["bits"] > floor)
@@ -171,7 +171,7 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
 
 def alignment_figure(alignment: pd.DataFrame) -> Figure:
     """Draw how powers of a matrix turn a vector to the leading eigenvector; columns power, cosine."""
-    with look():
+    with style():
         figure, axes = new_figure(height=2.8)
         axes.plot(alignment["power"], alignment["cosine"], color=PALETTE[0])
         axes.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
@@ -186,7 +186,7 @@ def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
     Columns activation, clip, minibatch, norm, perplexity; empty where not finite.
     """
     colours = {"tanh": _MODEL_COLOURS["scratch"], "relu": _MODEL_COLOURS["relu"]}
-    with look():
+    with style():
         figure, panels = new_figure(1, 2, height=3.4)
         for (activation, clip), rows in unclipped.groupby(["activation", "clip"], sort=False):
             colour = colours[str(activation)]

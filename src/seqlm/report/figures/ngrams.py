@@ -8,17 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import PALETTE, colour_of, look, new_figure
-from seqlm.vocab.kinds.registry import KINDS, kind_of
+from seqlm.report.figures.style import PALETTE, new_figure, style
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
-_SMOOTHING_COLOURS = {
-    "word-laplace": PALETTE[4],
-    "word-kneser-ney": PALETTE[2],
-    "subword-laplace": PALETTE[3],
-    "subword-kneser-ney": PALETTE[5],
-}
-"""Of models of words and subwords: :func:`colour_of` gives them the colours of those of characters."""
 
 
 def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> Figure:
@@ -27,7 +19,7 @@ def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> F
     ``ranks`` has the columns n, rank, count; ``fits`` maps n to max_rank, alpha_least_squares
     and intercept, where n has enough distinct n-grams for a fit.
     """
-    with look():
+    with style():
         figure, axes = new_figure()
         for (order, rows), colour in zip(ranks.groupby("n"), itertools.cycle(PALETTE), strict=False):
             name, fit = _NAMES.get(int(str(order)), f"{order}-gram"), fits.get(int(str(order)))
@@ -48,7 +40,7 @@ def growth_figure(growth: pd.DataFrame, beta: float | None) -> Figure:
 
     ``beta`` is Heaps' exponent, None where there is none.
     """
-    with look():
+    with style():
         figure, axes = new_figure(height=3.2)
         axes.plot(growth["tokens"], growth["distinct"], color=PALETTE[0])
         axes.set(xscale="log", yscale="log", xlabel="tokens read", ylabel="distinct tokens")
@@ -58,7 +50,7 @@ def growth_figure(growth: pd.DataFrame, beta: float | None) -> Figure:
 
 def epsilon_figure(curve: pd.DataFrame) -> Figure:
     """Draw val perplexity against epsilon for each order, a dot on the best; columns order, epsilon, val_perplexity."""
-    with look():
+    with style():
         figure, axes = new_figure(height=3.2)
         for (order, rows), colour in zip(curve.groupby("order"), itertools.cycle(PALETTE), strict=False):
             axes.plot(rows["epsilon"], rows["val_perplexity"], color=colour, label=f"order {order}")
@@ -70,24 +62,21 @@ def epsilon_figure(curve: pd.DataFrame) -> Figure:
     return figure
 
 
-def order_figure(scores: pd.DataFrame, table: pd.DataFrame) -> Figure:
-    """Draw held-out bits per character against order, one line a smoothing, networks as level lines.
+def order_figure(scores: pd.DataFrame, table: pd.DataFrame, colours: Mapping[str, str]) -> Figure:
+    """Draw bits per character on test against order, one line for each token and smoothing, and networks as levels.
 
-    ``scores`` has the columns smoothing, order, bits_per_character; ``table`` sets all models
-    against each other in model, kind, test_bits.
+    ``scores`` has the columns token, smoothing, order, bits_per_character; ``table`` is the main table.
     """
-    counting = "|".join(f"^{kind}-" for kind in KINDS)
-    of_characters = table["kind"].map(lambda kind: kind_of(kind).is_character)
-    networks = table[of_characters & ~table["model"].str.contains(rf"{counting}|\+")]
-    # Networks that are far worse than counting would squeeze the curves together.
+    networks = table[(table["family"] == "network") & ~table["dynamic"]]
+    # Networks that are far worse than n-gram models would squeeze the curves together.
     networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
-    with look():
+    with style():
         figure, axes = new_figure(height=3.8)
-        for smoothing, rows in scores.groupby("smoothing"):
-            colour = _SMOOTHING_COLOURS.get(str(smoothing), colour_of(str(smoothing)))
-            axes.plot(rows["order"], rows["bits_per_character"], "o-", color=colour, label=smoothing)
+        curves = scores.groupby(["token", "smoothing"])
+        for ((token, smoothing), rows), colour in zip(curves, itertools.cycle(PALETTE), strict=False):
+            axes.plot(rows["order"], rows["bits_per_character"], "o-", color=colour, label=f"{token} {smoothing}")
         for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
-            axes.axhline(bits, color=colour_of(name), linestyle=":", linewidth=1.2, label=name)
+            axes.axhline(bits, color=colours[name], linestyle=":", linewidth=1.2, label=name)
         axes.set(xlabel="order of the n-gram model", ylabel="bits per character on test")
         axes.set_xticks(sorted(scores["order"].unique()))
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)

@@ -5,7 +5,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from seqlm.report.figures.fonts import STAND_IN, without_font
+from seqlm.report.figures.fonts import MISSING_GLYPH, without_font
 from seqlm.report.figures.style import GREY
 
 Pair = tuple[float, float]
@@ -18,15 +18,15 @@ def visible(text: str) -> str:
     if text.isspace():
         return _MARKS.get(text, _SPACE)
     missing = without_font(text)
-    return "".join(STAND_IN if c in missing or not c.isprintable() else c for c in text)
+    return "".join(MISSING_GLYPH if c in missing or not c.isprintable() else c for c in text)
 
 
-def box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str, **look_of_text: Any) -> None:
+def box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str, **text_style: Any) -> None:
     """Draw a box around ``at`` with ``text`` in it; ``half`` is half its width and height, ``style`` matplotlib's."""
     (x, y), (half_width, half_height) = at, half
     corner, size = (x - half_width, y - half_height), (2 * half_width, 2 * half_height)
     axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, edgecolor=colour, facecolor="none"))
-    axes.text(x, y, text, ha="center", va="center", **look_of_text)
+    axes.text(x, y, text, ha="center", va="center", **text_style)
 
 
 def arrow(axes: Axes, start: Pair, end: Pair) -> None:
@@ -34,7 +34,7 @@ def arrow(axes: Axes, start: Pair, end: Pair) -> None:
     axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": GREY})
 
 
-def bare(axes: Axes, x_limits: Pair, y_limits: Pair) -> None:
+def without_axes(axes: Axes, x_limits: Pair, y_limits: Pair) -> None:
     """Show this part of the plane, without axes."""
     axes.set(xlim=x_limits, ylim=y_limits)
     axes.axis("off")

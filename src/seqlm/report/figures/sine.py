@@ -5,12 +5,12 @@ import itertools
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import GREY, PALETTE, legend_above, look, new_figure
+from seqlm.report.figures.style import GREY, PALETTE, legend_above, new_figure, style
 
 
 def series_figure(frame: pd.DataFrame) -> Figure:
     """Draw the series itself; columns time, observed."""
-    with look():
+    with style():
         figure, axes = new_figure(height=2.8)
         axes.plot(frame["time"], frame["observed"], color=PALETTE[0], linewidth=0.9)
         axes.set(xlabel="time", ylabel="x", title="A sine with noise")
@@ -22,7 +22,7 @@ def predictions_figure(frame: pd.DataFrame, columns: dict[str, str], title: str)
 
     ``frame`` has the columns time, observed and those that ``columns`` maps to labels.
     """
-    with look():
+    with style():
         figure, axes = new_figure(height=3.2)
         axes.plot(frame["time"], frame["observed"], color=GREY, linewidth=0.7, label="observed")
         for (column, label), colour in zip(columns.items(), itertools.cycle(PALETTE), strict=False):
@@ -34,7 +34,7 @@ def predictions_figure(frame: pd.DataFrame, columns: dict[str, str], title: str)
 
 def error_figure(errors: pd.DataFrame, noise: float) -> Figure:
     """Draw the error against k for each network (columns network, k, rmse), with the noise as the floor."""
-    with look():
+    with style():
         figure, axes = new_figure(height=3.2)
         for (network, rows), colour in zip(errors.groupby("network", sort=False), PALETTE, strict=False):
             axes.plot(rows["k"], rows["rmse"], color=colour, label=str(network))

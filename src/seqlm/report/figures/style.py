@@ -6,13 +6,14 @@ the palette of Okabe and Ito, which colour-blind people can tell apart; its blue
 little lighter here, so that it stands out as well from dark paper as from light.
 """
 
-import hashlib
 import io
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -26,16 +27,10 @@ _TEXT = "#010203"
 PALETTE = ("#1f83bd", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 GREY = "#808080"
 
-_FIXED = {
-    "lstm": "#d55e00",
-    "scratch-sequential": "#1f83bd",
-    "scratch-random": "#56b4e9",
-    "concise-sequential": "#009e73",
-    "concise-random": "#e69f00",
-}
-_NGRAM_COLOURS = {"uniform": GREY, "laplace": "#a6761d", "kneser-ney": "#8c6bb1"}
+_NGRAM_COLOURS = ("#8c6bb1", "#a6761d", "#cc79a7", "#56b4e9")
+_NETWORK_COLOURS = ("#d55e00", "#1f83bd", "#009e73", "#e69f00", "#56b4e9", "#cc79a7")
 
-_LOOK = {
+_RC_PARAMS = {
     "axes.edgecolor": _TEXT,
     "axes.facecolor": "none",
     "axes.grid": True,
@@ -60,31 +55,42 @@ _LOOK = {
 }
 
 
-def colour_of(model: str) -> str:
-    """Return the colour of a model, the same in every figure; any name has one."""
-    base, _, extras = model.partition("+")
-    if extras:
-        # What is made of a run keeps the run's colour.
-        return colour_of(base)
-    if model in _FIXED:
-        return _FIXED[model]
-    for part, colour in _NGRAM_COLOURS.items():
-        if part in model:
-            return colour
-    return PALETTE[hashlib.sha256(model.encode()).digest()[0] % len(PALETTE)]
+def model_colours(table: pd.DataFrame) -> dict[str, str]:
+    """Return the colour of each model in the main table, the same in every figure.
+
+    N-gram models share a colour by smoothing method. Each network has its own, in the order of the table; its dynamic
+    version and the mixtures that it is the first member of share it.
+    """
+    colours: dict[str, str] = {}
+    smoothings = [str(name) for name in dict.fromkeys(table.loc[table["order"] > 0, "smoothing"])]
+    of_smoothing = dict(zip(smoothings, itertools.cycle(_NGRAM_COLOURS), strict=False))
+    networks = itertools.cycle(_NETWORK_COLOURS)
+    rows = table.to_dict("records")
+    for row in rows:
+        if row["family"] == "network" and not row["dynamic"]:
+            colours[row["model"]] = next(networks)
+        elif row["family"] == "ngram":
+            colours[row["model"]] = of_smoothing.get(str(row["smoothing"]), GREY)
+    first_member = {row["model"]: str(row["members"]).split()[0] for row in rows}
+    for model in first_member:
+        source = model
+        while source not in colours:
+            source = first_member[source]
+        colours[model] = colours[source]
+    return colours
 
 
 @contextmanager
-def look(text: str = "") -> Iterator[None]:
+def style(text: str = "") -> Iterator[None]:
     """Apply the shared look to what is drawn inside, with fonts for a text that is drawn."""
-    with mpl.rc_context(_LOOK | {"font.family": families_for(text)}):  # type: ignore[arg-type]
+    with mpl.rc_context(_RC_PARAMS | {"font.family": families_for(text)}):  # type: ignore[arg-type]
         yield
 
 
 def new_figure(rows: int = 1, columns: int = 1, *, width: float = 7.2, height: float = 3.6) -> tuple[Figure, Any]:
     """Return a figure of ``rows`` by ``columns`` axes, sizes in inches, without pyplot's global state.
 
-    Call it and draw inside :func:`look`.
+    Call it and draw inside :func:`style`.
     """
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns)
@@ -93,7 +99,7 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float = 7.2, height: f
 def svg_text(figure: Figure) -> str:
     """Return a figure as SVG; equal figures give equal text."""
     buffer = io.StringIO()
-    with look():
+    with style():
         # Not `figure.savefig`, which draws a figure once before it draws it, for what formats other than SVG need.
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))

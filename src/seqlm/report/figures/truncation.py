@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from seqlm.report.figures.style import GREY, PALETTE, legend_above, look, new_figure
+from seqlm.report.figures.style import GREY, PALETTE, legend_above, new_figure, style
 
 _COLOURS = {"regular": PALETTE[0], "randomized": PALETTE[1], "full": GREY}
 
@@ -16,7 +16,7 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
     Columns as in the study. A bias below two standard errors is left out: so much comes
     from drawing alone. Bars are two standard errors.
     """
-    with look():
+    with style():
         figure, (left, right) = new_figure(1, 2, height=3.4)
         for strategy, rows in truncation.groupby("strategy", sort=False):
             colour = _COLOURS[str(strategy)]
@@ -45,7 +45,7 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
 
 def trained_figure(trained: pd.DataFrame) -> Figure:
     """Draw perplexity on val against length: dots are trainings, lines their means; columns as in the study."""
-    with look():
+    with style():
         figure, axes = new_figure(height=3.2)
         for strategy, rows in trained.groupby("strategy", sort=False):
             colour = _COLOURS[str(strategy)]
@@ -64,7 +64,7 @@ def trained_figure(trained: pd.DataFrame) -> Figure:
 def cost_figure(cost: pd.DataFrame) -> Figure:
     """Draw arithmetic and memory of one window against length; columns as in the study."""
     panels_of = {"megaflop": "million operations", "kilobytes": "stored kilobytes"}
-    with look():
+    with style():
         figure, panels = new_figure(1, 2, height=3.0)
         for axes, (column, title) in zip(panels, panels_of.items(), strict=True):
             for strategy, rows in cost.groupby("strategy", sort=False):

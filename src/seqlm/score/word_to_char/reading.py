@@ -1,18 +1,20 @@
-"""A model over words as a model over characters.
+"""A model over words, read as a model over characters.
 
-A character is as likely as the words that go on with it. After ``th`` an ``e`` has the share that the words which
-begin with ``the`` have among those which begin with ``th``. Words outside the vocabulary are shared out by their
-spelling; all of them together are as likely as the words that train has once (Good 1953). So a model over words
-predicts the same tokens as one over characters, and the two can be mixed.
+The probability of a character is the share of the words that continue with it. After ``th``, an ``e`` has the share
+that the words beginning with ``the`` have among those beginning with ``th``. Words outside the vocabulary share their
+probability by their spelling; together they are as likely as the words that occur once in train (Good 1953). So a model
+over words predicts the same tokens as a model over characters, and the two can be mixed.
 
-Where lines are joined by nothing, a word may end without a sign of it, and the next one begin. Several readings of
-the characters since the last blank are followed, each with its probability, as the forward algorithm of hidden
-Markov models does (Rabiner 1989); the least likely are dropped.
+If lines are joined by nothing, a word may end without a sign of it, and the next one begins. Then several hypotheses
+about the characters since the last blank are kept, each with its probability, as in the forward algorithm of hidden
+Markov models (Rabiner 1989); the least likely are dropped.
 """
 
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -20,36 +22,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
+from seqlm.heldout.spelling import SpellingModel
 from seqlm.ngrams.models.smoothing import NGramModel
-from seqlm.score.heldout.spelling import SpellingModel
-from seqlm.score.ngrams.dynamic import pieces
-from seqlm.score.word_to_char.separators import BLANKS, SILENT, WORD_BEGINS, BlankModel
+from seqlm.score.ngrams.dynamic import equal_parts
 from seqlm.vocab.vocabulary import UNKNOWN
 
+BLANKS = " \n"
+"""The characters that separate words."""
+NO_SEPARATOR = ""
+"""After a word: the next word begins at once, which happens if lines are joined by nothing."""
+WORD_BEGINS = ""
+"""After a blank: a word begins."""
+
+_JOINED_LINE_END = re.compile(r"[^ \n]\n+(?=[^ \n])")
 _LEAST_SHARE = 1e-4
-"""A reading of a smaller share of the probability is dropped."""
-_MOST_READINGS = 16
-_KEPT_DISTRIBUTIONS = 64
-"""Distributions of the next word that are kept: those of a large vocabulary are large."""
-_KEPT_RANGES = 100_000
-"""Beginnings of words for which it is kept which words they begin."""
+"""A hypothesis with a smaller share of the probability is dropped."""
+_MAX_HYPOTHESES = 16
+_CACHED_DISTRIBUTIONS = 64
+"""Distributions of the next word that are cached; with a large vocabulary, each is large."""
+_CACHED_RANGES = 100_000
+"""Prefixes of words whose range in the sorted vocabulary is cached."""
 
 _UNKNOWN_LETTER = "\U0010ffff"
-"""Stands for every letter that the characters' vocabulary lacks: no character that a text may have."""
+"""Replaces every letter that the characters' vocabulary lacks; no text may contain this character."""
 
 Words = tuple[int, ...]
 """Ids of words, in the order of the text."""
 ModelAfter = Callable[[Sequence[int]], NGramModel]
-"""Gives the model of the words that follow those that were read."""
+"""Gives the model of the words that follow those read so far."""
+
+
+@dataclass(frozen=True)
+class SeparatorModel:
+    """Probabilities of what follows: one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`)."""
+
+    after_word: dict[str, float]
+    after_blank: dict[str, float]
+
+
+def estimate_separators(text: str, line_separator: str) -> SeparatorModel:
+    """Return how a text separates its words when its lines are joined, with add-one smoothing.
+
+    ``text`` has its line ends; ``line_separator`` is empty, a space or a line end.
+    """
+    text = text.removesuffix("\n")  # it ends the last line and joins none
+    joined = text.replace("\n", line_separator)
+    blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
+    after_words = {blank: len(re.findall(f"[^ \n]{blank}", joined)) for blank in blanks}
+    if line_separator == "":
+        after_words[NO_SEPARATOR] = len(_JOINED_LINE_END.findall(text))
+    after_blanks = {blank: len(re.findall(f"(?<=[ \n]){blank}", joined)) for blank in blanks}
+    after_blanks[WORD_BEGINS] = len(re.findall("(?<=[ \n])[^ \n]", joined))
+    return SeparatorModel(_smoothed(after_words), _smoothed(after_blanks))
+
+
+def _smoothed(counts: dict[str, int]) -> dict[str, float]:
+    total = sum(counts.values()) + len(counts)
+    return {what: (count + 1) / total for what, count in counts.items()}
 
 
 class Lexicon:
-    """The words that a model knows, sorted, and the spelling of all others."""
+    """The sorted words that a model knows, and the spelling of all others."""
 
     def __init__(self, tokens: Sequence[str], counts: Sequence[int], characters: Sequence[str]) -> None:
-        """Sort the words among ``tokens``, by their ids, that occur in train, as ``counts`` says.
+        """Sort those ``tokens`` that occur in train according to their ``counts``.
 
-        ``characters`` are all that are told apart, ``<unk>`` among them.
+        ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``.
         """
         letters = set(characters)
         self.id_of: dict[str, int] = {}
@@ -61,58 +99,61 @@ class Lexicon:
         self.ids = np.array([self.id_of[word] for word in self.words], np.int64)
         self.spelling = SpellingModel(self.words)
         self.unknown_share = sum(count == 1 for count in counts) / max(sum(counts), 1)
-        """How likely a word is one that train lacks: the share of those seen once (Good 1953)."""
-        unspelt = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
-        self._num_unspelt = max(len(unspelt), 1)
+        """The probability of a word that train lacks: the share of the words that occur once in it (Good 1953)."""
+        unspelled = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
+        self._num_unspelled = max(len(unspelled), 1)
 
     def letter(self, character: str) -> str:
         """Return a token of the characters' vocabulary as a letter of the words."""
         return _UNKNOWN_LETTER if character == UNKNOWN else character
 
-    def narrowed(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
-        """Return which of the sorted words from ``first`` to ``stop``, equal so far, have a character at ``length``."""
-        return self._narrowed(first, stop, length, character) if first < stop else (first, stop)
+    def prefix_range(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
+        """Return which of the sorted words from ``first`` to ``stop`` have a character at index ``length``.
+
+        These words share their first ``length`` characters.
+        """
+        return self._prefix_range(first, stop, length, character) if first < stop else (first, stop)
 
     @cached_property
-    def _narrowed(self) -> Callable[[int, int, int, str], tuple[int, int]]:
+    def _prefix_range(self) -> Callable[[int, int, int, str], tuple[int, int]]:
         words = self.words
 
-        @lru_cache(_KEPT_RANGES)
-        def narrowed(first: int, stop: int, length: int, character: str) -> tuple[int, int]:
-            def there(word: str) -> str:
+        @lru_cache(_CACHED_RANGES)
+        def prefix_range(first: int, stop: int, length: int, character: str) -> tuple[int, int]:
+            def at_length(word: str) -> str:
                 return word[length : length + 1]
 
             return (
-                bisect_left(words, character, first, stop, key=there),
-                bisect_right(words, character, first, stop, key=there),
+                bisect_left(words, character, first, stop, key=at_length),
+                bisect_right(words, character, first, stop, key=at_length),
             )
 
-        return narrowed
+        return prefix_range
 
-    def spelt(self, begun: str, character: str) -> float:
-        """Return p of the next character of an unknown word; those that no spelling knows share one probability."""
-        prob = self.spelling.prob(begun, character)
-        return prob if self.spelling.knows(character) else prob / self._num_unspelt
+    def spelling_prob(self, prefix: str, character: str) -> float:
+        """Return p of the next character of an unknown word; characters that no word has share one probability."""
+        prob = self.spelling.prob(prefix, character)
+        return prob if self.spelling.knows(character) else prob / self._num_unspelled
 
 
-class _Reading(NamedTuple):
-    """One way to read the characters since the last blank: words that ended there, and the next one so far."""
+class _Hypothesis(NamedTuple):
+    """One way to divide the characters since the last blank into words, and into the beginning of the next word."""
 
     context: Words
-    """The last words, as many as the model looks back at."""
+    """The last words, as many as the model uses."""
     ended: Words
-    """The words that ended since the last blank."""
+    """The words since the last blank."""
     cumulative: NDArray[np.float64]
-    """Sums of the probabilities of the next word, in the order of the sorted words, from 0 on."""
+    """Cumulative probabilities of the next word, in the order of the sorted words, from 0."""
     first: int
     stop: int
-    """Which of the sorted words go on so."""
-    begun: str
-    """The next word's characters so far."""
+    """The range of the sorted words that begin with ``prefix``."""
+    prefix: str
+    """The characters of the next word so far."""
     weight: float
-    """What a known word's probability is to be multiplied by for its share."""
+    """The share of a known word is its probability times this."""
     unknown: float
-    """The share of all words that the model does not know."""
+    """The share of the words that the model does not know."""
 
     def known(self, first: int, stop: int) -> float:
         """Return the share of some of the sorted words."""
@@ -120,34 +161,34 @@ class _Reading(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The reading's share of the probability."""
+        """The hypothesis's share of the probability."""
         return self.known(self.first, self.stop) + self.unknown
 
-    def scaled(self, factor: float) -> "_Reading":
-        """Return the reading with its share multiplied."""
-        # Of a long unknown word the factors are large.
+    def scaled(self, factor: float) -> "_Hypothesis":
+        """Return the hypothesis with its share multiplied."""
+        # In a long unknown word the factors are large.
         weight = self.weight * factor if self.first < self.stop else 0.0
         return self._replace(weight=weight, unknown=self.unknown * factor)
 
 
 class CharacterPredictor:
-    """Reads characters one by one, and says how likely each was."""
+    """Reads characters one by one and returns the probability of each."""
 
-    def __init__(self, lexicon: Lexicon, blanks: BlankModel, model: NGramModel) -> None:
-        """Begin a text, with a model over the lexicon's words."""
-        self._lexicon, self._blanks = lexicon, blanks
+    def __init__(self, lexicon: Lexicon, separators: SeparatorModel, model: NGramModel) -> None:
+        """Begin a text with a model over the words of the lexicon."""
+        self._lexicon, self._separators = lexicon, separators
         self.words_read: list[int] = []
-        """The ids of the words up to the last blank, as they are read most likely."""
+        """The ids of the words up to the last blank, according to the most likely hypothesis."""
         self.use(model)
-        self._readings = [self._begun((), (), 1.0)]
-        self._is_behind_blank = True
+        self._hypotheses = [self._new_word((), (), 1.0)]
+        self._is_after_blank = True
 
     def use(self, model: NGramModel) -> None:
-        """Take a model over the same words for those that begin from now on."""
+        """Use another model over the same words for the words that begin from now on."""
         self._model = model
         ids, share = self._lexicon.ids, self._lexicon.unknown_share
 
-        @lru_cache(_KEPT_DISTRIBUTIONS)
+        @lru_cache(_CACHED_DISTRIBUTIONS)
         def next_word(context: Words) -> tuple[NDArray[np.float64], float]:
             probs = model.next_distribution(np.array(context, np.int64))
             return np.concatenate([[0.0], np.cumsum((1 - share) * probs[ids])]), share + (1 - share) * float(probs[0])
@@ -155,96 +196,96 @@ class CharacterPredictor:
         self._next_word = next_word
 
     def read(self, character: str) -> float:
-        """Return p of the next character after all that were read."""
-        before = math.fsum(reading.share for reading in self._readings)
+        """Return p of the next character, and read it."""
+        before = math.fsum(each.share for each in self._hypotheses)
         following = list(self._after_blank(character) if character in BLANKS else self._after_letter(character))
-        share = math.fsum(reading.share for reading in following)
-        if share <= 0:  # a blank that stands nowhere between the lines and words of train: the text begins anew
-            self._readings, self._is_behind_blank = [self._begun((), (), 1.0)], True
+        share = math.fsum(each.share for each in following)
+        if share <= 0:  # a blank that never occurs between words of train: begin a new text
+            self._hypotheses, self._is_after_blank = [self._new_word((), (), 1.0)], True
             return 0.0
-        most = sorted(following, key=lambda reading: -reading.share)[:_MOST_READINGS]
-        self._readings = [reading.scaled(1 / share) for reading in most if reading.share >= _LEAST_SHARE * share]
-        self._is_behind_blank = character in BLANKS
+        most = sorted(following, key=lambda each: -each.share)[:_MAX_HYPOTHESES]
+        self._hypotheses = [each.scaled(1 / share) for each in most if each.share >= _LEAST_SHARE * share]
+        self._is_after_blank = character in BLANKS
         return share / before
 
-    def _after_blank(self, blank: str) -> Iterator[_Reading]:
-        """Yield what the readings come to with a blank: each context once."""
-        if self._is_behind_blank:
-            chance = self._blanks.after_blank.get(blank, 0.0)
-            yield from (reading.scaled(chance) for reading in self._readings)
+    def _after_blank(self, blank: str) -> Iterator[_Hypothesis]:
+        """Yield the hypotheses after a blank, one for each context."""
+        if self._is_after_blank:
+            chance = self._separators.after_blank.get(blank, 0.0)
+            yield from (each.scaled(chance) for each in self._hypotheses)
             return
         shares: dict[Words, float] = {}
         likeliest: tuple[float, Words] = (-1.0, ())
-        for reading in self._readings:
-            share = self._ended_share(reading) * self._blanks.after_word.get(blank, 0.0)
-            context, ended = self._with_word(reading)
+        for hypothesis in self._hypotheses:
+            share = self._ended_share(hypothesis) * self._separators.after_word.get(blank, 0.0)
+            context, ended = self._with_word(hypothesis)
             shares[context] = shares.get(context, 0.0) + share
             likeliest = max(likeliest, (share, ended))
         self.words_read += likeliest[1]
-        yield from (self._begun(context, (), share) for context, share in shares.items())
+        yield from (self._new_word(context, (), share) for context, share in shares.items())
 
-    def _after_letter(self, letter: str) -> Iterator[_Reading]:
-        """Yield what the readings come to with a character of a word."""
-        if self._is_behind_blank:
-            begins = self._blanks.after_blank[WORD_BEGINS]
-            yield from (self._extended(reading, letter).scaled(begins) for reading in self._readings)
+    def _after_letter(self, letter: str) -> Iterator[_Hypothesis]:
+        """Yield the hypotheses after a character of a word."""
+        if self._is_after_blank:
+            begins = self._separators.after_blank[WORD_BEGINS]
+            yield from (self._extended(each, letter).scaled(begins) for each in self._hypotheses)
             return
-        silent = self._blanks.after_word.get(SILENT, 0.0)
-        for reading in self._readings:
-            yield self._extended(reading, letter)
-            if (share := self._ended_share(reading) * silent) >= _LEAST_SHARE * reading.share:
-                context, ended = self._with_word(reading)
-                yield self._extended(self._begun(context, ended, share), letter)
+        unseparated = self._separators.after_word.get(NO_SEPARATOR, 0.0)
+        for hypothesis in self._hypotheses:
+            yield self._extended(hypothesis, letter)
+            if (share := self._ended_share(hypothesis) * unseparated) >= _LEAST_SHARE * hypothesis.share:
+                context, ended = self._with_word(hypothesis)
+                yield self._extended(self._new_word(context, ended, share), letter)
 
-    def _begun(self, context: Words, ended: Words, share: float) -> _Reading:
-        """Return a reading whose next word has no character yet."""
+    def _new_word(self, context: Words, ended: Words, share: float) -> _Hypothesis:
+        """Return a hypothesis whose next word has no character yet."""
         cumulative, unknown = self._next_word(context)
-        # The probabilities sum to 1 but for rounding.
+        # The probabilities sum to 1, except for rounding.
         total = float(cumulative[-1]) + unknown
-        return _Reading(
+        return _Hypothesis(
             context, ended, cumulative, 0, len(self._lexicon.words), "", share / total, share * unknown / total
         )
 
-    def _extended(self, reading: _Reading, letter: str) -> _Reading:
-        """Return a reading whose next word has one more character."""
-        first, stop = self._lexicon.narrowed(reading.first, reading.stop, len(reading.begun), letter)
-        unknown = reading.unknown * self._lexicon.spelt(reading.begun, letter)
-        return reading._replace(first=first, stop=stop, begun=reading.begun + letter, unknown=unknown)
+    def _extended(self, hypothesis: _Hypothesis, letter: str) -> _Hypothesis:
+        """Return a hypothesis whose next word has one more character."""
+        first, stop = self._lexicon.prefix_range(hypothesis.first, hypothesis.stop, len(hypothesis.prefix), letter)
+        unknown = hypothesis.unknown * self._lexicon.spelling_prob(hypothesis.prefix, letter)
+        return hypothesis._replace(first=first, stop=stop, prefix=hypothesis.prefix + letter, unknown=unknown)
 
-    def _ended_share(self, reading: _Reading) -> float:
+    def _ended_share(self, hypothesis: _Hypothesis) -> float:
         """Return the share of the words that end here."""
-        first, stop = self._lexicon.narrowed(reading.first, reading.stop, len(reading.begun), "")
-        return reading.known(first, stop) + reading.unknown * self._lexicon.spelling.prob(reading.begun, "")
+        first, stop = self._lexicon.prefix_range(hypothesis.first, hypothesis.stop, len(hypothesis.prefix), "")
+        return hypothesis.known(first, stop) + hypothesis.unknown * self._lexicon.spelling.prob(hypothesis.prefix, "")
 
-    def _with_word(self, reading: _Reading) -> tuple[Words, Words]:
-        """Return a reading's context and the words that ended, with the one that has begun as one that ends here."""
-        word = self._lexicon.id_of.get(reading.begun, 0)
+    def _with_word(self, hypothesis: _Hypothesis) -> tuple[Words, Words]:
+        """Return a hypothesis's context and words, followed by the word that ends here."""
+        word = self._lexicon.id_of.get(hypothesis.prefix, 0)
         # A model of order n looks back at n - 1 words.
-        context = (*reading.context, word)[1 - self._model.order :] if self._model.order > 1 else ()
-        return context, (*reading.ended, word)
+        context = (*hypothesis.context, word)[1 - self._model.order :] if self._model.order > 1 else ()
+        return context, (*hypothesis.ended, word)
 
 
-def nats_by_characters(
+def word_to_char_nll(
     lexicon: Lexicon,
-    blanks: BlankModel,
+    separators: SeparatorModel,
     model_after: ModelAfter,
     characters: Sequence[str],
-    num_times: int = 1,
+    num_updates: int = 1,
 ) -> Nats:
-    """Return -log p of characters 2..N of a text, shape ``(N - 1,)``, under a model over words.
+    """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
 
-    ``model_after`` gives the model for the ids of the words that were read so far: at first, none, and then
-    for each of ``num_times`` equal pieces of the text.
+    At the beginning of each of ``num_updates`` equal parts of the text, ``model_after`` gets the ids of the words read
+    so far and returns the model for the words that begin in this part.
     """
     num_scored = max(len(characters) - 1, 0)
-    predictor = CharacterPredictor(lexicon, blanks, model_after(()))
+    predictor = CharacterPredictor(lexicon, separators, model_after(()))
     probs = np.ones(num_scored)
-    for number, piece in enumerate(pieces(num_scored, num_times)):
+    for number, part in enumerate(equal_parts(num_scored, num_updates)):
         if number == 0:
             predictor.read(lexicon.letter(characters[0]))
         else:
             predictor.use(model_after(predictor.words_read))
-        for place in range(piece.start, piece.stop):
+        for place in range(part.start, part.stop):
             probs[place] = predictor.read(lexicon.letter(characters[place + 1]))
     with np.errstate(divide="ignore"):
         return -np.log(probs)

@@ -11,73 +11,84 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
+from seqlm.heldout.scored_text import Ids, Streams
+from seqlm.heldout.store import read_streams
+from seqlm.ngrams.models.smoothing import KneserNey
 from seqlm.ngrams.models.storage import load_kneser_ney
-from seqlm.score.heldout.splits import Ids, Streams, read_streams
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams.dynamic import recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import BEST_OF_KIND, DYNAMIC, Score, save_all
-from seqlm.score.word_to_char.reading import Lexicon, ModelAfter, nats_by_characters
-from seqlm.score.word_to_char.separators import estimate_blanks
+from seqlm.score.store import Score, save_scores, score_of
+from seqlm.score.word_to_char.reading import Lexicon, ModelAfter, estimate_separators, word_to_char_nll
 from seqlm.vocab.corpus_building import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
 
-_MOST_UNKNOWN = 0.5
-"""Where more of val's words are unknown, as in scripts without spaces, their spelling alone would predict."""
-BY_WORD = "char-by-word-kneser-ney-"
-"""What the names of these models begin with; the order follows."""
+_MAX_UNKNOWN_SHARE = 0.5
+"""If more of the words of val are unknown, as in scripts without spaces, only their spelling would predict."""
 
 
-def score_by_characters(layout: Layout, params: ScoreParams, log: Log) -> None:
-    """Score the Kneser-Ney model over words, and one that goes on counting, on characters.
+def score_word_to_char(layout: Layout, params: ScoreParams, log: Log) -> None:
+    """Score the Kneser-Ney model over words on characters, with static and with dynamic counts.
 
-    There are none, as it says, where train is too long or most words of val are unknown.
+    Nothing is scored, and the reason is logged, if train is too long or most words of val are unknown.
     """
-    words, folder = Vocab.load(layout.vocab("word"), "word"), layout.scores_by_characters
-    if reason := _why_not(words, params.by_characters):
-        log(f"words are not read as characters: {reason}")
-        save_all([], folder, {}, log)
+    words, folder = Vocab.load(layout.vocab("word"), "word"), layout.scores_word_to_char
+    if reason := _why_not(words, params.word_to_char.max_words):
+        log(f"the model over words is not read as one over characters: {reason}")
+        save_scores(folder, [], log)
         return
-    streams = read_streams(layout, "char", params.max_tokens)
-    save_all(_scores_by_characters(layout, words, params.dynamic_counts, streams), folder, streams, log)
+    streams = read_streams(layout, "char")
+    save_scores(folder, _scores(layout, words, params.dynamic_counts, streams), log)
 
 
-class WordsAsCharacters:
-    """The words of a corpus, and all that reads a model over them as one over its characters."""
+def _why_not(words: Vocab, max_words: int) -> str | None:
+    num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
+    if num_words > max_words:
+        return f"train has {num_words:,} words, score.word_to_char.max_words allows {max_words:,}"
+    return f"{unknown:.0%} of the words of val are unknown" if unknown > _MAX_UNKNOWN_SHARE else None
+
+
+class WordToCharReader:
+    """Reads models over the words of a corpus as models over its characters."""
 
     def __init__(self, layout: Layout, words: Vocab) -> None:
-        """Learn from train what words there are and what stands between them."""
+        """Learn from train which words there are and what separates them."""
         self._characters = Vocab.load(layout.vocab("char"), "char")
         self._lexicon = Lexicon(words.tokens, words.counts, self._characters.tokens)
-        self._blanks = estimate_blanks(read_text(layout.split("train")), self._characters.line_separator)
+        self._separators = estimate_separators(read_text(layout.split("train")), self._characters.line_separator)
 
-    def nats(self, ids: NDArray[np.integer], model_after: ModelAfter, num_times: int = 1) -> Nats:
-        """Return -log p of characters 2..N, given as ids; see :func:`nats_by_characters`."""
+    def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nats:
+        """Return -log p of characters 2 to N, given as ids; see :func:`word_to_char_nll`."""
         characters = self._characters.decode(ids.tolist())
-        return nats_by_characters(self._lexicon, self._blanks, model_after, characters, num_times)
+        return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
+
+    def describe(self, order: int) -> ModelInfo:
+        """Return what the Kneser-Ney model of this order over words is, read as a model over characters."""
+        return ModelInfo(
+            f"char-by-word-{KneserNey.smoothing}-{order}",
+            "ngram",
+            "char",
+            self._characters.num_chars["train"],
+            counted_token="word",
+            smoothing=KneserNey.smoothing,
+            order=order,
+        )
 
 
-def _scores_by_characters(
-    layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams
-) -> Iterator[Score]:
-    reader, model = WordsAsCharacters(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
-    static = partial(reader.nats, model_after=lambda _: model)
-    yield Score(f"{BY_WORD}{model.order}", "char", _found(streams, SPLITS, static), {BEST_OF_KIND: False})
+def _scores(layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams) -> Iterator[Score]:
+    reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
+    static = partial(reader.nll, model_after=lambda _: model)
+    yield score_of(reader.describe(model.order), _nats(streams, SPLITS, static), streams)
     train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
     if dynamic is not None and len(train) <= dynamic.max_tokens:
         order = dynamic.order_for("word", len(train))
-        count = partial(recounted_on, train, vocab_size=len(words), order=order)
-        learning = partial(reader.nats, model_after=count, num_times=dynamic.num_times)
-        yield Score(f"{BY_WORD}{order}{DYNAMIC}", "char", _found(streams, ("val", "test"), learning))
+        recount = partial(recounted_on, train, vocab_size=len(words), order=order)
+        score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
+        info = reader.describe(order).as_dynamic()
+        yield score_of(info, _nats(streams, ("val", "test"), score), streams)
 
 
-def _found(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
-    """Return the surprisals of some splits. It goes character by character, in Python: processes share them out."""
+def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
+    """Return the surprisals of some splits. Reading is slow in Python, so processes share the splits."""
     nats = map_in_processes(lambda split: streams[split].nats(score), splits, default_processes())
     return dict(zip(splits, nats, strict=True))
-
-
-def _why_not(words: Vocab, most_words: int) -> str | None:
-    num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
-    if num_words > most_words:
-        return f"train has {num_words:,} of them, score.by_characters allows {most_words:,}"
-    return f"{unknown:.0%} of val are unknown" if unknown > _MOST_UNKNOWN else None

@@ -1,9 +1,9 @@
-"""What an unknown word costs: its spelling.
+"""The cost of an unknown word: its spelling.
 
-A model over words that says ``<unk>`` has not said which word. To compare it with models
-over characters, each unknown word is charged what a small character model needs to spell
-it, so that no model wins by not knowing. Characters that even that model lacks, and
-unknown characters of character models, are charged as one of all Unicode characters.
+A model over words that predicts ``<unk>`` has not said which word. To compare it with models over characters, each
+unknown word is charged the surprisal of its spelling under a small character model, so that no model gains by not
+knowing a word. A character that even this model lacks, like an unknown character of a character model, is charged as
+one of all Unicode characters.
 """
 
 import math
@@ -15,43 +15,43 @@ from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.smoothing import KneserNey, nats
-from seqlm.vocab.vocabulary import UNKNOWN
+from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 NATS_OF_ANY_CHARACTER = math.log(0x110000)
 _ORDER = 4
 _KEPT_DISTRIBUTIONS = 1000
-"""Distributions of the next character that are kept: with thousands of characters each is large."""
+"""Distributions of the next character that are cached; with thousands of characters, each is large."""
 _END = "\n"
 _MAX_CHARS = 2_000_000
-"""Characters that the model learns from: of a larger vocabulary every second word is taken, every third, and so on."""
+"""The model is trained on at most this many characters: on every n-th word of a larger vocabulary."""
 
 
 class SpellingModel:
     """A Kneser-Ney model over the characters of the vocabulary's words, each word once."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        learnt = words[:: sum(map(len, words)) // _MAX_CHARS + 1]
-        text = _END + "".join(word + _END for word in learnt)
+        sample = words[:: sum(map(len, words)) // _MAX_CHARS + 1]
+        text = _END + "".join(word + _END for word in sample)
         self._indices = {character: index for index, character in enumerate([UNKNOWN, *sorted(set(text))])}
         ids = self._encode(text)
         self._model = KneserNey(count_ngrams(ids, len(self._indices), min(_ORDER, len(ids))), min(_ORDER, len(ids)))
 
     def nats(self, words: Sequence[str]) -> NDArray[np.float64]:
-        """Return -log p of spelling each word, its end included; shape ``(len(words),)``."""
+        """Return -log p of spelling each word, including its end; shape ``(len(words),)``."""
         costs = {word: self._cost(word) for word in set(words)}
         return np.array([costs[word] for word in words])
 
     def knows(self, character: str) -> bool:
-        """Whether a word of the vocabulary has a character."""
+        """Return whether a word of the vocabulary has this character."""
         return character != UNKNOWN and character in self._indices
 
-    def prob(self, begun: str, character: str) -> float:
-        """Return p of the next character of a word that has begun so; that it ends there if there is none.
+    def prob(self, prefix: str, character: str) -> float:
+        """Return p of the next character after the first characters of a word; "" stands for its end.
 
         No word is empty. Characters that the model does not know share one probability.
         """
-        probs = self._after((_END + begun)[1 - _ORDER :])
-        if begun:
+        probs = self._after((_END + prefix)[1 - _ORDER :])
+        if prefix:
             return float(probs[self._indices.get(character or _END, 0)])
         end = self._indices[_END]
         return float(probs[self._indices.get(character, 0)] / (1 - probs[end])) if character else 0.0
@@ -68,3 +68,10 @@ class SpellingModel:
 
     def _encode(self, text: str) -> NDArray[np.int64]:
         return np.array([self._indices.get(character, 0) for character in text], np.int64)
+
+
+def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
+    """Return the cost in nats of each of some tokens that a vocabulary lacks; shape ``(len(tokens),)``."""
+    if vocab.of_kind.is_character or not tokens:
+        return np.full(len(tokens), NATS_OF_ANY_CHARACTER)
+    return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nats(tokens)

@@ -1,8 +1,8 @@
-"""What of a split is scored: the whole of it, or passages that are spread evenly over one that is too long.
+"""The part of a split that is scored: all of it, or evenly spaced passages of a long one.
 
-Passages begin and end behind a space or a line end, where words are not cut: they are the
-same text for every model, whatever its tokens. A token that begins with the space before
-its word is of the passage that the word is of, and so is that space.
+Passages begin and end after a space or a line end, so that they cut no word and are the same text for every model,
+whatever its tokens. A token that begins with the space before its word belongs to the passage of the word, and so does
+that space.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ _SPACE, _LINE_END = ord(" "), ord("\n")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place in the file of a split, and what of the text stands before it."""
+class TextPosition:
+    """A position in the file of a split, and the size of the text before it."""
 
     byte: int
     characters: int
-    """Line ends left out."""
+    """Without line ends."""
     line_ends: int
-    """Without the split's last one, which is no token."""
+    """Without the last one of the split, which is no token."""
     words: int
 
     def num_chars(self, line_separator: str) -> int:
-        """Return how many characters stand before this place, lines joined."""
+        """Return the number of characters before this position, with lines joined."""
         return self.characters + self.line_ends * len(line_separator)
 
 
@@ -41,15 +41,15 @@ class Passage:
     """A part of a split."""
 
     path: Path
-    begin: Place
-    end: Place
+    begin: TextPosition
+    end: TextPosition
 
     def num_chars(self, line_separator: str) -> int:
-        """Return the passage's characters, lines joined."""
+        """Return the number of characters of the passage, with lines joined."""
         return self.end.num_chars(line_separator) - self.begin.num_chars(line_separator)
 
     def read(self) -> str:
-        """Return the passage with its line ends, but for the split's last one."""
+        """Return the passage with its line ends, except the last one of the split."""
         with self.path.open("rb") as file:
             file.seek(self.begin.byte)
             text = file.read(self.end.byte - self.begin.byte).decode()
@@ -57,34 +57,34 @@ class Passage:
 
 
 def find_passages(path: Path, num_chars: int, max_chars: int | None) -> list[Passage]:
-    """Return the passages of a split that are scored, in order: about ``max_chars`` characters, or all there are.
+    """Return the passages of a split that are scored, in order: about ``max_chars`` characters, or all of it.
 
-    ``num_chars``: characters of the split. Raises DataError where its file is missing.
+    ``num_chars`` is the number of characters of the split. Raises DataError if its file is missing.
     """
     try:
         with path.open("rb") as file:
             size = file.seek(0, SEEK_END)
             share = 1.0 if max_chars is None else max_chars / max(num_chars, 1)
-            places = _places(file, [0, size] if share >= 1 else _borders(file, size, share))
+            positions = _positions(file, [0, size] if share >= 1 else _boundaries(file, size, share))
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file: run the stage that writes it") from error
-    return [Passage(path, begin, end) for begin, end in zip(places[::2], places[1::2], strict=True)]
+    return [Passage(path, begin, end) for begin, end in zip(positions[::2], positions[1::2], strict=True)]
 
 
-def _borders(file: BinaryIO, size: int, share: float) -> list[int]:
-    """Return the bytes at which passages begin and end, in turn; together they are about a ``share`` of the file."""
-    borders: list[int] = []
+def _boundaries(file: BinaryIO, size: int, share: float) -> list[int]:
+    """Return where passages begin and end, in turn, in bytes; together they are about a ``share`` of the file."""
+    boundaries: list[int] = []
     last = 0
     for target in np.arange(NUM_PASSAGES) * size / NUM_PASSAGES:
-        begin = max(_behind_blank(file, int(target)), last)
-        last = max(_behind_blank(file, int(target + share * size / NUM_PASSAGES)), last)
+        begin = max(_after_blank(file, int(target)), last)
+        last = max(_after_blank(file, int(target + share * size / NUM_PASSAGES)), last)
         if begin < last:
-            borders += [begin, last]
-    return borders
+            boundaries += [begin, last]
+    return boundaries
 
 
-def _behind_blank(file: BinaryIO, start: int) -> int:
-    """Return the first place from ``start`` on that follows a space or a line end; the text's end if there is none."""
+def _after_blank(file: BinaryIO, start: int) -> int:
+    """Return the first position from ``start`` that follows a space or a line end; the end of the text if none does."""
     if start == 0:
         return 0
     start = file.seek(start - 1)
@@ -95,11 +95,11 @@ def _behind_blank(file: BinaryIO, start: int) -> int:
     return start
 
 
-def _places(file: BinaryIO, offsets: Sequence[int]) -> list[Place]:
-    """Return the places at some bytes, which rise; each is the beginning or the end of the text, or follows a blank."""
+def _positions(file: BinaryIO, offsets: Sequence[int]) -> list[TextPosition]:
+    """Return the positions at increasing byte offsets: the beginning or end of the text, or after a blank."""
     size = file.seek(0, SEEK_END)
     file.seek(0)
-    places, characters, line_ends, words = [], 0, 0, 0
+    positions, characters, line_ends, words = [], 0, 0, 0
     for offset in offsets:
         last = b"\n"
         while block := file.read(min(_BLOCK_BYTES, offset - file.tell())):
@@ -112,5 +112,5 @@ def _places(file: BinaryIO, offsets: Sequence[int]) -> list[Place]:
             words += int(np.count_nonzero(in_words[1:] > in_words[:-1]))
             last = block[-1:]
         is_last_line_end = offset == size > 0 and last == b"\n"
-        places.append(Place(offset, characters, line_ends - is_last_line_end, words))
-    return places
+        positions.append(TextPosition(offset, characters, line_ends - is_last_line_end, words))
+    return positions

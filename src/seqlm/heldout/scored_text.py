@@ -1,0 +1,82 @@
+"""The text of a split that models are scored on, as tokens of one kind.
+
+Tokens 2 to N are scored, each given all tokens before it. The first token costs nothing, and neither it nor the text
+before it counts as scored characters. A long split is scored in passages. Before each passage after the first, a model
+reads some tokens without being scored on them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.metrics import Nats
+
+Ids = NDArray[np.integer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredText:
+    """A scored text without its tokens: all that is needed to sum up surprisals of its N tokens."""
+
+    scored_chars: int
+    """Characters after the first token, with lines joined. Bits per character divide by this number."""
+    unknown_costs: Nats
+    """What it costs to spell each token that the vocabulary lacks, 0 for the others; shape ``(N,)``."""
+    ends: NDArray[np.int64]
+    """The number of characters in all tokens up to and including each token; shape ``(N,)``."""
+    unknown_share: float
+    """Share of the scored tokens that the vocabulary lacks."""
+    share: float = 1.0
+    """The share of its split that this text is, in characters."""
+
+    def with_unknown_cost(self, nats: Nats) -> Nats:
+        """Return the surprisals of tokens 2 to N with the cost of spelling the unknown ones."""
+        return nats + self.unknown_costs[1:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream(ScoredText):
+    """A scored text with its tokens."""
+
+    ids: Ids
+    """The scored tokens; shape ``(N,)``."""
+    read: Ids | None = None
+    """What a model reads if that is more than ``ids``: passages, each after its warm-up."""
+    is_scored: NDArray[np.bool_] | None = None
+    """For each token of ``read``, whether it is one of ``ids``."""
+
+    def nats(self, score: Callable[[Ids], Nats]) -> Nats:
+        """Return the surprisals of tokens 2 to N; ``score`` gives those of any tokens that are read as one text."""
+        if self.read is None or self.is_scored is None:
+            return score(self.ids)
+        return score(self.read)[self.is_scored[1:]]
+
+    def beginning(self, num_tokens: int) -> "Stream":
+        """Return the first tokens, to be read as one text; the stream itself if it has no more."""
+        if num_tokens >= len(self.ids):
+            return self
+        # Exact if one character is one token; otherwise an estimate.
+        chars = round(self.scored_chars * (num_tokens - 1) / (len(self.ids) - 1))
+        return stream_of(self.ids[:num_tokens], self.unknown_costs[:num_tokens], self.ends[:num_tokens], chars)
+
+
+Streams = dict[str, Stream]
+"""Split -> its scored text."""
+
+
+def stream_of(ids: Ids, unknown_costs: Nats, ends: NDArray[np.int64], scored_chars: int) -> Stream:
+    """Return tokens that are read as one text as a stream."""
+    return Stream(
+        ids=ids,
+        scored_chars=scored_chars,
+        unknown_costs=unknown_costs,
+        ends=ends,
+        unknown_share=unknown_share(ids),
+    )
+
+
+def unknown_share(ids: Ids) -> float:
+    """Return the share of tokens 2 to N that the vocabulary lacks."""
+    return float(np.mean(np.asarray(ids[1:]) == 0)) if len(ids) > 1 else 0.0

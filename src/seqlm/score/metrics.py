@@ -1,0 +1,59 @@
+"""The figures that sum up a model's surprisals on a text."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from seqlm.core.errors import DataError
+from seqlm.core.metrics import Nats, bits_per_character, perplexity
+from seqlm.heldout.scored_text import ScoredText
+
+
+def summarise(nats: Nats, text: ScoredText) -> dict[str, Any]:
+    """Return nats per token, perplexity, bits per character, number of tokens, and shares of a scored text.
+
+    Perplexity is per token of the model's own kind. Bits per character add the cost of spelling unknown tokens and
+    divide by the scored characters. Infinite values are None, with a reason. Raises DataError if the surprisals belong
+    to another text.
+    """
+    if len(nats) != max(len(text.ends) - 1, 0):
+        raise DataError(f"{len(nats)} surprisals for a text of {len(text.ends)} tokens: score again")
+    total, total_with_spelling = float(nats.sum()), float(text.with_unknown_cost(nats).sum())
+    per_token = total / max(len(nats), 1)
+    values = {
+        "nats_per_token": per_token,
+        "perplexity": perplexity(total, max(len(nats), 1)),
+        "bits_per_character": bits_per_character(total_with_spelling, max(text.scored_chars, 1)),
+    }
+    found: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    if None in found.values():
+        found["reason"] = _why_infinite(nats, per_token)
+    return found | {"tokens": len(nats), "unknown_share": text.unknown_share, "scored_share": text.share}
+
+
+def _why_infinite(nats: Nats, per_token: float) -> str:
+    if np.isnan(nats).any():
+        return f"not a number: {int(np.isnan(nats).sum())} tokens have no probability"
+    if missing := int(np.isinf(nats).sum()):
+        return f"infinite: {missing} tokens have probability 0"
+    return f"infinite: {per_token:.0f} nats per token give a perplexity beyond the largest number"
+
+
+def shown_bits(metrics: Mapping[str, Any]) -> str:
+    """Return bits per character for a terminal."""
+    bits = metrics["bits_per_character"]
+    return "infinite bits per character" if bits is None else f"{bits:.3f} bits per character"
+
+
+def finite_bits(metrics: Mapping[str, Any]) -> float:
+    """Return bits per character as a number to compare: infinity if the model gives a token no probability."""
+    bits = metrics["bits_per_character"]
+    return math.inf if bits is None else float(bits)
+
+
+def headline(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
+    """Return the figures that experiments are compared by: bits per character and perplexity on val and test."""
+    names = {"bits": "bits_per_character", "perplexity": "perplexity"}
+    return {f"{split}_{short}": metrics[split][key] for split in ("val", "test") for short, key in names.items()}

@@ -1,0 +1,121 @@
+"""Scores a trained network, as it is and by dynamic evaluation."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqlm.core.devices import in_double
+from seqlm.core.layout import Layout
+from seqlm.core.metrics import Nats
+from seqlm.core.progress import Log
+from seqlm.heldout.scored_text import Stream, Streams
+from seqlm.heldout.store import read_beginning_of_train, read_streams
+from seqlm.rnn.building import load_network
+from seqlm.rnn.network import Network
+from seqlm.rnn.scoring import stream_nll, window_nll
+from seqlm.rnn.surprisals import parts_in_double, tokens_at_once
+from seqlm.rnn.threads import map_in_threads, threads_for
+from seqlm.score.diagnostics import Predictor, diagnose
+from seqlm.score.metrics import shown_bits, summarise
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.settings import DynamicParams
+from seqlm.score.store import TRAIN_SUBSET, Score, score_of
+from seqlm.train.settings import RunConfig
+from seqlm.vocab.kinds.registry import kind_of
+from seqlm.vocab.vocabulary import Vocab
+
+_TUNING_TOKENS = 20_000
+"""The settings of dynamic evaluation are chosen on this many tokens of val."""
+
+
+def score_run(
+    layout: Layout, config: RunConfig, device: torch.device, dynamic: DynamicParams | None, log: Log
+) -> Iterator[Score]:
+    """Yield the score of a run and, if it was trained on all of train, its dynamic score."""
+    vocab, streams = Vocab.load(layout.vocab(config.token), config.token), read_streams(layout, config.token)
+    network, info = load_network(layout.run(config.run), config.run, device), describe_run(config, vocab)
+    subset = None
+    if config.max_tokens is not None:
+        subset = read_beginning_of_train(layout, config.token, config.max_tokens)
+    yield score_network(info, network, streams, subset)
+    if dynamic is not None and config.max_tokens is None:
+        yield score_dynamically(info, network, streams, dynamic, log)
+
+
+def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
+    """Return what the model of a run is."""
+    num_chars, num_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
+    share = min((config.max_tokens or num_tokens) / num_tokens, 1.0)
+    return ModelInfo(config.run, "network", config.token, round(num_chars * share), network=config.model)
+
+
+def score_network(info: ModelInfo, network: Network, streams: Streams, train_subset: Stream | None) -> Score:
+    """Return a network's score on every split and, for characters, its diagnostics on test.
+
+    ``train_subset`` is the part of train that it was trained on, if that is not all of it.
+    """
+    score = partial(stream_nll, network)
+    metadata = diagnose(network_predictor(network), streams["test"].ids) if kind_of(info.token).is_character else {}
+    found = score_of(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
+    if train_subset is None:
+        return found
+    metrics = {TRAIN_SUBSET: summarise(train_subset.nats(score), train_subset), **found.metrics}
+    return Score(info, found.nats, metrics, metadata)
+
+
+def network_predictor(network: Network) -> Predictor:
+    """Return what the diagnostics need of a network."""
+    at_once = tokens_at_once(network.vocab_size)
+
+    def as_tensor(ids: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(ids).to(next(network.parameters()).device)
+
+    @torch.no_grad()
+    def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
+        state = network.initial_state(1)
+        for inputs in torch.split(as_tensor(ids[:-1]), at_once):
+            logits, state = network(inputs[None], state)
+            for part in parts_in_double(logits[0]):
+                yield torch.log_softmax(in_double(part), -1).exp().cpu().numpy()
+
+    return Predictor(lambda windows: window_nll(network, as_tensor(windows)), distributions)
+
+
+def score_dynamically(static: ModelInfo, network: Network, streams: Streams, params: DynamicParams, log: Log) -> Score:
+    """Return a network's dynamic score on val and test; its metadata hold the settings that were chosen on val.
+
+    The bits of each setting on the beginning of val are logged.
+    """
+    info = static.as_dynamic()
+    val, beginning = streams["val"], streams["val"].beginning(_TUNING_TOKENS)
+
+    def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nats, float]:
+        begin = time.monotonic()
+        nats = stream.nats(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
+        return nats, time.monotonic() - begin
+
+    rules = list(_rules(network, streams["train"], params))
+    tried: list[Nats] = []
+    on_beginning = map_in_threads(partial(evaluate, stream=beginning), rules, threads_for(network))
+    for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
+        tried.append(nats)
+        settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
+        log(f"{info.name}, {settings}: {shown_bits(summarise(nats, beginning))} on val, {seconds:.1f} s")
+    best = min(range(len(rules)), key=lambda index: float(tried[index].sum()))
+    rest = ["test"] if beginning is val else ["val", "test"]
+    scored = map_in_threads(lambda split: evaluate(rules[best], streams[split])[0], rest, threads_for(network))
+    nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
+    chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
+    return score_of(info, nats_of, streams, {"choices": chosen})
+
+
+def _rules(network: Network, train: Stream, params: DynamicParams) -> Iterator[DynamicRule]:
+    roots = gradient_roots(network, train.ids, segment_length=params.update_every, num_segments=params.rms_segments)
+    trained = trained_weights(network)
+    yield from (DynamicRule(lr, decay, roots, trained) for lr in params.lrs for decay in params.decays)
