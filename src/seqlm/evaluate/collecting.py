@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import Texts, make_mixtures, val_bits
 from seqlm.score.metrics import headline
@@ -11,12 +12,26 @@ from seqlm.vocab.kinds.registry import KINDS, kind_of
 
 
 def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Texts], mixtures: bool) -> list[Score]:
-    """Return the scores of all n-gram models and runs, static before dynamic ones, and of mixtures if asked for."""
+    """Return the scores of all n-gram models and runs, static before dynamic ones, and of mixtures if asked for.
+
+    ``texts``: kind of token -> its scored texts. Raises DataError if a score is missing or belongs to another text.
+    """
     folders = [*map(layout.scores_of_ngrams, KINDS), layout.scores_word_to_char]
     ngrams = [score for folder in folders for score in load_scores(folder)]
     networks = [score for run in runs for score in load_scores(layout.scores_of_run(run))]
-    mixed = make_mixtures(ngrams, networks, texts) if mixtures else []
-    return [*sorted([*ngrams, *networks], key=lambda score: score.info.dynamic), *mixed]
+    stored = sorted([*ngrams, *networks], key=lambda score: score.info.dynamic)
+    for score in stored:
+        _require_scores_of(score, texts[score.info.token])
+    return [*stored, *make_mixtures(ngrams, networks, texts)] if mixtures else stored
+
+
+def _require_scores_of(score: Score, texts: Texts) -> None:
+    for split, nats in score.nats.items():
+        if len(nats) != texts[split].num_scored:
+            raise DataError(
+                f"{score.name}: {len(nats):,} surprisals on {split}, of which {texts[split].num_scored:,} tokens are "
+                "scored: score again"
+            )
 
 
 def choices(scores: Sequence[Score]) -> dict[str, float]:

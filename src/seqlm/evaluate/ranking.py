@@ -35,9 +35,12 @@ def rank_models(scores: Sequence[Score], texts: Mapping[str, Texts], seed: int) 
 
 def main_table(results: Sequence[Result]) -> pd.DataFrame:
     """Return one row for each result, with the columns of :data:`~seqlm.evaluate.columns.COLUMNS`."""
-    table = pd.DataFrame({column.name: [column.value(result) for result in results] for column in COLUMNS})
-    floats = [column.name for column in COLUMNS if column.is_number and column.name not in ("order", "train_chars")]
-    return table.astype(dict.fromkeys(floats, np.float64) | {"order": "Int64"})
+    dtypes = {float: np.float64, int: "Int64", bool: bool, str: object}
+    columns = {
+        column.name: pd.Series([column.value(result) for result in results], dtype=dtypes[column.dtype])
+        for column in COLUMNS
+    }
+    return pd.DataFrame(columns)
 
 
 def leaders(results: Sequence[Result]) -> dict[str, dict[str, Any] | None]:

@@ -18,7 +18,7 @@ _DYNAMIC = "*: dynamic: keeps learning from the test text after predicting it"
 def table_text(table: pd.DataFrame, *remarks: str) -> str:
     """Return the table as plain text for a terminal, followed by the ``remarks`` that are not empty."""
     columns = [column for column in COLUMNS if column.heading and column.in_terminal]
-    rows = [[column.show(row) for column in columns] for row in table.to_dict("records")]
+    rows = [[column.cell(row) for column in columns] for row in table.to_dict("records")]
     widths = [max(map(len, cells)) for cells in zip([c.heading for c in columns], *rows, strict=True)]
     lines = []
     for cells in ([column.heading for column in columns], *rows):

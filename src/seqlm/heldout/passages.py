@@ -14,10 +14,9 @@ from typing import BinaryIO
 import numpy as np
 
 from seqlm.core.errors import DataError
+from seqlm.core.text import BLOCK_BYTES, LINE_END, SPACE
 
 NUM_PASSAGES = 50
-_BLOCK_BYTES = 1 << 20
-_SPACE, _LINE_END = ord(" "), ord("\n")
 
 
 @dataclass(frozen=True)
@@ -56,56 +55,64 @@ class Passage:
             return text if file.read(1) else text.removesuffix("\n")
 
 
-def find_passages(path: Path, num_chars: int, max_chars: int | None) -> list[Passage]:
+def find_passages(
+    path: Path,
+    num_chars: int,
+    max_chars: int,
+    *,
+    num_passages: int = NUM_PASSAGES,
+    block_bytes: int = BLOCK_BYTES,
+) -> list[Passage]:
     """Return the passages of a split that are scored, in order: about ``max_chars`` characters, or all of it.
 
     ``num_chars`` is the number of characters of the split. Raises DataError if its file is missing.
     """
     try:
         with path.open("rb") as file:
-            size = file.seek(0, SEEK_END)
-            share = 1.0 if max_chars is None else max_chars / max(num_chars, 1)
-            positions = _positions(file, [0, size] if share >= 1 else _boundaries(file, size, share))
+            boundaries = [0, file.seek(0, SEEK_END)]
+            if num_chars > max_chars:
+                boundaries = _boundaries(file, boundaries[1], max_chars / num_chars, num_passages, block_bytes)
+            positions = _positions(file, boundaries, block_bytes)
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file: run the stage that writes it") from error
     return [Passage(path, begin, end) for begin, end in zip(positions[::2], positions[1::2], strict=True)]
 
 
-def _boundaries(file: BinaryIO, size: int, share: float) -> list[int]:
+def _boundaries(file: BinaryIO, size: int, share: float, num_passages: int, block_bytes: int) -> list[int]:
     """Return where passages begin and end, in turn, in bytes; together they are about a ``share`` of the file."""
     boundaries: list[int] = []
     last = 0
-    for target in np.arange(NUM_PASSAGES) * size / NUM_PASSAGES:
-        begin = max(_after_blank(file, int(target)), last)
-        last = max(_after_blank(file, int(target + share * size / NUM_PASSAGES)), last)
+    for target in np.arange(num_passages) * size / num_passages:
+        begin = max(_after_blank(file, int(target), block_bytes), last)
+        last = max(_after_blank(file, int(target + share * size / num_passages), block_bytes), last)
         if begin < last:
             boundaries += [begin, last]
     return boundaries
 
 
-def _after_blank(file: BinaryIO, start: int) -> int:
+def _after_blank(file: BinaryIO, start: int, block_bytes: int) -> int:
     """Return the first position from ``start`` that follows a space or a line end; the end of the text if none does."""
     if start == 0:
         return 0
     start = file.seek(start - 1)
-    while block := file.read(_BLOCK_BYTES):
-        if found := [place for place in (block.find(b" "), block.find(b"\n")) if place >= 0]:
-            return start + min(found) + 1
+    while block := file.read(block_bytes):
+        if blanks := [index for index in (block.find(b" "), block.find(b"\n")) if index >= 0]:
+            return start + min(blanks) + 1
         start += len(block)
     return start
 
 
-def _positions(file: BinaryIO, offsets: Sequence[int]) -> list[TextPosition]:
+def _positions(file: BinaryIO, offsets: Sequence[int], block_bytes: int) -> list[TextPosition]:
     """Return the positions at increasing byte offsets: the beginning or end of the text, or after a blank."""
     size = file.seek(0, SEEK_END)
     file.seek(0)
     positions, characters, line_ends, words = [], 0, 0, 0
     for offset in offsets:
         last = b"\n"
-        while block := file.read(min(_BLOCK_BYTES, offset - file.tell())):
+        while block := file.read(min(block_bytes, offset - file.tell())):
             values = np.frombuffer(last + block, np.uint8)
-            in_words = (values != _SPACE) & (values != _LINE_END)
-            # A character has one byte that does not continue another; a blank is a byte of its own.
+            in_words = (values != SPACE) & (values != LINE_END)
+            # Each character has exactly one byte that is not a continuation byte of UTF-8.
             starts = int(np.count_nonzero((values[1:] & 0xC0) != 0x80))
             line_ends += block.count(b"\n")
             characters += starts - block.count(b"\n")

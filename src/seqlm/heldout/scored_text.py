@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nats
 
 Ids = NDArray[np.integer]
@@ -18,7 +19,7 @@ Ids = NDArray[np.integer]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredText:
-    """A scored text without its tokens: all that is needed to sum up surprisals of its N tokens."""
+    """A scored text of N tokens, without the tokens: all that is needed to sum up their surprisals."""
 
     scored_chars: int
     """Characters after the first token, with lines joined. Bits per character divide by this number."""
@@ -31,8 +32,18 @@ class ScoredText:
     share: float = 1.0
     """The share of its split that this text is, in characters."""
 
+    @property
+    def num_scored(self) -> int:
+        """The number of scored tokens: all but the first."""
+        return max(len(self.ends) - 1, 0)
+
     def with_unknown_cost(self, nats: Nats) -> Nats:
-        """Return the surprisals of tokens 2 to N with the cost of spelling the unknown ones."""
+        """Return the surprisals of tokens 2 to N with the cost of spelling the unknown ones.
+
+        Raises DataError if the surprisals belong to another text.
+        """
+        if len(nats) != self.num_scored:
+            raise DataError(f"{len(nats):,} surprisals for a text of {self.num_scored:,} scored tokens: score again")
         return nats + self.unknown_costs[1:]
 
 
@@ -57,7 +68,7 @@ class Stream(ScoredText):
         """Return the first tokens, to be read as one text; the stream itself if it has no more."""
         if num_tokens >= len(self.ids):
             return self
-        # Exact if one character is one token; otherwise an estimate.
+        # Exact if every token is one character; otherwise an estimate.
         chars = round(self.scored_chars * (num_tokens - 1) / (len(self.ids) - 1))
         return stream_of(self.ids[:num_tokens], self.unknown_costs[:num_tokens], self.ends[:num_tokens], chars)
 

@@ -37,16 +37,17 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
         }
         if name == "test":
             test_tokens = tokens
-    save_heldout(layout.heldout(kind), kind, selections, arrays, test_tokens)
+    save_heldout(layout.heldout(kind), kind, max_chars, selections, arrays, test_tokens)
     return selections
 
 
 def _select(
     name: str, split: EncodedSplit, passages: Sequence[Passage]
 ) -> tuple[Selection, list[str], NDArray[np.int64]]:
-    """Return which tokens of a split are in some passages, these tokens, and where they end in the text."""
-    vocab, separator = split.vocab, split.vocab.line_separator
-    offsets = token_offsets(vocab, split.ids, [place for passage in passages for place in (passage.begin, passage.end)])
+    """Return which tokens of a split the passages contain, these tokens, and where they end in the text."""
+    vocab = split.vocab
+    positions = [position for passage in passages for position in (passage.begin, passage.end)]
+    offsets = token_offsets(vocab, split.ids, positions)
     ranges = list(zip(offsets[::2], offsets[1::2], strict=True))
     texts = [split.texts(begin, end) for begin, end in ranges]
     for passage, tokens, (begin, end) in zip(passages, texts, ranges, strict=True):
@@ -54,15 +55,24 @@ def _select(
             raise DataError(f"{passage.path}: not the text that was encoded: run the vocab stage again")
     ids = np.concatenate([split.ids[begin:end] for begin, end in ranges])
     ends = np.cumsum(np.concatenate([split.lengths(begin, end) for begin, end in ranges]))
-    num_chars = sum(passage.num_chars(separator) for passage in passages)
-    if vocab.of_kind.is_lossless:
-        scored_chars = int(ends[-1] - ends[0])
-    else:  # the blanks between words count as characters too
-        text = "".join(passage.read() for passage in passages[: next((n for n, t in enumerate(texts, 1) if t), 0)])
-        scored_chars = num_chars - chars_up_to_first_token(vocab, text)
-    share = num_chars / vocab.num_chars[name]
-    selection = Selection([list(pair) for pair in ranges], scored_chars, unknown_share(ids), share)
+    num_chars = sum(passage.num_chars(vocab.line_separator) for passage in passages)
+    # Unless the tokens are the whole text, the blanks between words count as characters too.
+    scored_chars = ends[-1] - ends[0] if vocab.of_kind.is_lossless else num_chars - _chars_up_to_first(vocab, passages)
+    selection = Selection(
+        [list(pair) for pair in ranges], int(scored_chars), unknown_share(ids), num_chars / vocab.num_chars[name]
+    )
     return selection, [token for tokens in texts for token in tokens], ends
+
+
+def _chars_up_to_first(vocab: Vocab, passages: Sequence[Passage]) -> int:
+    """Return how many characters some passages have up to and including their first token."""
+    num_chars = 0
+    for passage in passages:
+        text = passage.read()
+        num_chars += chars_up_to_first_token(vocab, text)
+        if vocab.tokenize(text):
+            break
+    return num_chars
 
 
 def encode_text(vocab: Vocab, text: str) -> tuple[Stream, list[str]]:

@@ -38,10 +38,10 @@ _ADVICE = "run the heldout stage again"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tokens of a split are scored."""
+    """Which tokens of a split are scored; see :class:`~seqlm.heldout.scored_text.ScoredText`."""
 
     passages: list[list[int]]
-    """The first token of each passage, and the token after its last."""
+    """For each passage the index of its first token, and that of the first token after it."""
     scored_chars: int
     unknown_share: float
     share: float
@@ -52,6 +52,8 @@ class Heldout:
     """The scored text of all splits, as tokens of one kind. Its arrays stay in their files until they are needed."""
 
     folder: Path
+    max_chars: int
+    """A longer split is scored on passages that together have about this many characters."""
     selections: dict[str, Selection]
     _hashes: dict[str, str]
 
@@ -64,7 +66,7 @@ class Heldout:
         return {split: self.text(split) for split in self.selections}
 
     def test_tokens(self) -> list[str]:
-        """Return the scored tokens of test as they appear in the text."""
+        """Return the scored tokens of test as they appear in the text, unknown ones included."""
         tokens: list[str] = read_json(self._checked("test_tokens.json"))
         return tokens
 
@@ -117,6 +119,7 @@ class Heldout:
 def save_heldout(
     folder: Path,
     kind: Kind,
+    max_chars: int,
     selections: Mapping[str, Selection],
     arrays: Mapping[str, NDArray[Any]],
     test_tokens: Sequence[str],
@@ -129,6 +132,7 @@ def save_heldout(
     value = {
         "format": FORMAT,
         "kind": kind,
+        "max_chars": max_chars,
         "splits": {split: asdict(selection) for split, selection in selections.items()},
         "sha256": {name: sha256_of_file(folder / name) for name in names},
     }
@@ -141,7 +145,7 @@ def load_heldout(folder: Path, kind: Kind) -> Heldout:
     if value["kind"] != kind:
         raise DataError(f"{folder}: holds tokens of kind {value['kind']}, not {kind}: {_ADVICE}")
     selections = {split: Selection(**selection) for split, selection in value["splits"].items()}
-    return Heldout(folder, selections, value["sha256"])
+    return Heldout(folder, value["max_chars"], selections, value["sha256"])
 
 
 def read_streams(layout: Layout, kind: Kind) -> Streams:
@@ -151,17 +155,17 @@ def read_streams(layout: Layout, kind: Kind) -> Streams:
 
 
 def read_beginning_of_train(layout: Layout, kind: Kind, num_tokens: int) -> Stream | None:
-    """Return the first tokens of train as a stream; None if train has no more."""
+    """Return the first ``num_tokens`` tokens of train as a stream; None if train has no more.
+
+    The stream has no more tokens than a long split has scored characters.
+    """
     heldout, corpus = load_heldout(layout.heldout(kind), kind), load_corpus(layout.corpus(kind), kind)
     split = corpus.splits["train"]
     if num_tokens >= len(split):
         return None
+    num_tokens = min(num_tokens, heldout.max_chars)
     lengths = split.lengths(0, num_tokens)
-    # Blanks between words count as characters: how many of them follow from their share of train.
-    is_all_text = corpus.vocab.of_kind.is_lossless
-    chars = (
-        int(lengths[1:].sum())
-        if is_all_text
-        else round(corpus.vocab.num_chars["train"] * (num_tokens - 1) / (len(split) - 1))
-    )
+    chars = int(lengths[1:].sum())
+    if not corpus.vocab.of_kind.is_lossless:  # the blanks between words count as characters too: an estimate
+        chars = round(corpus.vocab.num_chars["train"] * (num_tokens - 1) / (len(split) - 1))
     return stream_of(split.ids[:num_tokens], heldout.costs_of_first(split, num_tokens), np.cumsum(lengths), chars)

@@ -24,18 +24,18 @@ class ModelInfo:
     train_chars: int
     """Characters of train that the model was trained on; the largest number among the members of a mixture."""
     counted_token: Kind | None = None
-    """Of an n-gram model: kind of token whose n-grams were counted. It differs from ``token`` if a model over words is
+    """N-gram models: kind of token whose n-grams are counted. It differs from ``token`` for a model over words that is
     read as a model over characters."""
     smoothing: str | None = None
-    """Of an n-gram model."""
+    """N-gram models: smoothing method."""
     order: int | None = None
-    """Of an n-gram model, in tokens of kind ``counted_token``; 0 for the uniform distribution."""
+    """N-gram models: order, in tokens of kind ``counted_token``; 0 for the uniform distribution."""
     network: str | None = None
-    """Of a network: its kind, such as lstm."""
+    """Networks: kind of network, such as lstm."""
     dynamic: bool = False
     """Whether the model, or a member of the mixture, keeps learning from the text that it predicts."""
     members: tuple[str, ...] = ()
-    """Of a mixture: the names of its members. Of a dynamic model: the name of the model that it is without updates."""
+    """Mixtures: the names of the members. Dynamic models: the name of the static model."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -47,7 +47,7 @@ class ModelInfo:
         return asdict(self) | {"members": list(self.members)}
 
     def as_dynamic(self) -> Self:
-        """Return what the model is if it keeps learning from the text that it predicts."""
+        """Return the description of the same model if it keeps learning from the text that it predicts."""
         return replace(self, name=f"{self.name}{DYNAMIC}", dynamic=True, members=(self.name,))
 
     @property
@@ -57,7 +57,7 @@ class ModelInfo:
 
 
 def describe_ngram(smoothing: str, order: int, vocab: Vocab) -> ModelInfo:
-    """Return what an n-gram model over the tokens of a vocabulary is."""
+    """Return the description of an n-gram model over the tokens of a vocabulary."""
     name = "-".join([vocab.kind, smoothing, *([str(order)] if order else [])])
     return ModelInfo(
         name,

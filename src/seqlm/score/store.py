@@ -82,7 +82,9 @@ def save_scores(folder: Path, scores: Iterable[Score], log: Log) -> dict[str, Ma
 
 
 def load_scores(folder: Path) -> list[Score]:
-    """Return the scores in the subfolders of a folder, by name."""
+    """Return the scores in the subfolders of a folder, by name. Raises DataError if there is no such folder."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder: run the stage that writes it")
     return [load_score(path) for path in sorted(folder.iterdir()) if path.is_dir()]
 
 

@@ -30,7 +30,7 @@ from seqlm.train.settings import RunConfig
 from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.vocabulary import Vocab
 
-_TUNING_TOKENS = 20_000
+NUM_TUNING_TOKENS = 20_000
 """The settings of dynamic evaluation are chosen on this many tokens of val."""
 
 
@@ -49,7 +49,7 @@ def score_run(
 
 
 def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
-    """Return what the model of a run is."""
+    """Return the description of a run's model."""
     num_chars, num_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
     share = min((config.max_tokens or num_tokens) / num_tokens, 1.0)
     return ModelInfo(config.run, "network", config.token, round(num_chars * share), network=config.model)
@@ -87,13 +87,20 @@ def network_predictor(network: Network) -> Predictor:
     return Predictor(lambda windows: window_nll(network, as_tensor(windows)), distributions)
 
 
-def score_dynamically(static: ModelInfo, network: Network, streams: Streams, params: DynamicParams, log: Log) -> Score:
+def score_dynamically(
+    static: ModelInfo,
+    network: Network,
+    streams: Streams,
+    params: DynamicParams,
+    log: Log,
+    num_tuning_tokens: int = NUM_TUNING_TOKENS,
+) -> Score:
     """Return a network's dynamic score on val and test; its metadata hold the settings that were chosen on val.
 
-    The bits of each setting on the beginning of val are logged.
+    The settings are chosen on the first ``num_tuning_tokens`` tokens of val, where the bits of each are logged.
     """
     info = static.as_dynamic()
-    val, beginning = streams["val"], streams["val"].beginning(_TUNING_TOKENS)
+    val, beginning = streams["val"], streams["val"].beginning(num_tuning_tokens)
 
     def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nats, float]:
         begin = time.monotonic()

@@ -52,7 +52,7 @@ class WordToCharReader:
     """Reads models over the words of a corpus as models over its characters."""
 
     def __init__(self, layout: Layout, words: Vocab) -> None:
-        """Learn from train which words there are and what separates them."""
+        """Collect the words of train and estimate how they are separated."""
         self._characters = Vocab.load(layout.vocab("char"), "char")
         self._lexicon = Lexicon(words.tokens, words.counts, self._characters.tokens)
         self._separators = estimate_separators(read_text(layout.split("train")), self._characters.line_separator)
@@ -63,7 +63,7 @@ class WordToCharReader:
         return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
 
     def describe(self, order: int) -> ModelInfo:
-        """Return what the Kneser-Ney model of this order over words is, read as a model over characters."""
+        """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""
         return ModelInfo(
             f"char-by-word-{KneserNey.smoothing}-{order}",
             "ngram",
