@@ -9,16 +9,20 @@ from seqlm.generate.settings import GenerateParams
 
 
 @stage(uses_torch=True)
-@click.option("--prefix", multiple=True, help="By hand: continue this and print; may be given again.")
-@click.option("--model", "only", multiple=True, help="By hand: with this model only.")
-@click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: in place of the settings.")
-@click.option("--num-preds", type=click.IntRange(1, 100_000), help="By hand: in place of the settings.")
-@click.option("--seed", "own_seed", type=click.IntRange(0, 2**32 - 1), help="By hand: in place of the settings.")
-@click.option("--on-unknown", type=click.Choice(["error", "unk"]), help="By hand: a token that the vocabulary lacks.")
+@click.option("--prefix", multiple=True, help="By hand: a prefix to continue; may be repeated.")
+@click.option("--model", "names", multiple=True, help="By hand: a model; may be repeated. Default: all.")
+@click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: replaces the setting.")
+@click.option("--num-preds", type=click.IntRange(1, 100_000), help="By hand: replaces the setting.")
+@click.option("--seed", "own_seed", type=click.IntRange(0, 2**32 - 1), help="By hand: replaces the setting.")
+@click.option(
+    "--on-unknown",
+    type=click.Choice(["error", "unk"]),
+    help="By hand: stop at a token that the vocabulary lacks, or read it as <unk>. Default: error.",
+)
 def main(
     layout: Layout,
     prefix: tuple[str, ...],
-    only: tuple[str, ...],
+    names: tuple[str, ...],
     temperature: tuple[float, ...],
     num_preds: int | None,
     own_seed: int | None,
@@ -26,7 +30,7 @@ def main(
 ) -> None:
     """Continue prefixes with every model.
 
-    With any of the options, --root aside, the continuations are printed and nothing is written.
+    With any option except --root, the continuations are printed and nothing is stored.
     """
     params = load(layout.params, "generate", GenerateParams)
     seed, device = load(layout.params, "seed", Seed), load(layout.params, "device", Device)
@@ -40,31 +44,31 @@ def main(
     from seqlm.core.files import write_json, write_text
     from seqlm.core.progress import clocked
     from seqlm.generate.prefixes import chosen_prefixes
-    from seqlm.generate.samples import measure_continuations, samples_markdown, write_continuations
-    from seqlm.generate.writers import all_writers, choose_writers
+    from seqlm.generate.samples import generate_continuations, measure_continuations, samples_markdown
+    from seqlm.generate.text_generators import find_generators
     from seqlm.rnn.generation import SamplingConfig
     from seqlm.train.runs import run_names
 
     torch.set_num_threads(num_threads)
-    by_hand = any(option not in (None, ()) for option in (prefix, only, temperature, num_preds, own_seed, on_unknown))
-    written = []
-    continuations = write_continuations(
-        choose_writers(all_writers(layout, resolve_device(device)), only),
+    by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
+    continuations = []
+    generated = generate_continuations(
+        find_generators(layout, resolve_device(device), names),
         list(prefix) or chosen_prefixes(params.prefixes, layout),
-        [SamplingConfig(heat, params.top_k, params.top_p) for heat in temperature or params.temperatures],
+        [SamplingConfig(value, params.top_k, params.top_p) for value in temperature or params.temperatures],
         num_preds or params.num_preds,
         seed if own_seed is None else own_seed,
-        # By default a prefix that a vocabulary lacks is continued from <unk>: any corpus must get its samples.
+        # The stage reads unknown tokens as <unk>, so that every corpus gets its samples.
         on_unknown or ("error" if by_hand else "unk"),
     )
-    for of_model, seconds in clocked(continuations):
-        written += of_model
+    for of_model, seconds in clocked(generated):
+        continuations += of_model
         for found in of_model if by_hand else ():
             click.echo(f"{found.model}, temperature {found.temperature:g}: {found.prefix}{found.text}")
         if not by_hand:
             click.echo(f"{of_model[0].model}: {len(of_model)} samples, {seconds:.1f} s")
     if not by_hand:
-        samples = measure_continuations(layout, written)
+        samples = measure_continuations(layout, continuations)
         write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
         write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
         clear_stale_runs(layout, run_names(layout.configs))

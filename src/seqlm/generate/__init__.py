@@ -1,1 +1,1 @@
-"""Text that the models write."""
+"""Generation of text with trained models."""

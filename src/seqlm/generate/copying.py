@@ -1,10 +1,9 @@
-"""How much of a text is copied: the longest run of its characters that stands in a source of any length.
+"""How much of a text is copied: its longest substring that also occurs in a source.
 
-The texts are indexed and not the source, which is far longer and passes by once. The index
-is a suffix automaton (Blumer et al. 1985), the smallest machine that knows every run of
-characters of a text: a state stands for runs that end at the same places, its transitions
-say by which characters they go on, and its link leads to the state of their longest ending
-that stands at more places.
+The source may be far longer than the texts and is read once, in blocks; the texts are indexed. The index is a suffix
+automaton (Blumer et al. 1985), the smallest automaton that accepts every substring of a text. A state represents
+substrings that end at the same positions. Its transitions extend them by a character. Its link leads to the state of
+their longest suffix that ends at more positions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,35 +19,37 @@ Codes = NDArray[np.uint32]
 """Code points of characters."""
 States = NDArray[np.int64]
 
-_BORDER = 0x110000
-"""What parts texts in an index: no character."""
-_MAX_CHARS = 200_000
-"""Characters of the texts that share an index: Python keeps about a kilobyte for each."""
-_BLOCK_TOKENS = 1 << 14
+_SEPARATOR = 0x110000
+"""Separates texts in an index; not a code point."""
+MAX_INDEXED_CHARS = 200_000
+"""Characters of the texts that share an index, which takes about a kilobyte for each."""
+BLOCK_TOKENS = 1 << 14
 
 
-def longest_common_substrings(texts: Sequence[str], source: Callable[[], Iterable[Codes]]) -> list[int]:
-    """Return for each text the length of its longest run of characters that stands in the source.
+def longest_common_substrings(
+    texts: Sequence[str], source: Callable[[], Iterable[Codes]], max_chars: int = MAX_INDEXED_CHARS
+) -> list[int]:
+    """Return for each text the length of its longest substring that occurs in the source.
 
-    ``source`` returns the source in blocks.
+    ``source`` returns the source in blocks. It is called once for every ``max_chars`` characters of texts.
     """
     found: list[int] = []
-    while group := _group(texts[len(found) :]):
+    while group := _first_group(texts[len(found) :], max_chars):
         index = _Index(group)
         for block in source():
             index.read(block)
-        found += index.longest_runs()
+        found += index.longest_matches()
     return found
 
 
-def decoded_blocks(vocab: Vocab, ids: NDArray[np.integer]) -> Iterator[Codes]:
+def decoded_blocks(vocab: Vocab, ids: NDArray[np.integer], block_tokens: int = BLOCK_TOKENS) -> Iterator[Codes]:
     """Yield the text of a stream of tokens as code points: words are joined by spaces."""
-    blocks = _joined_blocks(vocab, ids)
+    blocks = _joined_blocks(vocab, ids, block_tokens)
     return blocks if vocab.of_kind.has_unknown else _in_characters(vocab.of_kind, blocks)
 
 
 def _in_characters(kind: TokenKind, blocks: Iterable[Codes]) -> Iterator[Codes]:
-    """Yield a text in which tokens may stand for bytes as its characters."""
+    """Yield a text whose tokens may be single bytes as characters."""
     pending = ""
     for block in blocks:
         text, pending = kind.whole(pending + block.tobytes().decode("utf-32-le"))
@@ -56,23 +57,23 @@ def _in_characters(kind: TokenKind, blocks: Iterable[Codes]) -> Iterator[Codes]:
     yield _codes(kind.join([pending]))
 
 
-def _joined_blocks(vocab: Vocab, ids: NDArray[np.integer]) -> Iterator[Codes]:
+def _joined_blocks(vocab: Vocab, ids: NDArray[np.integer], block_tokens: int) -> Iterator[Codes]:
     joiner = vocab.of_kind.joiner
     codes = _codes("".join(joiner + token for token in vocab.tokens))
     lengths = np.array([len(joiner) + len(token) for token in vocab.tokens])
     starts = np.cumsum(lengths) - lengths
-    for begin in range(0, len(ids), _BLOCK_TOKENS):
-        block = ids[begin : begin + _BLOCK_TOKENS]
+    for begin in range(0, len(ids), block_tokens):
+        block = ids[begin : begin + block_tokens]
         ends = np.cumsum(lengths[block])
-        # Each character lies as far behind its token's first one here as there.
-        places = np.arange(ends[-1]) + np.repeat(starts[block] - ends + lengths[block], lengths[block])
-        yield codes[places if begin else places[len(joiner) :]]
+        # A character has the same distance from the first one of its token in the block and in `codes`.
+        indices = np.arange(ends[-1]) + np.repeat(starts[block] - ends + lengths[block], lengths[block])
+        yield codes[indices if begin else indices[len(joiner) :]]
 
 
-def _group(texts: Sequence[str]) -> Sequence[str]:
-    """Return the first texts that may share an index, one at least."""
+def _first_group(texts: Sequence[str], max_chars: int) -> Sequence[str]:
+    """Return the first texts that together have at most ``max_chars`` characters, at least one text."""
     ends = np.cumsum([len(text) for text in texts])
-    return texts[: max(int(np.searchsorted(ends, _MAX_CHARS, side="right")), 1)]
+    return texts[: max(int(np.searchsorted(ends, max_chars, side="right")), 1)]
 
 
 def _codes(text: str) -> Codes:
@@ -80,53 +81,53 @@ def _codes(text: str) -> Codes:
 
 
 class _Index:
-    """Every run of characters of some texts, and how much of it was met in a source."""
+    """All substrings of some texts, and which of them a source contains."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         automaton = _Automaton()
         self._ends = [automaton.append(_codes(text).tolist()) for text in texts]
         self._links, self._lengths = np.array(automaton.links), np.array(automaton.lengths)
         self._longest = np.zeros(len(self._links), np.int64)
-        """For each state the length of its longest run that was met."""
-        self._place = (0, 0)
-        """Where the source was left: the state and the length of the longest run at its end."""
-        # The transitions of all states one after the other, by their characters.
+        """For each state the length of its longest substring that the source contains."""
+        self._match = (0, 0)
+        """The longest substring that ends where the source was read to: its state and its length."""
+        # The transitions of all states one after the other, sorted by character.
         transitions = [sorted(found.items()) for found in automaton.transitions]
         self._firsts = np.cumsum([0, *map(len, transitions)])
         self._transitions = np.array([pair for of_state in transitions for pair in of_state], np.int64).reshape(-1, 2).T
 
     def read(self, block: Codes) -> None:
-        """Go on in the source."""
+        """Read the next block of the source."""
         characters, targets = self._transitions
-        self._place = _follow(
-            block, self._firsts, characters, targets, self._links, self._lengths, self._longest, *self._place
+        self._match = _follow(
+            block, self._firsts, characters, targets, self._links, self._lengths, self._longest, *self._match
         )
 
-    def longest_runs(self) -> list[int]:
-        """Return for each text the length of its longest run that was met."""
+    def longest_matches(self) -> list[int]:
+        """Return for each text the length of its longest substring that the source contains."""
         longest, links, lengths = self._longest.copy(), self._links, self._lengths
-        rising = np.argsort(lengths).tolist()
-        for state in reversed(rising[1:]):
-            if longest[state]:  # then its endings were met, which are the runs of the state that it links to
+        by_length = np.argsort(lengths).tolist()
+        for state in reversed(by_length[1:]):
+            if longest[state]:  # the source contains its suffixes too, which the state that it links to represents
                 longest[links[state]] = lengths[links[state]]
-        for state in rising[1:]:
+        for state in by_length[1:]:
             longest[state] = longest[state] or longest[links[state]]
         return [int(longest[ends].max(initial=0)) for ends in self._ends]
 
 
 class _Automaton:
-    """A suffix automaton of texts, one behind the other with a border between them."""
+    """A suffix automaton of texts, one after the other with a separator between them."""
 
     def __init__(self) -> None:
         self.transitions: list[dict[int, int]] = [{}]
-        """For each state where its runs go on to, by the next character; state 0 stands for the empty run."""
+        """For each state the next state by character; state 0 represents the empty string."""
         self.links, self.lengths = [-1], [0]
-        """For each state its link, and the length of its longest run."""
+        """For each state its link, and the length of its longest substring."""
         self._last = 0
 
     def append(self, text: Iterable[int]) -> list[int]:
-        """Add a text; return for each character the state of all runs that end there and nowhere before."""
-        self._add(_BORDER)
+        """Add a text; return for each character the state of the substrings that end there and nowhere before."""
+        self._add(_SEPARATOR)
         return [self._add(character) for character in text]
 
     def _add(self, character: int) -> int:
@@ -139,7 +140,7 @@ class _Automaton:
         return new
 
     def _state_of(self, state: int, character: int) -> int:
-        """Return the state of the longest run of ``state`` gone on by ``character``, one of its own if need be."""
+        """Return the state of the longest substring of ``state`` followed by ``character``; split a state if needed."""
         target, length = self.transitions[state][character], self.lengths[state] + 1
         if self.lengths[target] == length:
             return target
@@ -169,13 +170,16 @@ def _follow(
     state: int,
     length: int,
 ) -> tuple[int, int]:
-    """Go from a state along the characters of a block, and note in ``longest`` what is met."""
+    """Follow the characters of a block from a state; note in ``longest`` which substrings occur.
+
+    Return the last state and the length of its match.
+    """
     for character in block:
         while True:
             first, last = firsts[state], firsts[state + 1]
-            place = first + np.searchsorted(characters[first:last], character)
-            if place < last and characters[place] == character:
-                state, length = targets[place], length + 1
+            index = first + np.searchsorted(characters[first:last], character)
+            if index < last and characters[index] == character:
+                state, length = targets[index], length + 1
                 longest[state] = max(longest[state], length)
                 break
             if state == 0:

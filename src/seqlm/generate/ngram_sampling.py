@@ -10,9 +10,9 @@ from seqlm.ngrams.models.smoothing import NGramModel
 def sample_ngrams(
     model: NGramModel, prefix: Sequence[int], num_preds: int, temperature: float, rng: np.random.Generator
 ) -> list[int]:
-    """Return ``num_preds`` tokens that an n-gram model writes after a prefix; never ``<unk>``.
+    """Return ``num_preds`` tokens that an n-gram model generates after a prefix; never ``<unk>``.
 
-    ``temperature`` 0 is greedy; above, tokens are drawn from q proportional to p to the
+    With ``temperature`` 0 the most likely token is chosen; otherwise tokens are drawn from q proportional to p to the
     power 1 / temperature.
     """
     tokens = list(prefix)

@@ -1,4 +1,4 @@
-"""What is continued: the prefixes of the settings, or the text's own first words."""
+"""The prefixes that models continue: those of the settings, or the first words of val."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,15 @@ from seqlm.vocab.corpus_building import load_split
 from seqlm.vocab.prompts import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
-_OWN = 2
+_NUM_AUTO_PREFIXES = 2
 
 
 def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
-    """Return the prefixes of the setting; ``auto`` is the first two pieces of val.
+    """Return the prefixes of the setting; ``auto`` gives the first two pieces of val.
 
-    Raises DataError where val begins with nothing to continue.
+    Raises DataError if val begins with nothing but spaces.
     """
     if setting != AUTO:
         return list(setting)
-    return prompts(Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True), _OWN)
+    vocab, val = Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True)
+    return prompts(vocab, val, _NUM_AUTO_PREFIXES)

@@ -11,15 +11,15 @@ Prefix = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
 class GenerateParams(Section):
-    """What is continued, and how."""
+    """Which prefixes are continued, and how."""
 
     prefixes: Annotated[list[Prefix], Field(min_length=1, max_length=1000)] | Literal["auto"]
     """``auto``: the beginning of val."""
     temperatures: Annotated[list[Temperature], Field(min_length=1, max_length=20)]
-    """0 is greedy; t > 0 draws from q proportional to p to the power 1 / t."""
+    """0: the most likely token; t > 0: tokens are drawn from q proportional to p to the power 1 / t."""
     top_k: Annotated[int, Field(ge=1, le=10**6)] | None
     """Draw from the k most likely tokens only; null: from all."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None
     """Draw from the smallest set of tokens that holds this much probability; null: from all."""
     num_preds: Annotated[int, Field(ge=1, le=100_000)]
-    """Tokens after the prefix."""
+    """Number of tokens generated after the prefix."""

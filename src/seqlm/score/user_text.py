@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids
@@ -21,13 +21,13 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nll
 from seqlm.score.metrics import summarise
-from seqlm.score.model_info import ModelInfo, describe_ngram
-from seqlm.score.networks.scoring import describe_run
+from seqlm.score.model_info import describe_ngram
+from seqlm.score.model_lookup import find_models
 from seqlm.score.surprisal_view import passage
 from seqlm.score.word_to_char.scoring import WordToCharReader
 from seqlm.train.runs import run_names
 from seqlm.train.settings import read_config
-from seqlm.vocab.kinds.registry import KINDS
+from seqlm.vocab.kinds.registry import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 
 _MAX_SHOWN_CHARS = 20_000
@@ -35,13 +35,16 @@ _MAX_SHOWN_CHARS = 20_000
 
 
 @dataclass(frozen=True)
-class TrainedModel:
-    """A model that can score any text."""
+class TextScorer:
+    """A trained model that can score any text."""
 
-    info: ModelInfo
     vocab: Vocab
-    load: Callable[[], Callable[[Ids], Nats]]
-    """Loads the model; returns a function from N tokens to the surprisals of tokens 2 to N."""
+    score: Callable[[Ids], Nats]
+    """From N tokens to the surprisals of tokens 2 to N."""
+
+
+LazyScorers = dict[str, Callable[[], TextScorer]]
+"""Name of a model -> a function that loads it."""
 
 
 def score_user_text(
@@ -52,29 +55,42 @@ def score_user_text(
     Without ``names``, all runs are used. Raises ParamsError if there is no such model.
     """
     text = read_user_text(path, preprocess.normalise, preprocess.errors)
-    models = trained_models(layout, device)
-    if missing := set(names) - set(models):
-        raise ParamsError(f"--model {min(missing)}: no such model; choose from {', '.join(models)}")
-    return {name: _score(model, text) for name, model in models.items() if name in (names or run_names(layout.configs))}
+    scorers = find_scorers(layout, device, names or run_names(layout.configs))
+    return {name: _score(load(), text) for name, load in scorers.items()}
 
 
-def trained_models(layout: Layout, device: torch.device) -> dict[str, TrainedModel]:
-    """Return all runs, n-gram models, and the model over words read as a model over characters, by name."""
-    vocabs = {kind: Vocab.load(layout.vocab(kind), kind) for kind in KINDS}
-    found = []
-    for run in run_names(layout.configs):
-        config = read_config(layout.config(run))
-        vocab = vocabs[config.token]
-        found.append(TrainedModel(describe_run(config, vocab), vocab, partial(_network_scorer, layout, run, device)))
-    for kind, vocab in vocabs.items():
-        for model in load_models(layout.ngrams(kind), len(vocab)).values():
-            info = describe_ngram(model.smoothing, model.order, vocab)
-            found.append(TrainedModel(info, vocab, partial(partial, ngram_nats, model)))
-    words = vocabs["word"]
-    over_words, reader = load_kneser_ney(layout.ngrams("word"), len(words)), WordToCharReader(layout, words)
-    info, score = reader.describe(over_words.order), partial(reader.nll, model_after=lambda _: over_words)
-    found.append(TrainedModel(info, vocabs["char"], lambda: score))
-    return {model.info.name: model for model in found}
+def find_scorers(layout: Layout, device: torch.device, names: Sequence[str]) -> LazyScorers:
+    """Return runs, n-gram models, and the model over words read as a model over characters, by their names.
+
+    Raises ParamsError if there is no such model.
+    """
+    ngrams = [partial(_ngrams, layout, kind) for kind in KINDS]
+    return find_models(names, [lambda: _runs(layout, device), *ngrams, lambda: _word_to_char(layout)])
+
+
+def _runs(layout: Layout, device: torch.device) -> LazyScorers:
+    return {run: partial(_network_scorer, layout, run, device) for run in run_names(layout.configs)}
+
+
+def _network_scorer(layout: Layout, run: str, device: torch.device) -> TextScorer:
+    token = read_config(layout.config(run)).token
+    network = load_network(layout.run(run), run, device)
+    return TextScorer(Vocab.load(layout.vocab(token), token), partial(stream_nll, network))
+
+
+def _ngrams(layout: Layout, kind: Kind) -> LazyScorers:
+    vocab = Vocab.load(layout.vocab(kind), kind)
+    return {
+        describe_ngram(model.smoothing, model.order, vocab).name: partial(TextScorer, vocab, partial(ngram_nats, model))
+        for model in load_models(layout.ngrams(kind), len(vocab)).values()
+    }
+
+
+def _word_to_char(layout: Layout) -> LazyScorers:
+    words = Vocab.load(layout.vocab("word"), "word")
+    model, reader = load_kneser_ney(layout.ngrams("word"), len(words)), WordToCharReader(layout, words)
+    scorer = TextScorer(reader.characters, partial(reader.nll, model_after=lambda _: model))
+    return {reader.describe(model.order).name: lambda: scorer}
 
 
 def read_user_text(path: Path, normalise: str, errors: str) -> str:
@@ -100,14 +116,10 @@ def describe_score(name: str, score: dict[str, Any]) -> str:
     )
 
 
-def _network_scorer(layout: Layout, run: str, device: torch.device) -> Callable[[Ids], Nats]:
-    return partial(stream_nll, load_network(layout.run(run), run, device))
-
-
-def _score(model: TrainedModel, text: str) -> dict[str, Any]:
+def _score(model: TextScorer, text: str) -> dict[str, Any]:
     stream, tokens = encode_text(model.vocab, text)
     if len(tokens) < 2:
         raise DataError(f"the text has {len(tokens)} {model.vocab.kind} tokens: at least two are needed")
-    nats = model.load()(stream.ids)
+    nats = model.score(stream.ids)
     shown = passage(model.vocab.of_kind, tokens, stream.with_unknown_cost(nats), _MAX_SHOWN_CHARS)
-    return {"token": model.info.token, "passage": shown} | summarise(nats, stream)
+    return {"token": model.vocab.kind, "passage": shown} | summarise(nats, stream)

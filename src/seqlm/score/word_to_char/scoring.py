@@ -53,13 +53,13 @@ class WordToCharReader:
 
     def __init__(self, layout: Layout, words: Vocab) -> None:
         """Collect the words of train and estimate how they are separated."""
-        self._characters = Vocab.load(layout.vocab("char"), "char")
-        self._lexicon = Lexicon(words.tokens, words.counts, self._characters.tokens)
-        self._separators = estimate_separators(read_text(layout.split("train")), self._characters.line_separator)
+        self.characters = Vocab.load(layout.vocab("char"), "char")
+        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens)
+        self._separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
 
     def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nats:
         """Return -log p of characters 2 to N, given as ids; see :func:`word_to_char_nll`."""
-        characters = self._characters.decode(ids.tolist())
+        characters = self.characters.decode(ids.tolist())
         return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
 
     def describe(self, order: int) -> ModelInfo:
@@ -68,7 +68,7 @@ class WordToCharReader:
             f"char-by-word-{KneserNey.smoothing}-{order}",
             "ngram",
             "char",
-            self._characters.num_chars["train"],
+            self.characters.num_chars["train"],
             counted_token="word",
             smoothing=KneserNey.smoothing,
             order=order,
