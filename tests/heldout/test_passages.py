@@ -1,4 +1,4 @@
-"""Passages of long splits: the same text for every kind of token, and never a token cut."""
+"""Passages of long splits: the same text for every kind of token, without cut words."""
 
 from pathlib import Path
 
@@ -8,43 +8,36 @@ from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
 from seqlm.core.text import words
-from seqlm.score.heldout import passages as scored_text
-from seqlm.score.heldout.passages import find_passages
+from seqlm.heldout.passages import find_passages
 
 lines = st.lists(st.text(alphabet="ab é漢😀\u3000", max_size=15), min_size=1, max_size=30)
 
 
-@given(
-    lines, st.sampled_from(["", " ", "\n"]), st.integers(1, 200), st.integers(1, 7), st.sampled_from([1, 3, 1 << 20])
-)
-def test_passages_are_stretches_of_all_kinds_of_tokens(
+@given(lines, st.sampled_from(["", " ", "\n"]), st.integers(1, 200), st.integers(1, 7), st.sampled_from([1, 3, 999]))
+def test_passages_count_their_characters_and_words(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], separator: str, limit: int, number: int, block: int
 ) -> None:
     path = tmp_path_factory.mktemp("text") / "test.txt"
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="")
-    characters, found_words = separator.join(lines), words(" ".join(lines))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scored_text, "NUM_PASSAGES", number)
-        patch.setattr(scored_text, "_BLOCK_BYTES", block)
-        passages = find_passages(path, len(characters), limit)
+    characters, all_words = separator.join(lines), words(" ".join(lines))
+    passages = find_passages(path, len(characters), limit, num_passages=number, block_bytes=block)
     last_char = last_word = 0
     for passage in passages:
         text = passage.read()
-        first_char, end_char = (place.num_chars(separator) for place in (passage.begin, passage.end))
-        first_word, end_word = (place.words for place in (passage.begin, passage.end))
+        first_char, end_char = (position.num_chars(separator) for position in (passage.begin, passage.end))
+        first_word, end_word = (position.words for position in (passage.begin, passage.end))
         assert characters[first_char:end_char] == text.replace("\n", separator)
-        assert found_words[first_word:end_word] == words(text.replace("\n", " "))
+        assert all_words[first_word:end_word] == words(text.replace("\n", " "))
         assert passage.num_chars(separator) == end_char - first_char
         assert last_char <= first_char
         assert last_word <= first_word
         last_char, last_word = end_char, end_word
     if len(characters) <= limit:
-        assert (len(passages), last_char, last_word) == (1, len(characters), len(found_words))
+        assert (len(passages), last_char, last_word) == (1, len(characters), len(all_words))
 
 
-def test_passages_are_spread_evenly_and_together_as_long_as_they_may_be(tmp_path: Path) -> None:
-    # 500 lines of 20 characters: fifty passages, one every ten lines. Of 2,000 characters each has 40: two lines,
-    # found behind the first space at or after its place.
+def test_passages_are_evenly_spaced_and_together_as_long_as_allowed(tmp_path: Path) -> None:
+    # 500 lines of 20 characters: fifty passages of 2,000 / 50 = 40 characters, two lines in every ten.
     path = tmp_path / "test.txt"
     path.write_text("four and four letter\n" * 500)
     passages = find_passages(path, 10_000, 2_000)

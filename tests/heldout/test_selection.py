@@ -1,0 +1,266 @@
+"""The selection of the scored text: all of a split or passages of it, the same text for all kinds of tokens."""
+
+import math
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from seqlm.core.errors import DataError
+from seqlm.core.files import sha256_of_file
+from seqlm.core.layout import Layout
+from seqlm.heldout.passages import find_passages
+from seqlm.heldout.scored_text import Streams
+from seqlm.heldout.selection import encode_text, select_heldout
+from seqlm.heldout.store import WARMUP, load_heldout, read_beginning_of_train, read_streams
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.scratch import ScratchRNN
+from seqlm.score.metrics import summarise
+from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.kinds.registry import KINDS, Kind
+from seqlm.vocab.vocabulary import Vocab
+from stages_by_hand import RunStage
+from subwords import build
+
+ENOUGH = 10**6
+
+
+def write_corpus(folder: Path, separator: str = " ", num_lines: int = 6000) -> Layout:
+    """Write and encode a train of ``num_lines`` lines, and a val and a test of a tenth; test has unknown words."""
+    layout, rng = Layout(folder), np.random.default_rng(0)
+    words = np.array(["the", "sea", "came", "in", "and", "went", "out", "again"])
+    texts = {}
+    for split, size in zip(SPLITS, (num_lines, num_lines // 10, num_lines // 10), strict=True):
+        drawn = [list(rng.choice(words, rng.integers(1, 9))) for _ in range(size)]
+        for line in drawn[:: 7 if split == "test" else size + 1]:
+            line[0] = f"storm{rng.integers(30)}"
+        texts[split] = "".join(" ".join(line) + "\n" for line in drawn)
+    return encode(layout, texts, separator)
+
+
+def encode(layout: Layout, texts: dict[str, str], separator: str) -> Layout:
+    layout.splits.mkdir(parents=True)
+    for split, text in texts.items():
+        layout.split(split).write_text(text)
+    for kind in KINDS:
+        build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, separator)
+    return layout
+
+
+def select(layout: Layout, kind: Kind, max_chars: int = ENOUGH) -> Streams:
+    select_heldout(layout, kind, max_chars)
+    return read_streams(layout, kind)
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def passages_of(layout: Layout, split: str, max_chars: int) -> list[str]:
+    """Return the text of the passages of a split."""
+    num_chars = Vocab.load(layout.vocab("char")).num_chars[split]
+    return [passage.read() for passage in find_passages(layout.split(split), num_chars, max_chars)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_split_is_scored_as_a_whole(layout: Layout, kind: Kind) -> None:
+    vocab = Vocab.load(layout.vocab(kind))
+    for split, stream in select(layout, kind).items():
+        assert stream.read is None
+        assert stream.ids.tolist() == load_split(layout.corpus(kind), split).tolist()
+        assert stream.share == 1
+        tokens = vocab.tokenize(layout.split(split).read_text().removesuffix("\n"))
+        assert stream.ends.tolist() == np.cumsum([len(token) for token in tokens]).tolist()
+        assert (stream.unknown_costs > 0).tolist() == (stream.ids == 0).tolist()
+    assert load_heldout(layout.heldout(kind), kind).test_tokens() == tokens
+
+
+@pytest.mark.parametrize("separator", ["", " ", "\n"])
+def test_all_kinds_of_tokens_are_scored_on_the_same_text(tmp_path: Path, separator: str) -> None:
+    layout = write_corpus(tmp_path, separator)
+    streams = {kind: select(layout, kind, 10_000) for kind in KINDS}
+    vocabs = {kind: Vocab.load(layout.vocab(kind)) for kind in KINDS}
+    for split in SPLITS:
+        text = "".join(passages_of(layout, split, 10_000))
+        joined = text.replace("\n", separator)
+        char, word, subword = (streams[kind][split] for kind in ("char", "word", "subword"))
+        assert 9_500 < len(joined) < 11_000
+        assert char.share == word.share == subword.share
+        assert char.ids.tolist() == vocabs["char"].encode(joined).tolist()
+        assert word.ids.tolist() == vocabs["word"].encode(text.split()).tolist()
+        # All characters are scored except those of the first token: a letter, or a word.
+        assert char.scored_chars == len(char.ids) - 1 == len(joined) - 1
+        assert len(joined) - word.scored_chars == word.ends[0]
+        assert word.unknown_costs[word.ids > 0].sum() == 0
+        # A passage's first subword has the space before it and lacks the one at its end: of fifty passages some have
+        # one character more than with characters, others one less.
+        pieces = vocabs["subword"].join(vocabs["subword"].decode(subword.ids.tolist()))
+        assert pieces.replace(" ", "") == joined.replace(" ", "")
+        assert len(pieces) == subword.ends[-1] == pytest.approx(len(joined), abs=50)
+        assert subword.scored_chars == len(pieces) - subword.ends[0]
+        assert subword.unknown_costs.sum() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, kind: Kind) -> None:
+    train, vocab = load_split(layout.corpus(kind), "train"), Vocab.load(layout.vocab(kind))
+    model = KneserNey(count_ngrams(train, len(vocab), 3), 3)
+    stream = select(layout, kind, 10_000)["train"]
+    ranges = load_heldout(layout.heldout(kind), kind).selections["train"].passages
+    assert len(ranges) == 50
+    scored = np.concatenate([np.arange(begin, end) for begin, end in ranges])
+    # Surprisal i belongs to token i + 1; the first token of all has none.
+    assert stream.nats(partial(nats, model)).tolist() == nats(model, train)[scored[1:] - 1].tolist()
+
+
+def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
+    network = ScratchRNN(len(Vocab.load(layout.vocab("char"))), 16, "tanh", torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        network.flat.mul_(20)
+    stream = select(layout, "char", 10_000)["train"]
+    ranges = load_heldout(layout.heldout("char"), "char").selections["train"].passages
+    scored = np.concatenate([np.arange(begin, end) for begin, end in ranges])
+    expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored[1:] - 1]
+    assert stream.nats(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)
+    assert stream.read is not None
+    assert len(stream.read) == len(stream.ids) + 49 * WARMUP
+
+
+def test_text_between_close_passages_is_read_once(layout: Layout) -> None:
+    size = len(load_split(layout.corpus("char"), "train"))
+    stream = select(layout, "char", round(0.9 * size))["train"]
+    assert stream.read is not None
+    assert len(stream.read) <= size
+    assert 0.89 < stream.share < 0.92
+
+
+def test_the_beginning_of_train(layout: Layout) -> None:
+    for kind in KINDS:
+        select_heldout(layout, kind, 10_000)
+    train = load_split(layout.corpus("char"), "train")
+    beginning = read_beginning_of_train(layout, "char", 3_000)
+    assert beginning is not None
+    assert beginning.ids.tolist() == train[:3_000].tolist()
+    assert beginning.scored_chars == 2_999
+    # No more is read than of a long split, and nothing if it is all of train.
+    assert len(read_beginning_of_train(layout, "char", 30_000).ids) == 10_000  # type: ignore[union-attr]
+    assert read_beginning_of_train(layout, "char", len(train)) is None
+    for kind in ("word", "subword"):
+        vocab, beginning = Vocab.load(layout.vocab(kind)), read_beginning_of_train(layout, kind, 300)
+        assert beginning is not None
+        text = vocab.join(vocab.decode(beginning.ids.tolist()))
+        assert beginning.scored_chars == pytest.approx(len(text), rel=0.05)
+
+
+def test_a_text_other_than_the_encoded_one_is_refused(tmp_path: Path) -> None:
+    layout = write_corpus(tmp_path, num_lines=100)
+    with layout.split("val").open("a") as file:
+        file.write("more\n")
+    for kind in ("char", "word"):
+        with pytest.raises(DataError, match=r"val\.txt: not the text that was encoded: run the vocab stage again"):
+            select_heldout(layout, kind, ENOUGH)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "separator", "expected"),
+    [
+        # "the seawas it" has 13 characters: 12 without the first letter, 10 without the first word.
+        ("char", "the sea\nwas it\n", "", 12),
+        ("word", "the sea\nwas it\n", "", 10),
+        ("word", "the sea\nwas it\n", " ", 11),
+        # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
+        ("word", "\n\nthe sea\n", "\n", 4),
+        ("char", "\n\nthe sea\n", "\n", 8),
+    ],
+)
+def test_the_characters_after_the_first_token_are_scored(
+    kind: Kind, text: str, separator: str, expected: int, tmp_path: Path
+) -> None:
+    layout = encode(Layout(tmp_path), dict.fromkeys(SPLITS, text), separator)
+    assert {stream.scored_chars for stream in select(layout, kind).values()} == {expected}
+    stream, tokens = encode_text(Vocab.load(layout.vocab(kind)), text.removesuffix("\n"))
+    assert stream.scored_chars == expected
+    assert stream.ids.tolist() == load_split(layout.corpus(kind), "test").tolist()
+    assert stream.ends.tolist() == np.cumsum([len(token) for token in tokens]).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_bit_for_each_character_is_one_bit_per_character_for_all_kinds(kind: Kind, tmp_path: Path) -> None:
+    text = "extraordinarily long words\ncome first\n"
+    stream = select(encode(Layout(tmp_path), dict.fromkeys(SPLITS, text), " "), kind)["test"]
+    # A word costs its letters and the space before it.
+    lengths = np.diff(stream.ends) + (kind == "word")
+    assert summarise(lengths * math.log(2), stream)["bits_per_character"] == pytest.approx(1)
+
+
+def test_unknown_words_of_a_text_cost_as_much_as_in_a_split(tmp_path: Path) -> None:
+    texts = {"train": "the sea and the land\n", "val": "the storm\n", "test": "the storm\n"}
+    layout = encode(Layout(tmp_path), texts, " ")
+    for kind in KINDS:
+        split = select(layout, kind)["test"]
+        stream, _ = encode_text(Vocab.load(layout.vocab(kind)), "the storm")
+        assert stream.unknown_costs.tolist() == split.unknown_costs.tolist()
+        assert (split.unknown_costs.sum() > 0) == (kind != "subword")
+
+
+def test_the_stage_and_what_it_stores(run_stage: RunStage, tmp_path: Path) -> None:
+    layout = write_corpus(tmp_path, num_lines=100)
+    result = run_stage("heldout", "--kind", "char")
+    assert (result.returncode, result.stderr) == (0, "")
+    sizes = {split: f"{stream.scored_chars:,}" for split, stream in read_streams(layout, "char").items()}
+    assert result.stdout == "char: scored characters: " + ", ".join(f"{s} {size}" for s, size in sizes.items()) + "\n"
+    with pytest.raises(DataError, match="holds tokens of kind char, not word: run the heldout stage again"):
+        load_heldout(layout.heldout("char"), "word")
+    np.save(layout.heldout("char") / "ends_val.npy", np.arange(3))
+    with pytest.raises(DataError, match=r"ends_val\.npy: its content does not match the SHA-256 in heldout\.json"):
+        read_streams(layout, "char")
+
+
+PEAK_MEMORY = """
+import resource, sys
+from pathlib import Path
+from seqlm.core.layout import Layout
+from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.store import read_streams
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+layout = Layout(Path(sys.argv[1]))
+before = peak()
+select_heldout(layout, sys.argv[2], 100_000)
+read_streams(layout, sys.argv[2])
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_does_not_grow_with_the_text(kind: Kind, tmp_path: Path) -> None:
+    # Sixteen million characters, of which a tenth of a million is scored: a list of all tokens would take 130 MB
+    # of pointers, and their ends and costs 256 MB more.
+    layout = write_corpus(tmp_path, num_lines=100)
+    repeat_train(layout, kind, 16_000_000)
+    command = [sys.executable, "-c", PEAK_MEMORY, str(tmp_path), kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 60e6
+
+
+def repeat_train(layout: Layout, kind: Kind, num_chars: int) -> None:
+    """Repeat train until it has about ``num_chars`` characters."""
+    vocab, text = Vocab.load(layout.vocab(kind)), layout.split("train").read_text()
+    ids, path = load_split(layout.corpus(kind), "train"), layout.corpus(kind) / "train.npy"
+    times = num_chars // len(text)
+    layout.split("train").write_text(text * times)
+    # The line end between two copies is a character or a part of the next subword; it is no word.
+    following = vocab.encode(vocab.tokenize("\n" + text.removesuffix("\n"))).astype(ids.dtype)
+    repeated = np.append(ids, np.tile(following, times - 1))
+    np.save(path, repeated)
+    vocab.splits["train"] = type(vocab.splits["train"])(len(repeated), len(text) * times - 1, 0, sha256_of_file(path))
+    vocab.save(layout.vocab(kind))

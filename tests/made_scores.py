@@ -1,0 +1,44 @@
+"""Scores of made-up models on made-up texts."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from seqlm.core.metrics import Nats
+from seqlm.heldout.scored_text import ScoredText, Stream, stream_of
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import Score, score_of
+from seqlm.vocab.corpus_building import SPLITS
+
+
+def stream(ids: Sequence[int] | np.ndarray, scored_chars: int | None = None) -> Stream:
+    """Return tokens of one character each as a stream, unknown ones without a cost."""
+    ids = np.asarray(ids)
+    size = len(ids)
+    return stream_of(ids, np.zeros(size), np.arange(1, size + 1), size - 1 if scored_chars is None else scored_chars)
+
+
+def scored_text(num_scored: int, scored_chars: int | None = None) -> ScoredText:
+    """Return a text of known tokens of one character each; the first token is not scored."""
+    return stream(np.ones(num_scored + 1, np.int64), scored_chars)
+
+
+def network(name: str, token: str = "char", **changes: object) -> ModelInfo:
+    """Return the description of a network that was trained on 1,000 characters."""
+    return ModelInfo(name, "network", token, 1000, **{"network": "lstm", **changes})  # type: ignore[arg-type]
+
+
+def ngram(name: str, token: str = "char", **changes: object) -> ModelInfo:
+    """Return the description of an n-gram model of order 2."""
+    properties: dict[str, object] = {"counted_token": token, "smoothing": "kneser-ney", "order": 2}
+    return ModelInfo(name, "ngram", token, 1000, **(properties | changes))  # type: ignore[arg-type]
+
+
+def score(
+    info: ModelInfo, nats: Nats | Mapping[str, Nats], metadata: Mapping[str, object] | None = None, **splits: Nats
+) -> Score:
+    """Return a score with the same surprisals on each split; only on val and test if the model is dynamic."""
+    if not isinstance(nats, Mapping):
+        nats = dict.fromkeys(SPLITS[1:] if info.dynamic else SPLITS, nats)
+    nats = {**nats, **splits}
+    return score_of(info, nats, {split: scored_text(len(values)) for split, values in nats.items()}, metadata)
