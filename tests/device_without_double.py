@@ -18,8 +18,9 @@ from seqlm.core.settings import read_params
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.diagnostics import diagnose, network_predictor
-from seqlm.score.networks.dynamic import RmsRule, SgdRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.diagnostics import diagnose
+from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks.scoring import network_predictor
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from smoke import ROOT
@@ -100,7 +101,8 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
     """Return what everything that works with a network makes of it."""
     ids = np.random.default_rng(0).integers(1, 6, 200)
     model = network(device)
-    rms = RmsRule(0.01, 0.1, gradient_roots(model, ids, every=10, num_segments=5), trained_weights(model))
+    roots = gradient_roots(model, ids, segment_length=10, num_segments=5)
+    rule = DynamicRule(0.01, 0.1, roots, trained_weights(model))
     trainer = Trainer(run_config(), 6, ids, ids, device)
     trainer.run(lambda _: None)
     last = trainer.progress.history[-1]
@@ -109,8 +111,7 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
     write = torch.no_grad()(continue_prefixes.__wrapped__)
     return {
         "scores": stream_nll(model, ids),
-        "sgd": dynamic_nll(model, ids, every=10, apply=SgdRule(0.1, 1.0).apply),
-        "rms": dynamic_nll(model, ids, every=10, apply=rms.apply),
+        "dynamic": dynamic_nll(model, ids, update_every=10, update=rule.apply),
         "positions": np.array(found["positions"]),
         "calibration": np.array(found["calibration"]),
         "greedy": np.array(write(model, [[1, 2], [3]], 9, SamplingConfig(), 0)),

@@ -6,6 +6,7 @@ from seqlm.configure.runs import resolve_runs
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
+from seqlm.heldout.selection import select_heldout
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.storage import save_models
 from seqlm.rnn.building import build_network, save_network
@@ -41,7 +42,7 @@ def write_texts(layout: Layout, text: str) -> None:
 
 
 def write_models(folder: Path) -> Layout:
-    """Fill a folder with a run ``small``, as its weights are drawn, and n-gram models up to order 3 of all kinds."""
+    """Fill a folder with an untrained run ``small``, n-gram models up to order 3 of all kinds, and the scored text."""
     layout = Layout(folder)
     write_texts(layout, LINES * 20)
     texts = {split: layout.split(split) for split in SPLITS}
@@ -49,6 +50,7 @@ def write_models(folder: Path) -> Layout:
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
         save_models(layout.ngrams(kind), counts, (1.0, 1.0, 1.0), "unigram")
+        select_heldout(layout, kind, 300_000)
     settings = config("small")
     network = build_network(settings, len(vocab), settings.seed)
     save_network(layout.run("small"), "small", settings, len(vocab), network.weights())

@@ -1,4 +1,4 @@
-"""What is known of a model beside its score: windows, distributions and positions."""
+"""What is known of a model besides its score: windows, distributions and positions."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,9 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.smoothing import KneserNey, Uniform, nats
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.diagnostics import counting_predictor, network_predictor, perplexity_by_position
+from seqlm.score.diagnostics import perplexity_by_position
+from seqlm.score.networks.scoring import network_predictor
+from seqlm.score.ngrams.scoring import ngram_predictor
 
 TEXT = np.random.default_rng(0).integers(0, 5, 400)
 
@@ -21,22 +23,21 @@ def scratch() -> ScratchRNN:
     return model
 
 
-@pytest.mark.parametrize("kind", ["network", "counting"])
-def test_windows_and_distributions_agree_with_the_scores_of_the_stream(kind: str) -> None:
-    counted = KneserNey(count_ngrams(TEXT, 5, 3), 3)
-    network = scratch()
-    predictor = network_predictor(network) if kind == "network" else counting_predictor(counted)
-    scores = stream_nll(network, TEXT[:60]) if kind == "network" else nats(counted, TEXT[:60])
-    assert predictor.window_nll(TEXT[None, :60])[0] == pytest.approx(scores, abs=1e-5)
+@pytest.mark.parametrize("family", ["network", "ngram"])
+def test_windows_and_distributions_agree_with_the_surprisals_of_the_stream(family: str) -> None:
+    ngrams, network = KneserNey(count_ngrams(TEXT, 5, 3), 3), scratch()
+    predictor = network_predictor(network) if family == "network" else ngram_predictor(ngrams)
+    expected = stream_nll(network, TEXT[:60]) if family == "network" else nats(ngrams, TEXT[:60])
+    assert predictor.window_nats(TEXT[None, :60])[0] == pytest.approx(expected, abs=1e-5)
     probs = np.concatenate(list(predictor.distributions(TEXT[:60])))
     assert probs.sum(1) == pytest.approx(np.ones(59))
-    assert -np.log(probs[np.arange(59), TEXT[1:60]]) == pytest.approx(scores, abs=1e-5)
+    assert -np.log(probs[np.arange(59), TEXT[1:60]]) == pytest.approx(expected, abs=1e-5)
 
 
-def test_positions_of_a_uniform_model_are_all_alike() -> None:
-    assert perplexity_by_position(counting_predictor(Uniform(5)), TEXT) == pytest.approx([5.0] * 128)
+def test_all_positions_of_a_uniform_model_are_equal() -> None:
+    assert perplexity_by_position(ngram_predictor(Uniform(5)), TEXT) == pytest.approx([5.0] * 128)
 
 
-def test_a_text_of_one_window_gives_the_surprisal_at_each_place() -> None:
+def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:
     expected = [perplexity(value, 1) for value in stream_nll(scratch(), TEXT[:30])]
     assert perplexity_by_position(network_predictor(scratch()), TEXT[:30]) == pytest.approx(expected, rel=1e-5)

@@ -1,4 +1,4 @@
-"""Dynamic evaluation, and its rules of learning."""
+"""Dynamic evaluation of networks, and the rule of its updates."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from compiled_networks import threads
 from seqlm.rnn.building import build_network, init_network
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.networks.dynamic import RmsRule, SgdRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from small_runs import config
 
 
@@ -19,22 +19,19 @@ def scratch() -> ScratchRNN:
     return model
 
 
-@pytest.mark.parametrize("name", ["sgd", "rms"])
-def test_dynamic_evaluation_learns_from_what_it_has_seen_and_only_from_that(name: str) -> None:
+def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else() -> None:
     ids, model = np.tile([1, 2, 3], 100), scratch()
     before = model.flat.detach().clone()
-    rule: SgdRule | RmsRule = SgdRule(1.0, 1.0)
-    if name == "rms":
-        roots = gradient_roots(model, ids, every=6, num_segments=10)
-        rule = RmsRule(0.05, 0.001, roots, trained_weights(model))
-    adapted = dynamic_nll(model, ids, every=6, apply=rule.apply)
-    plain = stream_nll(model, ids)
-    assert adapted[:6] == pytest.approx(plain[:6], rel=1e-5)  # nothing is learnt before the first step
-    assert adapted[-30:].mean() < plain[-30:].mean() / 2
+    roots = gradient_roots(model, ids, segment_length=6, num_segments=10)
+    rule = DynamicRule(0.05, 0.001, roots, trained_weights(model))
+    adapted = dynamic_nll(model, ids, update_every=6, update=rule.apply)
+    static = stream_nll(model, ids)
+    assert adapted[:6] == pytest.approx(static[:6], rel=1e-5)  # nothing is learned before the first update
+    assert adapted[-30:].mean() < static[-30:].mean() / 2
     assert torch.equal(model.flat, before)
     changed = ids.copy()
     changed[-1] = 5
-    assert dynamic_nll(model, changed, every=6, apply=rule.apply)[:-1] == pytest.approx(adapted[:-1])
+    assert dynamic_nll(model, changed, update_every=6, update=rule.apply)[:-1] == pytest.approx(adapted[:-1])
 
 
 def is_subnormal(numbers: torch.Tensor) -> torch.Tensor:
@@ -42,33 +39,33 @@ def is_subnormal(numbers: torch.Tensor) -> torch.Tensor:
     return (bits > 0) & (bits < 1 << 23)
 
 
-def test_numbers_that_processors_are_slow_with_are_taken_for_zero_while_learning() -> None:
+def test_subnormal_numbers_are_zero_during_dynamic_evaluation() -> None:
     """A token that is e to the -86 as likely as another gets a gradient of 4e-38 at most, over 32 tokens 1e-39."""
     if not torch.set_flush_denormal(False):
-        pytest.skip("this processor cannot take them for zero")
+        pytest.skip("this processor cannot treat subnormal numbers as zero")
     network, ids, seen = ScratchRNN(40, 128, "tanh", torch.Generator().manual_seed(0)), np.tile([1, 2], 50), []
     network.named_weights()["b_q"][10:] = -86.0
-    dynamic_nll(network, ids, every=32, apply=lambda parameters: seen.append(parameters[0].grad.clone()))
+    dynamic_nll(network, ids, update_every=32, update=lambda parameters: seen.append(parameters[0].grad.clone()))
     assert len(seen) == 4
     assert not any(is_subnormal(gradient).any() for gradient in seen)
     network.compute_gradients(torch.tensor([[1, 2] * 16]), torch.tensor([[2, 1] * 16]), network.initial_state(1))
-    assert is_subnormal(network.flat.grad).any()  # elsewhere the processor works as always
+    assert is_subnormal(network.flat.grad).any()  # afterwards they are kept again
 
 
-def test_root_mean_squares_by_hand_and_the_step_that_they_scale() -> None:
+def test_root_mean_squares_and_an_update_by_hand() -> None:
     model, ids = scratch(), np.array([1, 2, 3, 1, 2])
     state, squares = model.initial_state(1), []
     for start in (0, 2):
         part = torch.from_numpy(ids[start : start + 3])[None]
         _, state = model.compute_gradients(part[:, :-1], part[:, 1:], state)
         squares.append(model.flat.grad.square())
-    (root,) = gradient_roots(model, ids, every=2, num_segments=2)
+    (root,) = gradient_roots(model, ids, segment_length=2, num_segments=2)
     torch.testing.assert_close(root, ((squares[0] + squares[1]) / 2).sqrt())
-    assert gradient_roots(model, ids[:1], every=2, num_segments=2)[0].sum() == 0
+    assert gradient_roots(model, ids[:1], segment_length=2, num_segments=2)[0].sum() == 0
 
     weight = torch.nn.Parameter(torch.tensor([1.0, 1.0, 1.0]))
     weight.grad = torch.tensor([0.2, -0.4, 0.0])
-    rule = RmsRule(0.1, 0.5, [torch.tensor([0.1, 0.2, 0.3])], [torch.tensor([0.0, 0.0, 3.0])])
+    rule = DynamicRule(0.1, 0.5, [torch.tensor([0.1, 0.2, 0.3])], [torch.tensor([0.0, 0.0, 3.0])])
     with torch.no_grad():
         rule.apply([weight])
     # Steps of -0.1 * 2, +0.1 * 2 and 0 give 0.8, 1.2 and 1; roots of 0.5, 1 and 1.5 times their
@@ -76,39 +73,39 @@ def test_root_mean_squares_by_hand_and_the_step_that_they_scale() -> None:
     torch.testing.assert_close(weight.detach(), torch.tensor([0.6, 0.6, 2.5]), rtol=1e-3, atol=1e-3)
 
 
-def test_a_segment_far_into_train_is_read_after_a_warm_up() -> None:
-    """The segments begin at 0 and at 90; before the second the state warms up on tokens 26 to 89."""
+def test_the_state_warms_up_before_a_segment_of_train() -> None:
+    """The segments begin at 0 and at 90; before the second one the state warms up on tokens 26 to 89."""
     model, ids = scratch(), np.random.default_rng(0).integers(1, 6, 121)
     stream, squares = torch.from_numpy(ids)[None], []
     for start, read in ((0, 0), (90, 26)):
         state = model.initial_state(1)
-        for place in range(read, start):
-            _, state = model(stream[:, place : place + 1], state)
+        for index in range(read, start):
+            _, state = model(stream[:, index : index + 1], state)
         model.compute_gradients(stream[:, start : start + 30], stream[:, start + 1 : start + 31], state)
         squares.append(model.flat.grad.square())
-    (root,) = gradient_roots(model, ids, every=30, num_segments=2)
+    (root,) = gradient_roots(model, ids, segment_length=30, num_segments=2)
     torch.testing.assert_close(root, ((squares[0] + squares[1]) / 2).sqrt())
 
 
 @pytest.mark.parametrize("num_hiddens", [8, 128])
 def test_any_number_of_threads_gives_the_same_roots(num_hiddens: int) -> None:
-    """From 128 hidden units on the loops are compiled."""
+    """From 128 hidden units on, the loops are compiled."""
     model, ids = ScratchRNN(6, num_hiddens, "tanh", torch.Generator().manual_seed(0)), np.tile([1, 2, 3, 4, 5], 100)
     found = []
     for num_threads in (1, 2, 3):
         with threads(num_threads):
-            found.append(gradient_roots(model, ids, every=6, num_segments=50)[0])
+            found.append(gradient_roots(model, ids, segment_length=6, num_segments=50)[0])
     assert found[0].any()
     assert all(torch.equal(roots, found[0]) for roots in found)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_compiled_loops_adapt_as_the_framework_s_layers_do(kind: str) -> None:
+def test_compiled_loops_and_the_framework_s_layers_learn_the_same(kind: str) -> None:
     settings = config(model=kind, num_hiddens=128, num_layers=2, embedding="learned", embedding_size=20, dropout=0.3)
     ids, found = np.random.default_rng(0).integers(1, 6, 200), []
     for network in (init_network(settings, 6, 0), build_network(settings, 6, 0)):
-        roots = gradient_roots(network, ids, every=8, num_segments=10)
-        rule = RmsRule(0.002, 0.005, roots, trained_weights(network))
-        found.append(dynamic_nll(network, ids, every=8, apply=rule.apply))
+        roots = gradient_roots(network, ids, segment_length=8, num_segments=10)
+        rule = DynamicRule(0.002, 0.005, roots, trained_weights(network))
+        found.append(dynamic_nll(network, ids, update_every=8, update=rule.apply))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
     assert np.abs(found[0] - stream_nll(init_network(settings, 6, 0), ids)).max() > 0.01

@@ -1,4 +1,4 @@
-"""Memory that scoring takes where the vocabulary is large."""
+"""The memory that scoring takes with a large vocabulary."""
 
 import subprocess
 import sys
@@ -11,7 +11,8 @@ import numpy as np, torch
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
 from seqlm.rnn.scoring import stream_nll
-from seqlm.score.diagnostics import calibration_rows, network_predictor, perplexity_by_position
+from seqlm.score.diagnostics import calibration_rows, perplexity_by_position
+from seqlm.score.networks.scoring import network_predictor
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -36,9 +37,9 @@ print(peak() - before)
 
 @pytest.mark.parametrize("network", ["compiled", "framework"])
 def test_a_large_vocabulary_takes_bounded_memory(network: str) -> None:
-    # Logits of 1,500 tokens, or of 8 windows of 128, take 200 to 300 MB in single precision and some times
-    # twice that in double. In parts it is 16 MiB of logits at once; compiled loops keep none. Whole distributions
-    # are doubles besides, 16 MiB some times.
+    # Logits of 1,500 tokens, or of 8 windows of 128, take 200 to 300 MB in single precision, and several times
+    # twice as much in double precision. In parts, 16 MiB of logits exist at once; compiled loops keep none. Whole
+    # distributions are in double precision, 16 MiB a few times.
     done = subprocess.run([sys.executable, "-c", PROGRAM, network], capture_output=True, text=True, check=True)
     after_stream, after_positions, after_calibration = map(int, done.stdout.split())
     assert after_stream < 400e6

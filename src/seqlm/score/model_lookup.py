@@ -9,7 +9,7 @@ Model = TypeVar("Model")
 
 
 def find_models(names: Sequence[str], sources: Iterable[Callable[[], Mapping[str, Model]]]) -> dict[str, Model]:
-    """Return the models with some names, or all models if there are no names.
+    """Return the models with some names, in their order, or all models if there are no names.
 
     Each source returns models by name. Sources are asked in turn until all names are found, so that nothing is read
     that only other models need, and a source that fails matters only if a name remains. Raises ParamsError if no model
@@ -30,4 +30,4 @@ def find_models(names: Sequence[str], sources: Iterable[Callable[[], Mapping[str
         raise ParamsError(
             f"--model {min(missing)}: no such model: choose from {', '.join(found)}{''.join(problems[:1])}"
         )
-    return {name: model for name, model in found.items() if not names or name in names}
+    return {name: found[name] for name in names or found}

@@ -1,4 +1,4 @@
-"""A text of one's own under trained models: `evaluate.py --text`."""
+"""A user's own text under trained models: `score.py --text`."""
 
 import json
 import math
@@ -23,7 +23,7 @@ def trained(tmp_path: Path) -> Layout:
 
 def test_the_text_is_scored_and_shown(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "my<b>.txt").write_text("The SEA, <i>came</i>!\n")
-    result = run_stage("evaluate", "--text", "my<b>.txt", "--run", "small", "--run", "word-kneser-ney-2")
+    result = run_stage("score", "--text", "my<b>.txt", "--model", "small", "--model", "word-kneser-ney-2")
     assert result.returncode == 0, result.stderr
     # Cleaned as the corpus: "the sea i came i".
     text = "the sea i came i"
@@ -33,7 +33,7 @@ def test_the_text_is_scored_and_shown(run_stage: RunStage, trained: Layout) -> N
     expected = math.exp(stream_nll(network, ids).mean())
     assert f"small: perplexity {expected:.3f} per char" in result.stdout
     assert "word-kneser-ney-2: perplexity" in result.stdout
-    # Of the four scored words, "sea i came i", the two i are not in train.
+    # Of the four scored words, "sea i came i", train lacks both i.
     assert "4 tokens, 50.0% of them unknown" in result.stdout
     page = (trained.root / "surprisal.html").read_text()
     assert "my&lt;b&gt;.txt" in page
@@ -43,15 +43,15 @@ def test_the_text_is_scored_and_shown(run_stage: RunStage, trained: Layout) -> N
 
 def test_all_runs_are_the_default(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "my.txt").write_text("the sea\n")
-    result = run_stage("evaluate", "--text", "my.txt", "--page", "out/page.html")
+    result = run_stage("score", "--text", "my.txt", "--page", "out/page.html")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("small: perplexity")
     assert (trained.root / "out/page.html").exists()
 
 
-def test_words_can_be_read_as_characters(run_stage: RunStage, trained: Layout) -> None:
+def test_a_model_over_words_can_be_read_as_one_over_characters(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "my.txt").write_text("the sea came in and the\n")
-    result = run_stage("evaluate", "--text", "my.txt", "--run", "char-by-word-kneser-ney-3", "--run", "char-uniform")
+    result = run_stage("score", "--text", "my.txt", "--model", "char-by-word-kneser-ney-3", "--model", "char-uniform")
     assert result.returncode == 0, result.stderr
     words, uniform = (float(bits) for bits in re.findall(r"([\d.]+) bits per character", result.stdout))
     assert words < uniform / 4
@@ -61,11 +61,11 @@ def test_words_can_be_read_as_characters(run_stage: RunStage, trained: Layout) -
 @pytest.mark.parametrize(
     ("content", "run", "code", "complaint"),
     [
-        (b"the sea", "nope", 2, "--run nope: no such model; there are small, char-kneser-ney-N"),
-        (b"the sea", "word-kneser-ney-9", 2, "--run word-kneser-ney-9: no such model"),
-        (b"the sea", "char-by-word-kneser-ney-2", 2, "no such model; there are small, char-by-word-kneser-ney-3\n"),
+        (b"the sea", "nope", 2, "--model nope: no such model: choose from small, char-uniform, char-laplace-1"),
+        (b"the sea", "word-kneser-ney-9", 2, "--model word-kneser-ney-9: no such model: choose from"),
+        (b"the sea", "char-by-word-kneser-ney-2", 2, "subword-kneser-ney-3, char-by-word-kneser-ney-3\n"),
         (b"12345", "small", 3, "too little is left after cleaning"),
-        (b"sea", "word-kneser-ney-2", 3, "the text has 1 tokens of kind word"),
+        (b"sea", "word-kneser-ney-2", 3, "the text has 1 word tokens: at least two are needed"),
         (b"\xff\xfe", "small", 3, "UTF-16"),
         (b"sea \xe9", "small", 3, "not UTF-8 at byte 4"),
     ],
@@ -74,7 +74,7 @@ def test_wrong_texts_and_names_end_with_one_line(
     content: bytes, run: str, code: int, complaint: str, run_stage: RunStage, trained: Layout
 ) -> None:
     (trained.root / "my.txt").write_bytes(content)
-    result = run_stage("evaluate", "--text", "my.txt", "--run", run)
+    result = run_stage("score", "--text", "my.txt", "--model", run)
     assert result.returncode == code
     assert complaint in result.stderr
     assert result.stderr.count("\n") == 1
@@ -82,19 +82,19 @@ def test_wrong_texts_and_names_end_with_one_line(
 
 
 @pytest.mark.parametrize("text", ["se", "the sea came in"])
-def test_a_short_text_pays_as_much_for_a_character_as_a_long_one(
+def test_a_character_costs_as_much_in_a_short_text_as_in_a_long_one(
     text: str, run_stage: RunStage, trained: Layout
 ) -> None:
     (trained.root / "my.txt").write_text(text)
-    result = run_stage("evaluate", "--text", "my.txt", "--run", "char-uniform")
+    result = run_stage("score", "--text", "my.txt", "--model", "char-uniform")
     size = len(json.loads(trained.vocab("char").read_text())["tokens"])
-    # The first character is not scored, and not counted: log2 of the vocabulary's size for each of the others.
+    # The first character is neither scored nor counted; each of the others costs log2 of the vocabulary size.
     assert f"{math.log2(size):.3f} bits per character, {len(text) - 1} tokens" in result.stdout
 
 
 def test_an_unknown_word_is_shown_with_its_spelling(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "my.txt").write_text("the zebra went")
-    assert run_stage("evaluate", "--text", "my.txt", "--run", "word-uniform").returncode == 0
+    assert run_stage("score", "--text", "my.txt", "--model", "word-uniform").returncode == 0
     page = (trained.root / "surprisal.html").read_text()
     shown = {word: float(bits) for bits, word in re.findall(r'title="([\d.]+) bits">(\w+)', page)}
     assert shown["zebra"] > 20 > shown["went"]

@@ -1,0 +1,110 @@
+"""Scores of networks: on whole streams and on passages, static and dynamic."""
+
+import numpy as np
+import pytest
+import torch
+
+from compiled_networks import threads
+from made_scores import network as describe
+from made_scores import stream
+from seqlm.heldout.scored_text import Stream, Streams
+from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.scratch import ScratchRNN
+from seqlm.score.metrics import summarise
+from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks.scoring import describe_run, score_dynamically, score_network
+from seqlm.score.settings import DynamicParams
+from seqlm.score.store import TRAIN_SUBSET
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
+from small_runs import config
+
+PARAMS = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001], update_every=8, rms_segments=10)
+
+
+def network() -> ScratchRNN:
+    made = ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        made.flat.mul_(50)
+    return made
+
+
+def passages(size: int) -> Stream:
+    """Return two passages of a text that repeats 1, 2, 3; the second has a warm-up of 20 tokens."""
+    read, is_scored = np.arange(size + 20) % 3 + 1, np.ones(size + 20, bool)
+    is_scored[size // 2 : size // 2 + 20] = False
+    return Stream(**vars(stream(read[is_scored])) | {"share": 0.1, "read": read, "is_scored": is_scored})
+
+
+def streams() -> Streams:
+    return {"train": passages(100), "val": passages(200), "test": passages(120)}
+
+
+def test_warm_ups_are_read_and_not_scored() -> None:
+    score = score_network(describe("m", "word"), network(), streams(), None)
+    for split, text in streams().items():
+        assert text.read is not None
+        assert text.is_scored is not None
+        assert score.nats[split].tolist() == stream_nll(network(), text.read)[text.is_scored[1:]].tolist()
+        assert score.metrics[split]["scored_share"] == 0.1
+    assert set(score.metrics) == {"train", "val", "test"}
+    assert score.metadata == {}
+
+
+def test_a_model_of_characters_is_diagnosed() -> None:
+    assert set(score_network(describe("m", "char"), network(), streams(), None).metadata) == {
+        "positions",
+        "calibration",
+    }
+
+
+def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
+    seen = stream(np.arange(30) % 3 + 1)
+    score = score_network(describe("m", "word"), network(), streams(), seen)
+    assert set(score.nats) == {"train", "val", "test"}
+    assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(network(), seen.ids), seen)
+
+
+@pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
+def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_tuning_tokens: int) -> None:
+    log: list[str] = []
+    score = score_dynamically(describe("m"), network(), streams(), PARAMS, log.append, num_tuning_tokens)
+    assert score.info == describe("m+dynamic", dynamic=True, members=("m",))
+    # The text repeats itself, so a high learning rate is best.
+    assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
+    model = network()
+    roots = gradient_roots(model, streams()["train"].ids, segment_length=8, num_segments=10)
+    rule = DynamicRule(0.05, 0.001, roots, trained_weights(model))
+    for split in ("val", "test"):
+        text = streams()[split]
+        assert text.read is not None
+        assert text.is_scored is not None
+        adapted = dynamic_nll(model, text.read, update_every=8, update=rule.apply)
+        assert score.nats[split].tolist() == adapted[text.is_scored[1:]].tolist()
+    assert [line.partition(":")[0] for line in log] == [
+        "m+dynamic, lr 0.0001, decay 0.001",
+        "m+dynamic, lr 0.05, decay 0.001",
+    ]
+
+
+def test_any_number_of_threads_gives_the_same_dynamic_score() -> None:
+    found = []
+    for num_threads in (1, 2):
+        log: list[str] = []
+        with threads(num_threads):
+            score = score_dynamically(describe("m"), network(), streams(), PARAMS, log.append)
+        without_seconds = [line.rpartition(",")[0] for line in log]
+        found.append(({split: nats.tolist() for split, nats in score.nats.items()}, score.metadata, without_seconds))
+    assert found[0] == found[1]
+
+
+def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
+    vocab = Vocab(
+        "char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(num_tokens=50, num_chars=100, num_unknown=0, sha256="")}
+    )
+    info = describe_run(config("char.lstm-6", model="gru", max_tokens=10), vocab)
+    assert (info.name, info.family, info.token, info.network) == ("char.lstm-6", "network", "char", "gru")
+    # 10 of 50 tokens are a fifth of the characters.
+    assert info.train_chars == 20
+    assert describe_run(config(max_tokens=None), vocab).train_chars == 100
+    assert describe_run(config(max_tokens=60), vocab).train_chars == 100
+    assert (info.smoothing, info.order, info.counted_token, info.dynamic, info.members) == (None, None, None, False, ())

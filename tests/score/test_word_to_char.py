@@ -1,0 +1,158 @@
+"""A model over words, read as a model over characters."""
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from seqlm.heldout.spelling import SpellingModel
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.score.word_to_char.reading import (
+    CharacterPredictor,
+    Lexicon,
+    SeparatorModel,
+    estimate_separators,
+    word_to_char_nll,
+)
+from smoke import ROOT
+
+WORDS = (ROOT / "data" / "sample.txt").read_text(encoding="ascii").lower().replace(".", "").split()[:2000]
+TEXT = "".join(" ".join(WORDS[start : start + 9]) + "\n" for start in range(0, len(WORDS), 9))
+TOKENS = ["<unk>", *sorted(set(WORDS))]
+CHARACTERS = ["<unk>", " ", "\n", *sorted(set("".join(WORDS)))]
+IDS = np.array([TOKENS.index(word) for word in WORDS])
+COUNTS = np.bincount(IDS).tolist()
+LEXICON = Lexicon(TOKENS, COUNTS, CHARACTERS)
+SPELLING = SpellingModel(TOKENS[1:])
+UNKNOWN_SHARE = COUNTS.count(1) / len(WORDS)
+
+
+def model(order: int = 2) -> KneserNey:
+    return KneserNey(count_ngrams(IDS, len(TOKENS), order), order)
+
+
+def predictor(separator: str) -> CharacterPredictor:
+    return CharacterPredictor(LEXICON, estimate_separators(TEXT, separator), model())
+
+
+def nats(characters: Sequence[str], separator: str) -> np.ndarray:
+    return word_to_char_nll(LEXICON, estimate_separators(TEXT, separator), lambda _: model(), characters)
+
+
+@pytest.mark.parametrize("separator", ["", " ", "\n"])
+def test_the_probabilities_of_all_characters_sum_to_one(separator: str) -> None:
+    beginning = TEXT[:60].replace("\n", separator) + "xyz" + TEXT[60:90].replace("\n", separator)
+    possible = [character for character in CHARACTERS if character != "\n" or separator == "\n"]
+    reader = predictor(separator)
+    for index, character in enumerate(beginning):
+        probs = [prob_of_next(reader, other) for other in possible]
+        # Unlikely hypotheses are dropped, so a little is missing.
+        assert 1 - 1e-3 <= sum(probs) <= 1 + 1e-9
+        assert reader.read(character) == probs[possible.index(character)] > 0, index
+
+
+def prob_of_next(reader: CharacterPredictor, character: str) -> float:
+    """Return p of the next character without reading it."""
+    other = copy.copy(reader)
+    other.words_read = []
+    return other.read(character)
+
+
+def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
+    words = [*WORDS[:40], "unheardof", *WORDS[40:50]]
+    ids = np.array([LEXICON.id_of.get(word, 0) for word in words])
+    separators = estimate_separators(TEXT, " ")
+    # The spelling model also gives the empty word a probability, which is left out.
+    spelled = np.exp(-SPELLING.nats(words)) / (1 - np.exp(-SPELLING.nats([""])))
+    unigram, bigram = model().next_distribution(np.empty(0, np.int64)), model()
+    expected = 0.0
+    for index in range(len(words)):
+        after = bigram.next_distribution(ids[index - 1 : index]) if index else unigram
+        known = after[ids[index]] if ids[index] else 0.0
+        # Unknown words are together as likely as the words that occur once in train.
+        unknown = UNKNOWN_SHARE + (1 - UNKNOWN_SHARE) * after[0]
+        expected -= np.log((1 - UNKNOWN_SHARE) * known + unknown * spelled[index])
+        expected -= np.log(separators.after_word[" "]) + np.log(separators.after_blank[""])
+    text = " ".join(words) + " "
+    first = predictor(" ").read(text[0])
+    assert nats(text, " ").sum() - np.log(first) == pytest.approx(expected, rel=1e-9)
+
+
+def test_words_that_end_without_a_separator_are_found() -> None:
+    reader = predictor("")
+    for character in TEXT[:600].replace("\n", ""):
+        reader.read(character)
+    read = [TOKENS[number] for number in reader.words_read]
+    assert read == WORDS[: len(read)]
+    assert len(read) > 60
+
+
+def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
+    seen: list[list[str]] = []
+
+    def model_after(read: Sequence[int]) -> KneserNey:
+        seen.append([TOKENS[number] for number in read])
+        return model()
+
+    text = " ".join(WORDS[:30])
+    separators = estimate_separators(TEXT, " ")
+    found = word_to_char_nll(LEXICON, separators, model_after, text, num_updates=3)
+    assert found == pytest.approx(nats(text, " "))
+    third = -(-(len(text) - 1) // 3)
+    ends = [0, third, 2 * third]
+    assert seen == [text[: end + 1].split(" ")[:-1] if end else [] for end in ends]
+
+
+def test_a_very_long_word_has_finite_surprisals() -> None:
+    found = nats("qz" * 3000 + " " + WORDS[0], "")
+    assert np.isfinite(found).all()
+
+
+def test_characters_that_no_word_has_share_one_probability() -> None:
+    more = Lexicon(TOKENS, COUNTS, [*CHARACTERS, "é", "ß"])
+    assert more.spelling_prob("a", "é") == LEXICON.spelling_prob("a", "é") / 3  # <unk> is the third of them
+    assert more.spelling_prob("a", "b") == LEXICON.spelling_prob("a", "b")
+
+
+def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -> None:
+    """With ``vocab.char.min_freq`` a rare letter is ``<unk>``; words with this letter are known nevertheless."""
+    few = [character for character in CHARACTERS if character not in ("w", "y")]
+    lexicon, separators = Lexicon(TOKENS, COUNTS, few), estimate_separators(TEXT, " ")
+    text = " ".join(WORDS[:60])
+    shown = [character if character in few else "<unk>" for character in text]
+    found = word_to_char_nll(lexicon, separators, lambda _: model(), shown)
+    # One letter instead of two is easier to predict.
+    assert found.sum() < nats(text, " ").sum()
+    reader = CharacterPredictor(lexicon, separators, model())
+    for character in shown[:100]:
+        probs = [prob_of_next(reader, lexicon.letter(other)) for other in few if other != "\n"]
+        assert 1 - 1e-3 <= sum(probs) <= 1 + 1e-9
+        reader.read(lexicon.letter(character))
+
+
+def test_unknown_words_are_as_likely_as_words_that_occur_once() -> None:
+    assert LEXICON.unknown_share == UNKNOWN_SHARE
+    twice = Lexicon(["<unk>", "a", "b", "pad"], [5, 3, 2, 0], ["<unk>", " ", "a", "b"])
+    assert twice.unknown_share == 0
+    assert twice.words == ["a", "b"]  # a reserved token that train lacks is no word
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_a_text_without_a_second_character_has_no_surprisals(size: int) -> None:
+    assert len(nats("a" * size, "")) == 0
+
+
+def test_separators_by_hand() -> None:
+    text = "a b\n\nc  d\ne \nf\n"
+    # Joined by nothing: "a bc  de f". Two of six words end without a separator: b and d.
+    assert estimate_separators(text, "") == SeparatorModel(
+        {" ": (3 + 1) / (5 + 2), "": (2 + 1) / (5 + 2)}, {" ": (1 + 1) / (4 + 2), "": (3 + 1) / (4 + 2)}
+    )
+    # Joined by a space: "a b  c  d e  f".
+    assert estimate_separators(text, " ") == SeparatorModel({" ": 1.0}, {" ": (3 + 1) / (8 + 2), "": (5 + 1) / (8 + 2)})
+    found = estimate_separators(text, "\n")
+    # The last line end separates nothing.
+    assert found.after_word == {" ": (3 + 1) / (5 + 2), "\n": (2 + 1) / (5 + 2)}
+    assert sum(found.after_blank.values()) == pytest.approx(1)
