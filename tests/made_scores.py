@@ -25,13 +25,14 @@ def scored_text(num_scored: int, scored_chars: int | None = None) -> ScoredText:
 
 def network(name: str, token: str = "char", **changes: object) -> ModelInfo:
     """Return the description of a network that was trained on 1,000 characters."""
-    return ModelInfo(name, "network", token, 1000, **{"network": "lstm", **changes})  # type: ignore[arg-type]
+    properties: dict[str, object] = {"train_chars": 1000, "network": "lstm"}
+    return ModelInfo(name, "network", token, **(properties | changes))  # type: ignore[arg-type]
 
 
 def ngram(name: str, token: str = "char", **changes: object) -> ModelInfo:
     """Return the description of an n-gram model of order 2."""
-    properties: dict[str, object] = {"counted_token": token, "smoothing": "kneser-ney", "order": 2}
-    return ModelInfo(name, "ngram", token, 1000, **(properties | changes))  # type: ignore[arg-type]
+    properties: dict[str, object] = {"train_chars": 1000, "counted_token": token, "smoothing": "kneser-ney", "order": 2}
+    return ModelInfo(name, "ngram", token, **(properties | changes))  # type: ignore[arg-type]
 
 
 def score(

@@ -1,52 +1,60 @@
-"""What unknown tokens cost is shown wherever surprisal is shown."""
+"""The cost of unknown tokens is shown wherever surprisals are shown."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from made_scores import network
 from seqlm.core.layout import Layout
+from seqlm.evaluate.ranking import rank_models
 from seqlm.evaluate.tables import diagnostic_tables, passages
-from seqlm.score.heldout.spelling import NATS_OF_ANY_CHARACTER
-from seqlm.score.heldout.splits import read_streams
-from seqlm.score.store import Score, measure
+from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER
+from seqlm.heldout.store import Heldout, load_heldout
+from seqlm.score.store import Score, score_of
 from seqlm.vocab.corpus_building import SPLITS, build_corpus
 
 BIT = np.log(2)
-DIAGNOSES = {"positions": [], "calibration": []}
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """Write splits of which test has a word, and a letter in it, that train lacks."""
-    found = Layout(tmp_path)
-    found.splits.mkdir(parents=True)
-    texts = {split: found.split(split) for split in SPLITS}
+def heldouts(tmp_path: Path) -> dict[str, Heldout]:
+    """Scored texts; test has a word, and a letter in it, that train lacks."""
+    layout, found = Layout(tmp_path), {}
+    layout.splits.mkdir(parents=True)
+    texts = {split: layout.split(split) for split in SPLITS}
     for split, path in texts.items():
         path.write_text("the zoo the sea\n" if split == "test" else "the sea so sad the heart\n")
     for kind in ("char", "word"):
-        build_corpus(texts, found.corpus(kind), kind, " ", 0, [])
+        build_corpus(texts, layout.corpus(kind), kind, " ", 0, [])
+        select_heldout(layout, kind, 1000)
+        found[kind] = load_heldout(layout.heldout(kind), kind)
     return found
 
 
-def test_classes_of_characters_bear_what_unknown_ones_cost(layout: Layout) -> None:
-    test = read_streams(layout, "char")["test"]
-    score = Score("m", "char", {"test": np.full(14, BIT)}, DIAGNOSES)
-    table = dict(diagnostic_tables(layout, [score], test))["classes"]
+def one_bit_each(heldout: Heldout, token: str) -> Score:
+    texts = heldout.texts()
+    nats = {split: np.full(text.num_scored, BIT) for split, text in texts.items()}
+    return score_of(network("m", token), nats, texts, {"positions": [], "calibration": []})
+
+
+def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
+    score = one_bit_each(heldouts["char"], "char")
+    table = dict(diagnostic_tables([score], heldouts["char"]))["classes"]
     first = table[table["token_class"] == "first letter"]["bits"].item()
-    # z, t and s begin words after the first letter of all: one bit each, and z one of all characters besides.
+    # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.
     assert first == pytest.approx(1 + NATS_OF_ANY_CHARACTER / BIT / 3)
-    # All classes together give what the table of models says.
-    assert (table["share"] * table["bits"]).sum() == pytest.approx(
-        measure(score.nats["test"], test)["bits_per_character"]
-    )
+    # The mean over all classes is the value in the main table.
+    assert (table["share"] * table["bits"]).sum() == pytest.approx(score.metrics["test"]["bits_per_character"])
 
 
-def test_passages_bear_the_spelling_of_unknown_words(layout: Layout) -> None:
-    streams = {kind: read_streams(layout, kind) for kind in ("char", "word")}
-    score = Score("m", "word", {"test": np.full(3, BIT)})
-    shown = passages(layout, [score], streams, ["m"], 100)["m"]
-    spelling = streams["word"]["test"].unknown_costs[1] / BIT
+def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Heldout]) -> None:
+    score = one_bit_each(heldouts["word"], "word")
+    texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
+    results = rank_models([score], texts, seed=0)
+    shown = passages(results, {"word": heldouts["word"], "char": heldouts["char"]}, 100)["m"]
+    spelling = heldouts["word"].text("test").unknown_costs[1] / BIT
     assert shown["tokens"] == ["the", "zoo", "the", "sea"]
-    assert spelling > 20  # a letter that no word of train has, alone, costs as much
+    assert spelling > 20  # a letter that no word of train has costs this much alone
     assert shown["bits"] == [None, pytest.approx(1 + spelling, abs=0.06), 1.0, 1.0]

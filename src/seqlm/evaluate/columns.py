@@ -81,7 +81,7 @@ def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
     return lambda row: "infinite" if is_missing(row[name]) else f"{row[name]:.{digits}f}"
 
 
-COLUMNS = (
+COLUMNS = [
     Column("model", "Name; an asterisk marks dynamic models.", lambda r: r.score.name, str, "model", _name_with_mark),
     Column("family", "ngram, network or mixture.", lambda r: r.score.info.family, str),
     Column("token", "Kind of token that the model predicts.", lambda r: r.score.info.token, str),
@@ -113,5 +113,5 @@ COLUMNS = (
     Column("unknown_share", "Share of the tokens of test that the vocabulary lacks.",
            lambda r: r.score.metrics["test"]["unknown_share"], float, "unknown",
            lambda row: f"{row['unknown_share']:.1%}", in_terminal=False),
-)  # fmt: skip
+]  # fmt: skip
 """All columns, in their order in table.csv."""

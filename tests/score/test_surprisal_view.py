@@ -1,11 +1,11 @@
-"""The surprisal of pieces of words, shown for the characters they stand for."""
+"""The surprisal of subwords, shown for their characters."""
 
 import math
 
 import numpy as np
 import pytest
 
-from seqlm.score.surprisal_view import passage, spread
+from seqlm.score.surprisal_view import passage, per_character
 from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.kinds.subword import BYTE_TOKENS
 
@@ -15,28 +15,28 @@ BIT = math.log(2)
 FIRST, SECOND = BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]
 
 
-def test_a_piece_s_bits_are_spread_evenly_over_its_characters() -> None:
-    # The first piece has no surprisal; " sea" has 4 characters and 6 bits, é costs 5 + 2 bits in its two bytes.
+def test_the_bits_of_a_subword_are_shared_evenly_by_its_characters() -> None:
+    # The first subword has no surprisal; " sea" has 4 characters and 6 bits, é costs 5 + 2 bits in its two bytes.
     found = passage(SUBWORD, ["the", " sea", FIRST, SECOND], np.array([6, 5, 2]) * BIT, 100)
     assert found["tokens"] == ["t", "h", "e", " ", "s", "e", "a", "é"]
     assert found["bits"] == [None, None, None, 1.5, 1.5, 1.5, 1.5, 7.0]
     assert found["joiner"] == ""
 
 
-def test_the_shares_are_the_whole() -> None:
+def test_the_shares_add_up_to_the_total() -> None:
     tokens = ["a", " bc", FIRST, SECOND, "d"]
-    characters, shares = spread(SUBWORD, tokens, [0.5, 3.0, 2.0, 1.0, 4.0])
+    characters, shares = per_character(SUBWORD, tokens, [0.5, 3.0, 2.0, 1.0, 4.0])
     assert "".join(characters) == "a bcéd"
     assert sum(shares) == pytest.approx(10.5)
     assert shares == pytest.approx([0.5, 1, 1, 1, 3, 4])
 
 
-def test_an_infinite_piece_is_infinite_in_all_of_its_characters() -> None:
+def test_all_characters_of_an_infinite_subword_are_infinite() -> None:
     assert passage(SUBWORD, ["a", "bc"], np.array([np.inf]), 100)["bits"] == [None, None, None]
 
 
-def test_bytes_that_are_no_character_are_shown_as_one_that_stands_for_them() -> None:
-    # A text may end in the midst of a character: its pieces are as long as what is shown.
+def test_bytes_that_are_no_character_are_shown_as_a_replacement_character() -> None:
+    # A text may end in the middle of a character.
     found = passage(SUBWORD, ["a", FIRST], np.array([3.0]) * BIT, 100)
     assert (found["tokens"], found["bits"]) == (["a", "\ufffd"], [None, 3.0])
-    assert len(spread(SUBWORD, [SECOND, SECOND, "a"], [1.0, 1.0, 1.0])[1]) == len("\ufffd\ufffda")
+    assert len(per_character(SUBWORD, [SECOND, SECOND, "a"], [1.0, 1.0, 1.0])[1]) == len("\ufffd\ufffda")

@@ -1,0 +1,68 @@
+"""The evaluate stage by hand, after scores changed or were left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from seqlm.core.files import read_csv, write_csv, write_json
+from seqlm.core.layout import Layout
+from seqlm.heldout.selection import select_heldout
+from seqlm.vocab.corpus_building import SPLITS
+from seqlm.vocab.kinds.registry import KINDS
+from small_runs import write_models
+from smoke import ROOT, change_params
+from stages_by_hand import RunStage
+from subwords import build
+
+SETTINGS = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic_counts": None}
+
+
+@pytest.fixture
+def layout(tmp_path: Path, run_stage: RunStage) -> Layout:
+    """A folder in which all models were scored, and the run ``small`` dynamically too."""
+    layout = write_models(tmp_path)
+    change_params(layout.params, SETTINGS)
+    for arguments in (("--run", "small"), *(("--kind", kind) for kind in KINDS), ("--word-to-char",)):
+        assert run_stage("score", *arguments).returncode == 0
+    history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
+    write_csv(layout.reports("train", "small", "history.csv"), history)
+    write_json(layout.reports("train", "small", "summary.json"), {"shrunk": False})
+    return layout
+
+
+def models(layout: Layout) -> set[str]:
+    return set(read_csv(layout.reports("evaluate", "table.csv"))["model"])
+
+
+def test_a_dynamic_model_that_is_no_longer_scored_is_gone(layout: Layout, run_stage: RunStage) -> None:
+    result = run_stage("evaluate")
+    assert result.returncode == 0, result.stderr
+    assert "\nsmall+dynamic *  " in result.stdout
+    assert "small+dynamic" in models(layout)
+    change_params(layout.params, {"score.dynamic": None})
+    assert run_stage("score", "--run", "small").returncode == 0
+    assert run_stage("evaluate").returncode == 0
+    assert models(layout) >= {"small", "char-kneser-ney-3"}
+    assert not any("dynamic" in model for model in models(layout))
+
+
+@pytest.mark.parametrize("text", ["another sea\n" * 40, "the sea came in\n" * 40])
+def test_scores_of_another_corpus_are_refused_in_one_line(layout: Layout, run_stage: RunStage, text: str) -> None:
+    for split in SPLITS:
+        layout.split(split).write_text(text)
+    for kind in KINDS:
+        build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, " ")
+        select_heldout(layout, kind, 300_000)
+    result = run_stage("evaluate")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr == (
+        f"error: char-kneser-ney-1: 738 surprisals on train, of which {len(text) - 2} tokens are scored: score again\n"
+    )
+    assert not layout.reports("evaluate").exists()
+
+
+def test_a_run_that_was_not_scored_is_named(layout: Layout, run_stage: RunStage) -> None:
+    layout.config("other").write_bytes(layout.config("small").read_bytes())
+    result = run_stage("evaluate")
+    assert result.returncode == 3
+    assert result.stderr == "error: data/scores/runs/other: no such folder: run the stage that writes it\n"
