@@ -21,7 +21,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.processes import map_in_processes
 from seqlm.report.drawing import draw_all
 from seqlm.report.figures.gradients import alignment_figure, reach_figure
-from seqlm.report.figures.style import look, svg_text
+from seqlm.report.figures.style import style, svg_text
 from seqlm.report.figures.truncation import cost_figure
 from smoke import ROOT
 
@@ -90,7 +90,7 @@ def test_any_number_of_processes_draws_the_same_bytes_in_order() -> None:
 
 def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> None:
     (drawn_once, *_), (saved, *_) = drawn(), drawn()
-    with look():
+    with style():
         saved.savefig(tmp_path / "saved.svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
     lines = (tmp_path / "saved.svg").read_text().replace("#010203", "currentColor").split("\n")
     assert [line.rstrip() for line in lines] == svg_text(drawn_once).split("\n")

@@ -1,14 +1,12 @@
-"""How much of a text is copied, against a search for every run."""
+"""How much of a text is copied, compared with a search for every substring."""
 
 import subprocess
 import sys
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.generate import copying
 from seqlm.generate.copying import Codes, decoded_blocks, longest_common_substrings
 from seqlm.vocab.kinds.subword import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
@@ -24,7 +22,7 @@ def blocks(text: str, size: int) -> list[Codes]:
 
 def test_copies_by_hand() -> None:
     texts = ["the sea xyz", "qqq", "", "a seat", "漢字 at sea"]
-    # "the sea", nothing, nothing, " sea" with "t" missing behind it, " sea"
+    # "the sea", nothing, nothing, " sea", " sea"
     assert longest_common_substrings(texts, lambda: blocks("near the sea", 5)) == [7, 0, 0, 4, 4]
     assert longest_common_substrings([], lambda: blocks("near the sea", 5)) == []
 
@@ -35,31 +33,25 @@ def test_copies_by_hand() -> None:
     st.integers(1, 60),
     st.sampled_from([1, 10, 1000]),
 )
-def test_the_longest_copy_is_the_longest(texts: list[str], source: str, size: int, most: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copying, "_MAX_CHARS", most)
-        found = longest_common_substrings(texts, lambda: blocks(source, size))
+def test_the_longest_copy_is_the_longest(texts: list[str], source: str, size: int, max_chars: int) -> None:
+    found = longest_common_substrings(texts, lambda: blocks(source, size), max_chars)
     for text, length in zip(texts, found, strict=True):
-        runs = {text[i:j] for i in range(len(text)) for j in range(i + 1, len(text) + 1)}
-        assert length == max((len(run) for run in runs if run in source), default=0)
+        substrings = {text[i:j] for i in range(len(text)) for j in range(i + 1, len(text) + 1)}
+        assert length == max((len(part) for part in substrings if part in source), default=0)
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.sampled_from(["char", "word"]), st.integers(1, 7))
 def test_a_decoded_stream_is_the_text_of_its_tokens(ids: list[int], kind: str, size: int) -> None:
     vocab = Vocab(kind, ["<unk>", "ab", "c", "漢字d"], [0] * 4, "", {})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copying, "_BLOCK_TOKENS", size)
-        found = b"".join(block.tobytes() for block in decoded_blocks(vocab, np.array(ids, np.uint8)))
+    found = b"".join(block.tobytes() for block in decoded_blocks(vocab, np.array(ids, np.uint8), size))
     assert found.decode("utf-32-le") == vocab.join(vocab.decode(ids))
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(1, 7))
-def test_characters_that_are_written_in_bytes_are_characters_again(ids: list[int], size: int) -> None:
+def test_characters_are_decoded_from_their_bytes(ids: list[int], size: int) -> None:
     # é is C3 A9 in UTF-8; a byte alone is no character.
     vocab = Vocab("subword", ["<unk>", " ab", "c", BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]], [0] * 5, "", {})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copying, "_BLOCK_TOKENS", size)
-        found = b"".join(block.tobytes() for block in decoded_blocks(vocab, np.array(ids, np.uint8)))
+    found = b"".join(block.tobytes() for block in decoded_blocks(vocab, np.array(ids, np.uint8), size))
     assert found.decode("utf-32-le") == vocab.join(vocab.decode(ids))
 
 

@@ -1,4 +1,4 @@
-"""What is continued: the settings' own words, or the text's."""
+"""The prefixes that models continue: those of the settings, or the beginning of val."""
 
 from pathlib import Path
 
@@ -15,12 +15,12 @@ OTHERS = {"temperatures": [0.0], "top_k": None, "top_p": None, "num_preds": 1}
 
 def test_auto_is_the_beginning_of_val(tmp_path: Path) -> None:
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
-    # "the sea came in and " are twenty characters: the piece ends before the last space.
+    # "the sea came in and " has twenty characters: the piece ends before its last space.
     assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
     assert chosen_prefixes(["a", "b"], layout) == ["a", "b"]
 
 
-def test_the_setting_takes_a_list_or_the_word_auto() -> None:
+def test_the_setting_is_a_list_or_auto() -> None:
     assert check({"prefixes": "auto", **OTHERS}, "generate", GenerateParams, source="x").prefixes == "auto"
     for wrong in ("none_such", [], [""], None, 3):
         with pytest.raises(ParamsError, match=r"generate\.prefixes"):

@@ -8,13 +8,13 @@ from seqlm.report.figures.style import svg_text
 from seqlm.report.figures.truncation import truncation_figure
 
 
-def test_the_graph_names_the_first_tokens_whatever_they_are() -> None:
+def test_the_graph_shows_the_first_tokens_shortened() -> None:
     words = svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
     assert "machine" in words
     assert "extrao" in words
     assert "extraor" not in words
     assert words == svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
-    svg_text(graph_figure(list("a b")))  # two steps are all there are
+    svg_text(graph_figure(list("a b")))  # a text of only three tokens
 
 
 def test_a_text_of_one_token_has_figures_too(recwarn: pytest.WarningsRecorder) -> None:
@@ -24,7 +24,7 @@ def test_a_text_of_one_token_has_figures_too(recwarn: pytest.WarningsRecorder) -
     assert not recwarn.list
 
 
-def test_a_bias_that_drawing_alone_would_give_is_not_drawn() -> None:
+def test_a_bias_within_two_standard_errors_is_not_drawn() -> None:
     rows = [("regular", 4, 0.2, 0.01, 0.001), ("randomized", 4, 0.9, 10.0, 1.0)]
     table = pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])
     convergence = pd.DataFrame({"strategy": "regular", "draws": [1, 2], "distance": 0.2, "standard_error": 0.01})

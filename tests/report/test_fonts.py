@@ -1,7 +1,6 @@
-"""Figures of a text in another script."""
+"""Fonts for figures of text in other scripts."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,7 +11,7 @@ from matplotlib.font_manager import fontManager
 
 from seqlm.report.figures import fonts
 from seqlm.report.figures.book import partition_figure, unrolled_figure
-from seqlm.report.figures.fonts import MISSING_GLYPH, USUAL, families_for, without_font
+from seqlm.report.figures.fonts import MISSING_GLYPH, USUAL, InstalledFonts, families_for, without_font
 from seqlm.report.figures.gradients import graph_figure, strategies_figure
 from seqlm.report.figures.style import svg_text
 
@@ -44,37 +43,29 @@ def write_font(path: Path, name: str, characters: str, weight: int = 400) -> Non
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have matplotlib's own fonts and two more here, whatever this machine has."""
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install matplotlib's own fonts and three more, whatever fonts this machine has."""
     own = str(Path(mpl.get_data_path()))
     monkeypatch.setattr(fontManager, "ttflist", [entry for entry in fontManager.ttflist if entry.fname.startswith(own)])
-    monkeypatch.setattr(fonts, "findSystemFonts", list)
+    monkeypatch.setattr(fonts, "FONTS", InstalledFonts(list))
     for name, characters in (("Few Of Them", "海"), ("Most Of Them", "海水来"), ("Last Resort", "海水来了")):
         write_font(tmp_path / f"{name}.ttf", name, characters)
         fontManager.addfont(tmp_path / f"{name}.ttf")
-    forget()
-    yield
-    forget()
-
-
-def forget() -> None:
-    fonts._installed.cache_clear()
-    fonts._chosen.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_font_with_most_of_the_characters_is_chosen_and_none_where_the_usual_one_has_them() -> None:
+def test_the_font_with_most_characters_is_chosen_unless_the_usual_one_has_them_all() -> None:
     assert families_for("the sea, море \n\t\u3000") == [USUAL]
     assert families_for("海 sea") == [USUAL, "Few Of Them"]
     assert families_for("海水来了") == [USUAL, "Most Of Them"]
-    # A font that has a box for everything has nothing.
+    # A font that shows a box for every character does not count.
     assert without_font("海水来了了 sea") == "了"
     assert without_font("sea\n") == ""
 
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", FIGURES)
-def test_figures_show_what_a_font_has_and_a_dot_for_what_none_has(name: str, recwarn: pytest.WarningsRecorder) -> None:
+def test_figures_show_a_dot_for_characters_that_no_font_has(name: str, recwarn: pytest.WarningsRecorder) -> None:
     drawn = svg_text(FIGURES[name]("海水来了 sea\u3000"))
     assert not recwarn.list
     assert "Most Of Them" in drawn
@@ -84,26 +75,25 @@ def test_figures_show_what_a_font_has_and_a_dot_for_what_none_has(name: str, rec
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_font_that_has_gone_is_passed_over(tmp_path: Path) -> None:
+def test_a_font_that_was_removed_is_skipped(tmp_path: Path) -> None:
     shutil.move(tmp_path / "Most Of Them.ttf", tmp_path / "gone.ttf")
     assert families_for("海水") == [USUAL, "Few Of Them"]
     assert without_font("海水") == "水"
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_font_that_was_installed_since_is_found_and_a_broken_one_passed_over(
+def test_a_newly_installed_font_is_found_and_a_broken_one_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_font(tmp_path / "new.ttf", "New", "了")
     (tmp_path / "broken.ttf").write_bytes(b"no font")
-    monkeypatch.setattr(fonts, "findSystemFonts", lambda: [str(tmp_path / name) for name in ("broken.ttf", "new.ttf")])
+    paths = [str(tmp_path / name) for name in ("broken.ttf", "new.ttf")]
+    monkeypatch.setattr(fonts, "FONTS", InstalledFonts(lambda: paths))
     assert families_for("海了") == [USUAL, "Few Of Them", "New"]
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_font_that_calls_its_weight_another_is_used_without_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_font_of_another_weight_is_used_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_font(tmp_path / "medium.ttf", "Medium Alone", "潮", weight=500)
     fontManager.addfont(tmp_path / "medium.ttf")
     assert "Medium Alone" in svg_text(unrolled_figure("潮 sea"))

@@ -1,4 +1,4 @@
-"""A text of one repeated word: nothing to fit, and still a figure."""
+"""A text of one repeated word has a figure without fitted lines."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:
     assert "alpha" not in drawn
 
 
-def test_an_order_without_a_fit_stands_beside_those_that_have_one() -> None:
+def test_orders_with_and_without_a_fit_share_a_figure() -> None:
     ranks = pd.DataFrame({"n": [1, 2, 2], "rank": [1, 1, 2], "count": [9, 4, 2]})
     fit = {"max_rank": 2, "alpha_least_squares": 1.0, "intercept": 1.4}
     drawn = svg_text(zipf_figure(ranks, {2: fit}))

@@ -5,15 +5,19 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from made_scores import network, score, scored_text
 from seqlm.core.layout import Layout
+from seqlm.evaluate.ranking import main_table, rank_models
 from seqlm.report.figures.book import partition_figure, unrolled_figure
 from seqlm.report.figures.evaluation import comparison_figure, learning_figure
-from seqlm.report.figures.style import colour_of, look, new_figure, svg_text
+from seqlm.report.figures.style import model_colours, new_figure, style, svg_text
 from seqlm.report.page import inline_svg
 from seqlm.report.parity import parity_table
+from seqlm.vocab.corpus_building import SPLITS
 from smoke import ROOT
 
 PAGE = ROOT / "reports" / "index.html"
@@ -21,7 +25,7 @@ VOID = {"meta", "link", "br", "img", "hr", "input", "path", "use", "rect", "stop
 
 
 class Outline(HTMLParser):
-    """Notes headings, ids, links and images, and that every element is closed."""
+    """Collects headings, ids, links and images, and checks that every element is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,14 +66,14 @@ def outline() -> Outline:
     return found
 
 
-def test_the_page_is_whole_and_stands_alone(outline: Outline) -> None:
+def test_the_page_is_complete_and_loads_nothing(outline: Outline) -> None:
     assert outline.open == []
     assert outline.outside == []
     assert PAGE.stat().st_size < 3_000_000
     assert "<script src" not in PAGE.read_text()
 
 
-def test_the_page_can_be_walked_without_seeing_it(outline: Outline) -> None:
+def test_the_page_works_with_a_screen_reader(outline: Outline) -> None:
     assert outline.headings[0] == "h1"
     assert outline.headings.count("h1") == 1
     assert set(outline.headings) <= {"h1", "h2", "h3"}
@@ -80,7 +84,7 @@ def test_the_page_can_be_walked_without_seeing_it(outline: Outline) -> None:
 
 def test_equal_figures_give_equal_bytes() -> None:
     def draw() -> str:
-        with look():
+        with style():
             figure, axes = new_figure()
             axes.plot([1, 2], [3, 4], label="line")
             axes.legend()
@@ -92,22 +96,28 @@ def test_equal_figures_give_equal_bytes() -> None:
     assert "<dc:date>" not in draw()
 
 
-def test_a_model_has_one_colour_and_what_is_made_of_it_too() -> None:
-    assert colour_of("lstm") == colour_of("lstm+dynamic+char-kneser-ney-6") != colour_of("char-kneser-ney-6")
-    assert colour_of("a run of tomorrow") == colour_of("a run of tomorrow")
-
-
-def test_figures_take_models_without_some_values() -> None:
+def test_figures_accept_models_without_some_values() -> None:
     table = pd.DataFrame(
-        {"model": ["a", "b"], "adapts": [False, True], "fitted_bits": [1.0, None], "test_bits": [2.0, None],
-         "low": [1.9, None], "high": [2.1, None]}
+        {"model": ["a", "b"], "family": "network", "smoothing": None, "order": None, "dynamic": False, "members": None,
+         "train_subset_bits": [1.0, None], "test_bits": [2.0, None], "low": [1.9, None], "high": [2.1, None]}
     )  # fmt: skip
-    assert "<svg" in svg_text(comparison_figure(table))
+    colours = model_colours(table)
+    assert "<svg" in svg_text(comparison_figure(table, colours))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
-    assert "<svg" in svg_text(learning_figure(history))
+    assert "<svg" in svg_text(learning_figure(history, colours))
 
 
-def test_the_drawings_show_the_text_that_they_are_given() -> None:
+def test_dynamic_models_are_drawn_as_diamonds() -> None:
+    static = score(network("lstm"), np.linspace(1, 2, 100))
+    dynamic = score(network("lstm").as_dynamic(), np.linspace(0.5, 1.5, 100))
+    texts = {"char": dict.fromkeys(SPLITS, scored_text(100))}
+    for scores, has_legend in (([static], False), ([static, dynamic], True)):
+        table = main_table(rank_models(scores, texts, seed=0))
+        drawn = svg_text(comparison_figure(table, model_colours(table)))
+        assert (">test, dynamic</text>" in drawn) == has_legend
+
+
+def test_the_drawings_show_the_given_text() -> None:
     drawn = svg_text(partition_figure("ab cd", num_steps=2, num_offsets=2))
     assert drawn.count(">offset ") == 2
     # "ab cd" in two rows: every letter twice, the space as a visible mark.
@@ -123,7 +133,7 @@ def test_names_with_markup_are_shown_as_text(tmp_path: Path) -> None:
     assert 'xlink:href="#x-a"' in found
 
 
-def test_the_parity_table_says_no_where_a_value_is_not_met(tmp_path: Path) -> None:
+def test_the_parity_table_names_values_that_are_not_met(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     shutil.copytree(ROOT / "reports", tmp_path / "reports")
     frequencies = layout.reports("ngrams", "word", "frequencies.csv")

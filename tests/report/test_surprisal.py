@@ -1,4 +1,4 @@
-"""A passage as the page shows it."""
+"""A passage as HTML."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The figure of trainings without a clip, where one ran away."""
+"""The figure of trainings without clipping, one of which diverges."""
 
 import pandas as pd
 

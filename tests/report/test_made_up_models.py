@@ -1,0 +1,182 @@
+"""Models whose names follow no pattern appear in every table, figure and sentence: nothing parses a name."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from made_scores import network, ngram
+from seqlm.core.files import read_csv, write_csv, write_json
+from seqlm.core.layout import Layout
+from seqlm.evaluate.columns import COLUMNS, Column
+from seqlm.heldout.store import load_heldout
+from seqlm.report.figures.evaluation import comparison_figure
+from seqlm.report.figures.ngrams import order_figure
+from seqlm.report.figures.style import model_colours, svg_text
+from seqlm.report.page import build_page
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import save_score, score_of
+from small_runs import write_models
+from smoke import ROOT
+from stages_by_hand import in_this_process, prepare
+
+ABSOLUTE = ngram("char-absolute-3", smoothing="absolute", order=3)
+WORDS = ngram("zebra", "word", smoothing="backoff", order=2)
+PLAIN = ngram("uniform-7", smoothing="uniform", order=0)
+SUBWORDS = ngram("kneser-ney", "subword", smoothing="laplace", order=1)
+READ = ngram("lstm-6", counted_token="word", order=4)
+RUN, OTHER = network("kneser-ney.dynamic"), network("uniform", "word", network="gru")
+SURPRISALS = {
+    ABSOLUTE: 0.5,
+    WORDS: 6.0,
+    PLAIN: 3.0,
+    SUBWORDS: 5.0,
+    READ: 0.6,
+    RUN: 0.5,
+    RUN.as_dynamic(): 0.4,
+    OTHER: 7.0,
+}
+MIXTURE = "kneser-ney.dynamic+char-absolute-3"
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A folder with scores of made-up models, after the stage evaluate, and all other reports of the project."""
+    folder = prepare(tmp_path_factory.mktemp("made-up"))
+    shutil.copytree(ROOT / "reports", folder / "reports")
+    shutil.rmtree(folder / "reports" / "evaluate")
+    layout = write_models(folder)
+    layout.config("small").unlink()
+    layout.scores_word_to_char.mkdir(parents=True)
+    for info, nats in SURPRISALS.items():
+        save_made_up_score(layout, info, nats)
+    for run in (RUN.name, OTHER.name):
+        write_json(layout.config(run), {})
+        history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run=run)
+        write_csv(layout.reports("train", run, "history.csv"), history)
+        shutil.copy(ROOT / "reports/train/lstm/summary.json", layout.reports("train", run, "summary.json"))
+    result = in_this_process(folder)("evaluate")
+    assert result.returncode == 0, result.stderr
+    return layout
+
+
+def save_made_up_score(layout: Layout, info: ModelInfo, nats: float) -> None:
+    """Save surprisals of about ``nats`` on average; the models disagree about which tokens are difficult."""
+    rng = np.random.default_rng(len(info.name))
+    texts = load_heldout(layout.heldout(info.token), info.token).texts()
+    surprisals = {
+        split: nats * rng.uniform(0.2, 1.8, text.num_scored)
+        for split, text in texts.items()
+        if split != "train" or not info.dynamic
+    }
+    metadata = {"positions": [2.0, 1.5], "calibration": [(0.5, 0.5, 100)]} if info.token == "char" else {}
+    if info.dynamic:
+        metadata = {"choices": {"dynamic_lr": 0.1}}
+    folder = layout.scores_of_ngrams(info.token)
+    if info.counted_token != info.token:
+        folder = layout.scores_word_to_char
+    if info.family == "network":
+        folder = layout.scores_of_run(info.members[0] if info.dynamic else info.name)
+    save_score(folder / info.name, score_of(info, surprisals, texts, metadata))
+
+
+@pytest.fixture(scope="module")
+def table(layout: Layout) -> pd.DataFrame:
+    return read_csv(layout.reports("evaluate", "table.csv"))
+
+
+def test_the_main_table(table: pd.DataFrame) -> None:
+    rows = table.set_index("model")
+    assert set(rows.index) >= {info.name for info in SURPRISALS} | {MIXTURE}
+    for info in SURPRISALS:
+        assert rows.loc[info.name, "family"] == info.family
+        assert bool(rows.loc[info.name, "dynamic"]) == info.dynamic
+    assert rows.loc[MIXTURE, "members"] == "kneser-ney.dynamic char-absolute-3"
+
+
+def test_the_table_of_orders_has_the_static_models_over_their_own_tokens(layout: Layout) -> None:
+    orders = read_csv(layout.reports("evaluate", "orders.csv"))
+    assert orders[["token", "smoothing", "order"]].to_numpy().tolist() == [
+        ["char", "absolute", 3], ["subword", "laplace", 1], ["word", "backoff", 2],
+    ]  # fmt: skip
+
+
+def test_leaders_headlines_and_choices(layout: Layout, table: pd.DataFrame) -> None:
+    reports = layout.reports("evaluate")
+    leaders = json.loads((reports / "leaders.json").read_text())
+    best = {group: leader["model"] for group, leader in leaders.items()}
+    static = table[~table["dynamic"]]
+    assert best == {"static": static["model"].iloc[0], "dynamic": table["model"].iloc[0], "ngram": ABSOLUTE.name}
+    headline = json.loads((reports / "best" / "ngram.json").read_text())
+    assert headline["test_bits"] == table.set_index("model").loc[ABSOLUTE.name, "test_bits"]
+    assert f"weight of {ABSOLUTE.name} in {MIXTURE}" in json.loads((reports / "choices.json").read_text())
+
+
+def test_passages_and_diagnostics(layout: Layout) -> None:
+    passages = json.loads(layout.passages.read_text())
+    # Networks, mixtures, and the best n-gram model over each kind of token.
+    assert set(passages) >= {
+        RUN.name,
+        RUN.name + "+dynamic",
+        OTHER.name,
+        MIXTURE,
+        ABSOLUTE.name,
+        WORDS.name,
+        SUBWORDS.name,
+    }
+    assert PLAIN.name not in passages
+    for table in ("positions", "classes", "calibration"):
+        models = set(read_csv(layout.reports("evaluate", f"{table}.csv"))["model"])
+        assert models == {RUN.name, ABSOLUTE.name, PLAIN.name, READ.name}, table
+
+
+def test_figures(layout: Layout, table: pd.DataFrame) -> None:
+    colours = model_colours(table)
+    comparison = svg_text(comparison_figure(table, colours))
+    assert all(f">{model}</text>" in comparison for model in table["model"])
+    orders = svg_text(order_figure(read_csv(layout.reports("evaluate", "orders.csv")), table, colours))
+    for label in ("char absolute", "word backoff", "subword laplace", RUN.name):
+        assert f">{label}</text>" in orders
+
+
+def test_a_model_has_one_colour_and_lends_it_to_what_is_made_of_it(table: pd.DataFrame) -> None:
+    colours = model_colours(table)
+    assert set(colours) == set(table["model"])
+    assert colours[RUN.name] == colours[RUN.name + "+dynamic"] == colours[MIXTURE] != colours[OTHER.name]
+    smoothings = {colours[info.name] for info in (ABSOLUTE, WORDS, SUBWORDS, READ)}
+    assert len(smoothings) == 4
+    assert colours[RUN.name] not in smoothings
+
+
+def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
+    page = build_page(layout, "Models", None)
+    rows = re.findall(r'<th scope="row">([^<]+)</th>', page)
+    shown = [f"{row.model} *" if row.dynamic else row.model for row in table.itertuples()]
+    assert rows[: len(table)] == shown
+    assert f"The best model that only counts is {ABSOLUTE.name} with" in page
+    best_of_each = re.search(r"The best of each on test:(.*?)</figcaption>", page, re.DOTALL)
+    assert best_of_each is not None
+    assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [ABSOLUTE.name, SUBWORDS.name, WORDS.name]
+    assert f'data-model="{ABSOLUTE.name}"' in page
+
+
+@pytest.fixture
+def new_column(layout: Layout, table: pd.DataFrame) -> Iterator[Column]:
+    """Add a column: the length of a model's name."""
+    column = Column("letters", "Letters of the name.", lambda r: len(r.score.name), int, "letters")
+    COLUMNS.append(column)
+    path = layout.reports("evaluate", "table.csv")
+    write_csv(path, table.assign(letters=table["model"].str.len()))
+    yield column
+    write_csv(path, table)
+    COLUMNS.remove(column)
+
+
+def test_a_new_column_appears_on_the_page(layout: Layout, table: pd.DataFrame, new_column: Column) -> None:
+    page = build_page(layout, "Models", None)
+    assert f'title="{new_column.meaning}">letters</th>' in page
+    assert re.findall(r"<td>([^<]*)</td></tr>", page)[: len(table)] == [str(len(name)) for name in table["model"]]
