@@ -13,15 +13,17 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from seqlm.core.layout import Layout
+from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.smoothing import KneserNey, nats
 from seqlm.preprocess.decoding import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.score.heldout.splits import read_streams
-from seqlm.score.store import measure
+from seqlm.score.metrics import summarise
 from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
 from seqlm.vocab.kinds.registry import kind_of
 from seqlm.vocab.kinds.subword import SubwordParams
@@ -39,14 +41,15 @@ SHARES = {"train": 0.8, "val": 0.1, "test": 0.1}
 
 
 def measured(layout: Layout, vocab: Vocab) -> tuple[float, dict[int, float]]:
-    """Return tokens a character on val, and bits per character there by the order of Kneser-Ney."""
+    """Return tokens per character on val, and bits per character there by the order of Kneser-Ney."""
+    select_heldout(layout, vocab.kind, max_chars=10**9)
     stream = read_streams(layout, vocab.kind)["val"]
     orders = ORDERS[vocab.kind]
     counts = count_ngrams(load_split(layout.corpus(vocab.kind), "train"), len(vocab), max(orders))
     bits = {}
     for order in orders:
         model = KneserNey(counts, order)
-        bits[order] = measure(stream.nats(lambda ids, model=model: nats(model, ids)), stream)["bits_per_character"]
+        bits[order] = summarise(stream.nats(partial(nats, model)), stream)["bits_per_character"]
     info = vocab.splits["val"]
     return info.num_tokens / info.num_chars, bits
 

@@ -93,7 +93,7 @@ class Workspace:
 
     def measures(self) -> dict[str, Any]:
         """Return every model's measures on every split."""
-        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/measures.json").read_text())
+        found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
         return found
 
     def update_params(self, changes: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from seqlm.compare.comparison import compare_metrics, failures
 from stages_by_hand import RunStage
 
-MEASURES = "reports/evaluate/measures.json"
+MEASURES = "reports/evaluate/metrics.json"
 
 
 def measures(**bits: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
@@ -45,7 +45,7 @@ def put(folder: Path, content: str) -> None:
         (json.dumps(measures(lstm=None, trigram=2.8)), 1, "lstm on test: not finite"),
         ('{"lstm": {"test": {"bits_per_character": NaN}}, "trigram": {}}', 1, "lstm on test: not finite"),
         (json.dumps(measures(lstm=2.0, trigram=2.8, gru=2.2)), 0, "| gru | test | – | 2.2000 |  | new |"),
-        ("{", 3, "measures.json at HEAD: not JSON"),
+        ("{", 3, "metrics.json at HEAD: not JSON"),
         ("[]", 3, "not metrics of this pipeline"),
     ],
 )

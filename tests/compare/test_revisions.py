@@ -11,7 +11,7 @@ import pytest
 from smoke import change_params
 from stages_by_hand import RunStage
 
-MEASURES, CORPUS = "reports/evaluate/measures.json", "reports/download/summary.json"
+MEASURES, CORPUS = "reports/evaluate/metrics.json", "reports/download/summary.json"
 BOOK = {"name": "time_machine", "requested": "time_machine", "fallback": False, "sha256": "8" * 64}
 SAMPLE = {"name": "sample", "requested": "time_machine", "fallback": True, "sha256": "2" * 64}
 

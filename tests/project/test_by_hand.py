@@ -107,9 +107,3 @@ def test_without_runs_nothing_is_a_ghost(stage: str, configs: str, run_script: R
     assert result.returncode == 3, result.stderr
     assert result.stderr.startswith("error: ")
     assert all(folder.exists() for folder in kept)
-
-
-@pytest.mark.parametrize("option", [["--run", "x"], ["--page", "x.html"]])
-def test_options_of_a_text_without_a_text_evaluate_nothing(option: list[str], run_stage: RunStage) -> None:
-    result = run_stage("evaluate", *option)
-    assert (result.returncode, result.stderr) == (2, "error: --run and --page belong to --text: name the text\n")

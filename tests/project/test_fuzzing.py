@@ -180,6 +180,6 @@ def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None
         refuses(load_split, folder, "train")
         refuses(Vocab.load, folder / "vocab.json")
         refuses(load_network, folder, "run", torch.device("cpu"))
-        refuses(load_score, folder, "run")
+        refuses(load_score, folder)
         refuses(load_models, folder, 3)
         refuses(read_config, folder / "run.json")

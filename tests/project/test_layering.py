@@ -12,8 +12,8 @@ from smoke import ROOT
 SOURCE, STAGES, TESTS = ROOT / "src" / "seqlm", ROOT / "stages", ROOT / "tests"
 # In the order of the pipeline: a package imports from the two foundations and from those before it.
 PACKAGES = [
-    "download", "preprocess", "vocab", "ngrams", "sine", "train", "score", "evaluate", "generate", "gradients",
-    "report",
+    "download", "preprocess", "vocab", "ngrams", "sine", "train", "heldout", "score", "evaluate", "generate",
+    "gradients", "report",
 ]  # fmt: skip
 FOUNDATIONS = ["core", "rnn"]
 # Of the settings of all packages, and of two revisions' results: nobody imports these.
@@ -144,7 +144,7 @@ def test_every_stage_is_one_script_one_package_one_section_one_folder_and_one_fo
     sections = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
     scripts = {path.stem for path in STAGES.glob("*.py")} - {"harness"}
     # The models that count are scored by the script that scores runs; two revisions are compared by hand.
-    assert {*stages} - {"score-ngrams", "score-by-characters"} == scripts - {"compare"}
+    assert {*stages} - {"score-ngrams", "score-word-to-char"} == scripts - {"compare"}
     for script in scripts:
         assert (SOURCE / script / "__init__.py").is_file()
         assert list((TESTS / script).glob("test_*.py")), f"tests/{script} has no tests"

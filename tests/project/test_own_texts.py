@@ -10,7 +10,7 @@ import pytest
 
 from chinese import chinese_markdown
 from seqlm.core.layout import Layout
-from seqlm.evaluate.table_text import describe_shrunk
+from seqlm.evaluate.table_text import describe_reduced_batches
 from seqlm.train.runs import run_names, training_summaries
 from smoke import ROOT, SMALL
 from workspace import Workspace, stages_run
@@ -19,7 +19,7 @@ AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "a
 # The default settings train for half an hour on 2 MB with thousands of characters.
 BOUNDED = {
     "train.max_trained_tokens": 50_000, "runs.lstm.max_trained_tokens": 50_000, "train.num_epochs": 2,
-    "runs.lstm.num_epochs": 2, "score.max_tokens": 10_000, "gradients.num_minibatches": 20,
+    "runs.lstm.num_epochs": 2, "heldout.max_chars": 10_000, "gradients.num_minibatches": 20,
 }  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def require_page(workspace: Workspace, said: str) -> str:
     assert page.count("<svg") == (ROOT / "reports" / "index.html").read_text().count("<svg")
     for complaint in ("Warning", "warning", "Glyph", "findfont", "Traceback"):
         assert complaint not in said
-    shrunk = describe_shrunk(training_summaries(layout, runs))
+    shrunk = describe_reduced_batches(training_summaries(layout, runs))
     assert (shrunk[1:] in table, shrunk[1:] in page) == (True, True)
     assert ("as so short a text allows" in table) == ("too few for minibatches" in said) == bool(shrunk)
     val = "".join((workspace.folder / "data/text/val.txt").read_text(encoding="utf-8").splitlines())

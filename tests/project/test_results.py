@@ -31,7 +31,7 @@ def locked_reports() -> dict[str, str]:
 
 def test_every_committed_report_is_the_one_in_the_lock_file() -> None:
     reports = locked_reports()
-    assert {"reports/evaluate/measures.json", "reports/book/parity.csv", "reports/index.html"} <= set(reports)
+    assert {"reports/evaluate/metrics.json", "reports/book/parity.csv", "reports/index.html"} <= set(reports)
     for path, digest in reports.items():
         assert (md5_of_folder if digest.endswith(".dir") else md5)(ROOT / path) == digest, path
 
@@ -56,7 +56,7 @@ def test_every_value_of_the_book_is_met() -> None:
 
 
 def test_the_committed_measures_have_every_model_finite() -> None:
-    measures = json.loads((ROOT / "reports/evaluate/measures.json").read_text())
+    measures = json.loads((ROOT / "reports/evaluate/metrics.json").read_text())
     runs = set(YAML(typ="safe").load(ROOT / "params.yaml")["runs"])
     assert runs <= set(measures)
     for splits in measures.values():

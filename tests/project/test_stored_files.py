@@ -19,20 +19,26 @@ UNKNOWN, UNKNOWN_OF_TEST = f"{CHAR}/unknown.json", f"{CHAR}/unknown_test.npy"
 WEIGHTS, MODEL = f"{RUNS}/plain/weights.safetensors", f"{RUNS}/plain/model.json"
 COUNTS, MODELS = f"{NGRAMS}/char/counts*", f"{NGRAMS}/char/models.json"
 CONFIG = "data/configs/plain.json"
-SCORE, NATS = "data/scores/runs/plain/score.json", "data/scores/runs/plain/test.npy"
-COUNTING_SCORE, COUNTING_NATS = (f"data/scores/ngrams/char/char-uniform/{name}" for name in ("score.json", "val.npy"))
+SCORE, NATS = (f"data/scores/runs/plain/plain/{name}" for name in ("score.json", "test.npy"))
+NGRAM_SCORE, NGRAM_NATS = (f"data/scores/ngrams/char/char-uniform/{name}" for name in ("score.json", "val.npy"))
+HELDOUT, ENDS = (f"data/heldout/char/{name}" for name in ("heldout.json", "ends_test.npy"))
+COSTS, TOKENS = (f"data/heldout/char/{name}" for name in ("costs_val.npy", "test_tokens.json"))
 PIECES = "data/corpus/subword/tokenizer.json"
-DYNAMIC_SCORE = "data/scores/runs/small-lstm/dynamic/score.json"
+DYNAMIC_SCORE = "data/scores/runs/small-lstm/small-lstm+dynamic/score.json"
 
 SCORING = ["score@plain", "score-ngrams@char"]
 READERS = {
-    VOCAB: ["ngrams@char", "train@plain", *SCORING, "evaluate", "generate", "gradients"],
-    TRAIN: ["ngrams@char", "train@plain", *SCORING, "evaluate", "generate", "gradients"],
-    VAL: ["ngrams@char", "train@plain", *SCORING, "evaluate", "gradients"],
-    TEST: ["ngrams@char", *SCORING, "evaluate"],
-    UNKNOWN: ["ngrams@char"],
-    UNKNOWN_OF_TEST: ["ngrams@char"],
-    PIECES: ["ngrams@subword", "score-ngrams@subword", "evaluate", "generate"],
+    VOCAB: ["ngrams@char", "train@plain", "heldout@char", *SCORING, "generate", "gradients"],
+    TRAIN: ["ngrams@char", "train@plain", "heldout@char", *SCORING, "generate", "gradients"],
+    VAL: ["ngrams@char", "train@plain", "heldout@char", *SCORING, "gradients"],
+    TEST: ["ngrams@char", "heldout@char", *SCORING],
+    UNKNOWN: ["ngrams@char", "heldout@char", "score@plain"],
+    UNKNOWN_OF_TEST: ["ngrams@char", "heldout@char", "score@plain"],
+    PIECES: ["ngrams@subword", "heldout@subword", "score-ngrams@subword", "generate"],
+    HELDOUT: [*SCORING, "evaluate"],
+    ENDS: [*SCORING, "evaluate"],
+    COSTS: [*SCORING, "evaluate"],
+    TOKENS: ["evaluate"],
     WEIGHTS: ["score@plain", "generate"],
     MODEL: ["score@plain", "generate"],
     COUNTS: ["score-ngrams@char", "generate"],
@@ -40,17 +46,18 @@ READERS = {
     CONFIG: ["train@plain", "score@plain", "evaluate", "generate"],
     SCORE: ["evaluate"],
     NATS: ["evaluate"],
-    COUNTING_SCORE: ["evaluate"],
-    COUNTING_NATS: ["evaluate"],
+    NGRAM_SCORE: ["evaluate"],
+    NGRAM_NATS: ["evaluate"],
     DYNAMIC_SCORE: ["evaluate"],
 }
 
 OTHERS = {
     VOCAB: f"{WORD}/vocab.json", TRAIN: TEST, VAL: TEST, TEST: VAL, WEIGHTS: f"{RUNS}/small-lstm/weights.safetensors",
     MODEL: f"{RUNS}/small-lstm/model.json", MODELS: f"{NGRAMS}/word/models.json",
-    CONFIG: "data/configs/small-lstm.json", SCORE: "data/scores/runs/small-lstm/score.json",
-    NATS: "data/scores/runs/small-lstm/test.npy", COUNTING_SCORE: "data/scores/ngrams/char/char-laplace-1/score.json",
-    COUNTING_NATS: "data/scores/ngrams/char/char-laplace-1/val.npy", DYNAMIC_SCORE: SCORE,
+    CONFIG: "data/configs/small-lstm.json", SCORE: "data/scores/runs/small-lstm/small-lstm/score.json",
+    NATS: "data/scores/runs/small-lstm/small-lstm/test.npy",
+    NGRAM_SCORE: "data/scores/ngrams/char/char-laplace-1/score.json",
+    NGRAM_NATS: "data/scores/ngrams/char/char-laplace-1/val.npy", DYNAMIC_SCORE: SCORE,
     PIECES: "data/corpus/subword/unknown.json",
 }  # fmt: skip
 
