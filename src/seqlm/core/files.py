@@ -216,6 +216,12 @@ def sha256_of_file(path: Path) -> str:
     return digest.hexdigest()
 
 
+def require_sha256(path: Path, digest: str, source: str, advice: str) -> None:
+    """Raise DataError, which ends with ``advice``, unless a file has the SHA-256 that ``source`` names for it."""
+    if sha256_of_file(path) != digest:
+        raise DataError(f"{path}: its content does not match the SHA-256 in {source}: {advice}")
+
+
 def _unreadable(path: Path, error: OSError) -> DataError | MachineError:
     if isinstance(error, FileNotFoundError):
         return DataError(f"{path}: no such file: run the stage that writes it")
