@@ -28,7 +28,8 @@ from words import VOCAB_SIZE, zipf_text
 
 from seqlm.ngrams.arpa.writing import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.corpus_building import load_split
 from seqlm.vocab.vocabulary import Vocab
 
@@ -97,7 +98,7 @@ def compare_quality(corpus: Path, lmplz: Path, work: Path) -> None:
         train, test = (np.asarray(load_split(corpus / kind, split)) for split in ("train", "test"))
         for order in orders:
             theirs = kenlm_perplexities(lmplz, work, order, train, test)
-            surprisals = nats(KneserNey(count_ngrams(train, len(vocab), order), order), test)
+            surprisals = token_nll(KneserNey(count_ngrams(train, len(vocab), order), order), test)
             known = test[1:] != 0
             ours = perplexity(surprisals), perplexity(surprisals[known])
             for label, their, our in zip(("all tokens", "known tokens"), theirs, ours, strict=True):

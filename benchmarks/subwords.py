@@ -20,7 +20,8 @@ from seqlm.core.layout import Layout
 from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.decoding import RawText
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.score.metrics import summarise
@@ -49,7 +50,7 @@ def measured(layout: Layout, vocab: Vocab) -> tuple[float, dict[int, float]]:
     bits = {}
     for order in orders:
         model = KneserNey(counts, order)
-        bits[order] = summarise(stream.nats(partial(nats, model)), stream)["bits_per_character"]
+        bits[order] = summarise(stream.nats(partial(token_nll, model)), stream)["bits_per_character"]
     info = vocab.splits["val"]
     return info.num_tokens / info.num_chars, bits
 

@@ -1,4 +1,4 @@
-"""Count n-grams of one kind of token, describe them, and prepare the models that count."""
+"""Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models."""
 
 import os
 from pathlib import Path
@@ -16,9 +16,9 @@ from seqlm.vocab.settings import KINDS
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 @click.option("--arpa", type=file(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz.")
 def main(layout: Layout, kind: str, arpa: Path | None) -> None:
-    """Count n-grams of one kind of token, describe them, and prepare the models that count.
+    """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models.
 
-    The counting is done on a Dask cluster where DASK_SCHEDULER_ADDRESS names its scheduler.
+    If DASK_SCHEDULER_ADDRESS names a scheduler, the workers of its Dask cluster count.
     """
     if arpa is not None:
         _export(layout, kind, arpa)
@@ -26,41 +26,36 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
 
     import pandas as pd
 
-    from seqlm.core.files import fresh_folder, write_csv, write_table
-    from seqlm.ngrams.corpus_stream import MAX_ORDER, num_tokens_of
-    from seqlm.ngrams.counts.counting import Chunking, NgramCounter
-    from seqlm.ngrams.description import describe
-    from seqlm.ngrams.models.smoothing import tune_epsilons
+    from seqlm.core.files import fresh_folder, write_table
+    from seqlm.ngrams.corpus_stream import join_splits
+    from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+    from seqlm.ngrams.models.registry import fit_smoothings
     from seqlm.ngrams.models.storage import save_models
+    from seqlm.ngrams.statistics import describe
     from seqlm.vocab.encoded import load_corpus
 
     params = load(layout.params, "ngrams", NgramsParams)
-    # All of it is read, and refused where it is not whole, before anything is written.
+    # The whole corpus is read, and refused if it is damaged, before anything is written.
     corpus = load_corpus(layout.corpus(kind), kind)
-    vocab = corpus.vocab
-    reports, scheduler = layout.reports("ngrams", kind), os.environ.get("DASK_SCHEDULER_ADDRESS") or None
-    with fresh_folder(layout.temporary_folder(kind)) as place:
-        chunking, laplace = Chunking(params.memory, place, scheduler), params.laplace
-        train, order = corpus.splits["train"].ids, params.max_order[vocab.kind]
-        counter = NgramCounter(
-            train, len(vocab), order, chunking, num_tokens=num_tokens_of(corpus), keep=min(order, MAX_ORDER)
-        )
-        counts = counter.count()
-        best, curve = tune_epsilons(counts, corpus.splits["val"].ids, laplace.max_order, laplace.backoff)
-        epsilons = best if laplace.epsilons == "auto" else tuple(laplace.epsilons[: laplace.max_order])
-        write_csv(reports / "epsilons.csv", pd.DataFrame(curve, columns=["order", "epsilon", "val_perplexity"]))
-        save_models(layout.ngrams(kind), counts, epsilons, laplace.backoff)
+    work, scheduler = layout.temporary_folder(kind), os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    with fresh_folder(work) as folder:
+        train, order = corpus.splits["train"].ids, params.max_order[corpus.vocab.kind]
+        counts = count_ngrams(train, len(corpus.vocab), order, Chunking(params.memory, folder, scheduler))
+        fits = fit_smoothings(counts, corpus.splits["val"].ids, params)
+        save_models(layout.ngrams(kind), counts, {name: fit.settings for name, fit in fits.items()})
         sizes = ", ".join(f"{len(table):,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
-        del counts  # the whole text's come in their place
-        limits = {"zipf_min_count": params.zipf_min_count, "num_frequent": params.num_frequent}
-        with fresh_folder(place / "whole") as beside:
-            for name, table in describe(corpus, Chunking(params.memory, beside, scheduler), counter.kept, **limits):
-                write_table(reports, name, table)
+        del counts  # those of the whole text take their place
+    tables = {name: pd.DataFrame(rows) for fit in fits.values() for name, rows in fit.tables.items()}
+    with fresh_folder(work) as folder:
+        text = join_splits(corpus, Chunking(params.memory, folder, scheduler))
+        tables |= describe(text, params.zipf_min_count, params.num_frequent)
+    for name, table in tables.items():
+        write_table(layout.reports("ngrams", kind), name, table)
 
 
 def _export(layout: Layout, kind: str, arpa: Path) -> None:
-    """Write the model that the pipeline has counted, and nothing else."""
+    """Write the Kneser-Ney model that the pipeline has counted, and nothing else."""
     from seqlm.ngrams.arpa.writing import write_arpa
     from seqlm.ngrams.models.storage import load_kneser_ney
     from seqlm.vocab.vocabulary import Vocab

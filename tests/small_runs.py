@@ -34,6 +34,11 @@ def config(run: str = "x", seed: int = 0, **changes: object) -> RunConfig:
     return resolve_runs(values, source="params.yaml")[run]
 
 
+def ngram_settings(*epsilons: float) -> dict[str, dict[str, object]]:
+    """Return the settings of all smoothing methods, with these epsilons for Laplace."""
+    return {"uniform": {}, "laplace": {"epsilons": list(epsilons), "backoff": "unigram"}, "kneser-ney": {}}
+
+
 def write_texts(layout: Layout, text: str) -> None:
     """Write the same text as every split."""
     layout.splits.mkdir(parents=True)
@@ -49,7 +54,7 @@ def write_models(folder: Path) -> Layout:
     for kind in ("subword", "word", "char"):
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
-        save_models(layout.ngrams(kind), counts, (1.0, 1.0, 1.0), "unigram")
+        save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0, 1.0))
         select_heldout(layout, kind, 300_000)
     settings = config("small")
     network = build_network(settings, len(vocab), settings.seed)

@@ -13,7 +13,7 @@ from seqlm.evaluate.diagnostics import (
     class_table,
     position_table,
 )
-from seqlm.ngrams.models.smoothing import Uniform
+from seqlm.ngrams.models.base import Uniform
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.ngrams.scoring import ngram_predictor
 from seqlm.score.store import Score

@@ -13,7 +13,7 @@ from seqlm.generate.ngram_sampling import sample_ngrams
 from seqlm.generate.samples import Sample, repeated_share, samples_markdown
 from seqlm.generate.text_generators import encode_prefix, ngram_generator
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.generation import SamplingConfig
 from seqlm.vocab.kinds.registry import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seqlm.generate.ngram_sampling import sample_ngrams
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.generation import SamplingConfig
 
 LOW = [1e-3, 1e-30, 1e-40, 1e-320, 5e-324]

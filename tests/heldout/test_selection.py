@@ -18,7 +18,8 @@ from seqlm.heldout.scored_text import Streams
 from seqlm.heldout.selection import encode_text, select_heldout
 from seqlm.heldout.store import WARMUP, load_heldout, read_beginning_of_train, read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.metrics import summarise
@@ -117,7 +118,7 @@ def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, k
     assert len(ranges) == 50
     scored = np.concatenate([np.arange(begin, end) for begin, end in ranges])
     # Surprisal i belongs to token i + 1; the first token of all has none.
-    assert stream.nats(partial(nats, model)).tolist() == nats(model, train)[scored[1:] - 1].tolist()
+    assert stream.nats(partial(token_nll, model)).tolist() == token_nll(model, train)[scored[1:] - 1].tolist()
 
 
 def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:

@@ -13,7 +13,7 @@ from seqlm.core.errors import DataError
 from seqlm.ngrams.arpa.reading import read_arpa
 from seqlm.ngrams.arpa.writing import escape, unescape, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import clean_line
 from smoke import ROOT
 
@@ -36,21 +36,20 @@ def test_what_is_written_is_read_and_scores_the_same(name: str, order: int, tmp_
     assert read.encode(["never seen"]).tolist() == read.encode(["<unk>"]).tolist()
 
 
-def test_long_tokens_and_short_ones_are_written_alike(tmp_path: Path) -> None:
-    # Wider than the matrix that lines are formatted in.
+def test_tokens_of_any_length_are_written(tmp_path: Path) -> None:
     tokens = ["<unk>", "x" * 500, "y" * 64, "a", "ä" * 40, "<s>"]
     write_arpa(tmp_path / "model.arpa", model(), tokens)
     assert read_arpa(tmp_path / "model.arpa").tokens[2:] == tokens
     lines = (tmp_path / "model.arpa").read_text().splitlines()
-    counts, start = model().counts, lines.index("\\3-grams:") + 1
-    written = [line.split("\t")[1] for line in lines[start : start + len(counts.table(3).keys)]]
-    grams = counts.tokens_of(3, np.arange(len(written)))
-    assert written == [" ".join(escape(tokens[index]) for index in gram) for gram in grams]
+    table, start = model().counts.table(3), lines.index("\\3-grams:") + 1
+    written = [line.split("\t")[1] for line in lines[start : start + len(table)]]
+    ngrams = table.tokens_of(np.arange(len(table)))
+    assert written == [" ".join(escape(tokens[index]) for index in ngram) for ngram in ngrams]
 
 
 def test_numbers_are_written_with_eight_decimals(tmp_path: Path) -> None:
     write_arpa(tmp_path / "model.arpa", model(1), TOKENS)
-    expected = [f"{value:.8f}" for value in np.log10(model(1).probs_of_rows(1, slice(None), np.empty(0)))]
+    expected = [f"{value:.8f}" for value in np.log10(model(1).unigram)]
     lines = (tmp_path / "model.arpa").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines[6:-2]] == expected
 
@@ -66,7 +65,7 @@ def test_kenlm_reads_our_files_and_gives_our_scores(order: int, tmp_path: Path) 
     assert scores[1:] == pytest.approx(np.log10(model(order).probs(test)), abs=1e-4)
 
 
-# In the layout of KenLM's lmplz; the numbers are made up, so that each can be told from the others.
+# In the format of KenLM's lmplz; the numbers are made up, all different.
 LMPLZ = """\\data\\
 ngram 1=6
 ngram 2=6
@@ -97,7 +96,7 @@ def test_a_file_of_lmplz_scores_as_kenlm_scores_it() -> None:
     path = Path(__file__).parent / "lmplz.arpa"
     read, theirs = read_arpa(path), kenlm.Model(str(path))
     lines = [clean_line(line) for line in (ROOT / "data" / "sample.txt").read_text(encoding="utf-8").splitlines()]
-    text = " ".join(lines).split()[:3000]  # beyond the 30 lines, so that unknown words and unseen n-grams are met
+    text = " ".join(lines).split()[:3000]  # beyond the 30 lines, so with unknown words and unseen n-grams
     scores = [score for score, _, _ in theirs.full_scores(" ".join(text), bos=False, eos=False)]
     assert np.log10(read.probs(read.encode(text))) == pytest.approx(scores[1:], abs=1e-4)
 
@@ -120,6 +119,7 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
         ("ngram 1=6", "ngram 1=5", "6 1-grams where the header says 5"),
         ("\\data\\", "data", "not an ARPA file"),
         ("ngram 2=6", "ngram 3=6", "orders in turn"),
+        ("ngram 2=6", "ngram 2=" + "6" * 5000, "expected ngram N=COUNT"),
         ("-0.36\tb c", "x\tb c", "expected a number"),
         ("-0.36\tb c", "-0.36\tb", "2 words"),
         ("-0.36\tb c", "-0.36\tb d", "the word 'd' is not among the 1-grams"),

@@ -12,35 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import NetworkError
-from seqlm.ngrams.counts import sorted_runs
-from seqlm.ngrams.counts.count_tables import Counts
+from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import Chunking, count_ngrams
-from seqlm.ngrams.counts.sorted_runs import MemoryRun, merge, run_lengths, write_run
+from seqlm.ngrams.counts.sorted_runs import MemoryRun, Part, merge, run_lengths, write_run
 
 SMALL_MEMORY = 1 << 20
-"""A megabyte: a few thousand tokens a chunk."""
+"""A megabyte: a few thousand tokens per chunk."""
 TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
 
 
-def assert_equal(one: Counts, other: Counts) -> None:
+def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
     assert one.starts == other.starts
     for ours, theirs in zip(one.tables, other.tables, strict=True):
         assert np.array_equal(ours.keys, theirs.keys)
         assert np.array_equal(ours.counts, theirs.counts)
 
 
-@pytest.mark.parametrize("max_order", [1, 2, 3, 6])
-def test_chunks_count_as_all_at_once(max_order: int, tmp_path: Path) -> None:
-    chunked = count_ngrams(TEXT, 1000, max_order, Chunking(SMALL_MEMORY, tmp_path))
-    assert_equal(chunked, count_ngrams(TEXT, 1000, max_order))
+# 5 tokens of 16 bits each are more than the 63 bits of a packed key.
+@pytest.mark.parametrize(("max_order", "vocab_size"), [(1, 1000), (2, 1000), (3, 1000), (6, 1000), (6, 2**16)])
+def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: Path) -> None:
+    chunked = count_ngrams(TEXT, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path))
+    assert_equal(chunked, count_ngrams(TEXT, vocab_size, max_order))
     # Only the finished tables are left.
     assert {path.stem for path in tmp_path.iterdir()} == {f"order{order}" for order in range(2, max_order + 1)}
-
-
-def test_chunks_count_ngrams_too_wide_to_be_packed(tmp_path: Path) -> None:
-    # 5 tokens of 16 bits each are more than 63 bits.
-    chunked = count_ngrams(TEXT, 2**16, 6, Chunking(SMALL_MEMORY, tmp_path))
-    assert_equal(chunked, count_ngrams(TEXT, 2**16, 6))
 
 
 def test_a_text_that_fits_is_counted_in_memory(tmp_path: Path) -> None:
@@ -48,18 +42,27 @@ def test_a_text_that_fits_is_counted_in_memory(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("compiled_from", [0, 1 << 40], ids=["compiled", "NumPy"])
+def assert_union(parts: list[Part], keys: list[int]) -> None:
+    expected = run_lengths(np.array(keys, np.int64))
+    assert np.concatenate([keys for keys, _ in parts] or [[]]).tolist() == expected.keys.tolist()
+    assert np.concatenate([counts for _, counts in parts] or [[]]).tolist() == expected.counts.tolist()
+
+
 @given(st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=6), st.integers(1, 9))
-def test_merged_runs_hold_every_key_once_with_its_counts_added(
-    compiled_from: int, chunks: list[list[int]], buffer_rows: int
-) -> None:
+def test_merged_runs_have_every_key_once_with_its_counts_added(chunks: list[list[int]], buffer_rows: int) -> None:
     runs = [run_lengths(np.array(chunk, np.int64)) for chunk in chunks]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_runs, "COMPILED_FROM_ROWS", compiled_from)
-        parts = list(merge(runs, buffer_rows))
-    everything = run_lengths(np.array(list(chain.from_iterable(chunks)), np.int64))
-    assert np.concatenate([keys for keys, _ in parts] or [[]]).tolist() == everything.keys.tolist()
-    assert np.concatenate([counts for _, counts in parts] or [[]]).tolist() == everything.counts.tolist()
+    assert_union(list(merge(runs, buffer_rows)), list(chain.from_iterable(chunks)))
+
+
+def test_large_runs_are_merged_by_compiled_loops_to_the_same_result() -> None:
+    rng = np.random.default_rng(0)
+    chunks = [rng.integers(0, 10**7, 2_500_000) for _ in range(3)]
+    runs = [run_lengths(chunk.copy()) for chunk in chunks]
+    assert sum(map(len, runs)) > 5_000_000
+    (keys, counts), *_ = merge(runs, 10**7)
+    expected = run_lengths(np.concatenate(chunks))
+    assert (keys == expected.keys).all()
+    assert (counts == expected.counts).all()
 
 
 def test_a_run_in_a_file_reads_as_one_in_memory(tmp_path: Path) -> None:
@@ -74,17 +77,16 @@ def test_a_run_in_a_file_reads_as_one_in_memory(tmp_path: Path) -> None:
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[str]:
     """Yield the address of a Dask scheduler with two worker processes."""
-    file = tmp_path / "scheduler.json"
-    module = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    common = ["--scheduler-file", str(file), "--no-dashboard"]
-    processes = [subprocess.Popen([*module, "--port", "0", *common], stderr=subprocess.DEVNULL)]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", *common, "--nthreads", "1", "--no-nanny"]
-    processes += [
-        subprocess.Popen([*worker, "--local-directory", str(tmp_path / f"w{n}")], stderr=subprocess.DEVNULL)
-        for n in (1, 2)
-    ]
     from distributed import Client
 
+    file = tmp_path / "scheduler.json"
+    common = ["--scheduler-file", str(file), "--no-dashboard"]
+    worker = ["dask_worker", *common, "--nthreads", "1", "--no-nanny", "--local-directory"]
+    commands = [["dask_scheduler", "--port", "0", *common], *([*worker, str(tmp_path / f"w{n}")] for n in (1, 2))]
+    processes = [
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.{name}", *options], stderr=subprocess.DEVNULL)
+        for name, *options in commands
+    ]
     try:
         with Client(scheduler_file=str(file), timeout=120, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=120)
@@ -102,7 +104,7 @@ def test_a_cluster_of_two_processes_counts_the_same(scheduler: str, tmp_path: Pa
     assert_equal(count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, folder, scheduler)), count_ngrams(TEXT, 1000, 3))
 
 
-def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqlm.ngrams.counts.parallel._CONNECT_S", 1)
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqlm.ngrams.counts.counting._CONNECT_S", 1)
     with pytest.raises(NetworkError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
         count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1"))

@@ -1,93 +1,72 @@
-"""Counting n-grams, against a Counter."""
+"""Tables of n-grams, against a Counter and against plain NumPy."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.ngrams.corpus_stream import join_splits
-from seqlm.ngrams.counts.counting import Chunking, count_ngrams
-from seqlm.ngrams.counts.kernels import find_children
-from seqlm.ngrams.most_frequent import by_frequency
-from seqlm.ngrams.statistics import frequent_ngrams, summary, zipf_fits
-from seqlm.preprocess.cleaning import clean_line
-from seqlm.vocab.corpus_building import SPLITS, build_corpus
-from seqlm.vocab.encoded import load_corpus
+from seqlm.ngrams.counts.count_tables import NgramCounts
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.statistics import most_frequent
 
+WIDE = 1 << 16
+"""A vocabulary of which only three tokens fit into one packed key."""
 texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)
 
 
-@given(texts, st.integers(1, 3))
-def test_counts_equal_those_of_a_counter(text: list[int], max_order: int) -> None:
-    counts = count_ngrams(np.array(text), 5, max_order)
+def counted(counts: NgramCounts, order: int) -> dict[tuple[int, ...], int]:
+    table = counts.table(order)
+    rows = np.flatnonzero(table.counts)
+    return dict(zip(map(tuple, table.tokens_of(rows).tolist()), table.counts[rows].tolist(), strict=True))
+
+
+@given(texts, st.integers(1, 5), st.sampled_from([5, WIDE]))
+def test_counts_equal_those_of_a_counter(text: list[int], max_order: int, vocab_size: int) -> None:
+    assume(len(text) >= max_order)
+    ids = np.array(text)
+    counts = count_ngrams(ids, vocab_size, max_order)
     for n in range(1, max_order + 1):
-        table = counts.table(n)
-        expected = Counter(tuple(text[place : place + n]) for place in range(len(text) - n + 1))
-        rows = np.flatnonzero(table.counts)
-        found = {
-            tuple(gram): count
-            for gram, count in zip(counts.tokens_of(n, rows).tolist(), table.counts[rows].tolist(), strict=True)
-        }
-        assert found == expected
+        expected = Counter(tuple(text[start : start + n]) for start in range(len(text) - n + 1))
+        assert counted(counts, n) == expected
+        assert (counts.table(n).keys[1:] > counts.table(n).keys[:-1]).all()
+        assert counts.table(n).tokens_of(np.array(counts.starts[n - 1 : n])).tolist() == [text[:n]]
         # Ties by first appearance: that is the order of a Counter.
-        ranked = [tuple(gram) for gram in counts.tokens_of(n, by_frequency([np.array(text)], counts, n, 1000)).tolist()]
-        assert ranked == [gram for gram, _ in expected.most_common()]
+        ranked = counts.table(n).tokens_of(most_frequent(ids, counts, n, 3)).tolist()
+        assert ranked == [list(ngram) for ngram, _ in expected.most_common(3)]
 
 
-@given(texts, st.integers(2, 4))
-def test_packed_and_ranked_keys_count_alike(text: list[int], max_order: int) -> None:
-    if len(text) < max_order:
-        return
-    packed = count_ngrams(np.array(text), 5, max_order)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqlm.ngrams.counts.counting._KEY_BITS", 0)
-        ranked = count_ngrams(np.array(text), 5, max_order)
-    assert packed.starts == ranked.starts
-    for one, other in zip(packed.tables, ranked.tables, strict=True):
-        assert (one.keys == other.keys).all()
-        assert (one.counts == other.counts).all()
-
-
-@given(texts)
-def test_rows_lead_to_prefixes_suffixes_and_totals(text: list[int]) -> None:
-    counts = count_ngrams(np.array(text), 5, 3)
+@pytest.mark.parametrize(("num_tokens", "vocab_size"), [(50, 5), (1_300_000, 3000)], ids=["small", "large"])
+def test_rows_lead_to_prefixes_suffixes_and_totals(num_tokens: int, vocab_size: int) -> None:
+    """The large tables have more than a million rows: they are worked on in blocks, on threads, in compiled loops."""
+    text = np.random.default_rng(0).integers(0, vocab_size, num_tokens)
+    counts = count_ngrams(text, vocab_size, 3)
     for n in (2, 3):
-        rows = np.arange(len(counts.table(n).keys))
-        grams = counts.tokens_of(n, rows)
-        assert (counts.tokens_of(n - 1, counts.prefixes(n)) == grams[:, :-1]).all()
-        assert (counts.tokens_of(n - 1, counts.suffixes(n)) == grams[:, 1:]).all()
-        assert counts.context_totals[n - 1].sum() == len(text) - n + 1
-
-
-@given(texts, st.integers(2, 5))
-def test_large_tables_are_searched_as_small_ones_are(text: list[int], max_order: int) -> None:
-    """Those of many rows by a compiled loop, among the children of a prefix, block by block on threads."""
-    if len(text) < max_order:
-        return
-    small, large = (count_ngrams(np.array(text), 5, max_order) for _ in range(2))
-    expected = [small.suffixes(n).tolist() for n in range(1, max_order + 1)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqlm.ngrams.counts.count_tables._LARGE", 1)
-        patch.setattr("seqlm.ngrams.counts.count_tables.BLOCK_ROWS", 3)
-        assert [large.suffixes(n).tolist() for n in range(1, max_order + 1)] == expected
-
-
-def test_what_is_not_among_the_children_of_a_prefix_has_no_row() -> None:
-    keys, firsts = np.array([0, 2, 7, 9, 15]), np.array([0, 2, 4, 4, 5])
-    prefixes, lasts = np.array([0, 0, 0, 1, 1, 1, 2, 3, 3, 1]), np.array([0, 1, 2, 1, 2, 4, 4, 0, 3, 2])
-    assert find_children(keys, firsts, prefixes, lasts, 5).tolist() == [0, -1, 1, -1, 2, 3, -1, 4, -1, 2]
+        table, below = counts.table(n), counts.table(n - 1)
+        ngrams = table.tokens_of(np.arange(len(table)))
+        prefixes, lasts = table.split()
+        assert (below.tokens_of(prefixes) == ngrams[:, :-1]).all()
+        assert (lasts == ngrams[:, -1]).all()
+        assert (below.tokens_of(table.suffixes.astype(np.int64)) == ngrams[:, 1:]).all()
+        assert (table.context_totals == np.bincount(prefixes, table.counts, len(below))).all()
+        shuffled = np.random.default_rng(1).permutation(len(table))
+        assert (table.find(prefixes[shuffled], lasts[shuffled]) == shuffled).all()
+        tokens, rows = table.continuations(int(prefixes[-1]))
+        assert tokens.tolist() == lasts[prefixes == prefixes[-1]].tolist()
+        assert rows.stop == len(table)
 
 
 def test_unseen_ngrams_have_no_row() -> None:
     counts = count_ngrams(np.array([0, 1, 2, 0, 1]), 4, 3)
-    rows = counts.rows_of(np.array([0, 1, 3, 0, 1, 2]), 3)
+    _, bigrams, trigrams = counts.rows_of(np.array([0, 1, 3, 0, 1, 2]), 3)
     # 01 and 12 were seen, 13, 30 were not; of the trigrams only 012 was.
-    assert (rows[1] >= 0).tolist() == [True, False, False, True, True]
-    assert (rows[2] >= 0).tolist() == [False, False, False, True]
+    assert (bigrams >= 0).tolist() == [True, False, False, True, True]
+    assert (trigrams >= 0).tolist() == [False, False, False, True]
+    # The contexts of 3, 301: none. Those of 1, 01, and of 3 at the end: that one only as a token.
+    assert [n for n, row in counts.context_rows(np.array([0, 1]), 3) if row >= 0] == [2, 3]
+    assert [(n, row >= 0) for n, row in counts.context_rows(np.array([0, 3]), 3)] == [(2, True), (3, False)]
 
 
 def test_a_high_order_over_a_large_vocabulary_fits_into_keys() -> None:
@@ -96,24 +75,9 @@ def test_a_high_order_over_a_large_vocabulary_fits_into_keys() -> None:
     twice = np.concatenate([text, text])
     counts = count_ngrams(twice, 2**20, 10)
     assert counts.table(10).counts.max() == 2
-    assert (counts.tokens_of(10, by_frequency([twice], counts, 10, 1))[0] == text[:10]).all()
+    assert (counts.table(10).tokens_of(most_frequent(twice, counts, 10, 1))[0] == text[:10]).all()
 
 
 def test_a_text_shorter_than_the_order_is_an_error() -> None:
     with pytest.raises(DataError, match="2 tokens are too few for n-grams of order 3"):
         count_ngrams(np.array([1, 2]), 3, 3)
-
-
-def test_the_book_has_the_ngrams_of_the_book(book: Path, tmp_path: Path) -> None:
-    lines = [clean_line(line) + "\n" for line in book.read_text(encoding="utf-8").splitlines()]
-    paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
-    for start, path in zip((0, 2000, 3000), paths.values(), strict=True):
-        path.write_text("".join(lines[start : start + (2000 if start == 0 else 1000)]))
-    build_corpus(paths, tmp_path, "word", "", 0, [])
-    whole = join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path))
-    assert summary(whole, zipf_fits(whole, 2), 0.0)["distinct"] == {"1": 4579, "2": 20_234, "3": 29_882}
-    frequent = frequent_ngrams(whole, 3)
-    assert frequent["ngram"].tolist() == [
-        "the", "i", "and", "of the", "in the", "i had", "the time traveller", "the time machine", "the medical man",
-    ]  # fmt: skip
-    assert frequent["count"].tolist() == [2261, 1267, 1245, 309, 169, 130, 59, 30, 24]

@@ -1,16 +1,27 @@
-"""Smoothing: by hand, as distributions, and against nltk."""
+"""Smoothing: by hand, as distributions, against nltk, and a method that is added."""
 
 import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from seqlm.core.errors import DataError
+from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, Laplace, Uniform, build_models, nats, tune_epsilons
+from seqlm.ngrams.models import registry
+from seqlm.ngrams.models.base import Backoff, InterpolatedModel, Uniform, token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
+from seqlm.ngrams.models.registry import build_models, highest_orders
+from seqlm.ngrams.models.storage import load_kneser_ney, load_models, save_models
+from small_runs import ngram_settings
 
-# a b a b a c over <unk> a b c: 6 unigrams; ab twice, ba twice, ac once; aba, bab, bac once... see below.
+# a b a b a c over <unk> a b c: the bigrams ab and ba occur twice, ac once.
 TEXT = np.array([1, 2, 1, 2, 1, 3])
 V = 4
 
@@ -34,9 +45,9 @@ def test_laplace_that_backs_off_to_the_next_lower_order() -> None:
     assert model.probs(np.array([1, 2, 1]))[1] == pytest.approx((2 + 3 * p_a_after_b) / 5)
 
 
-def test_laplace_with_epsilon_zero_is_honest() -> None:
+def test_with_epsilon_zero_what_was_never_seen_is_impossible() -> None:
     model = Laplace(count_ngrams(TEXT, V, 2), 2, (0.0, 0.0), "unigram")
-    surprisals = nats(model, np.array([1, 2, 2]))
+    surprisals = token_nll(model, np.array([1, 2, 2]))
     assert surprisals[0] == pytest.approx(-math.log(2 / 3))
     assert math.isinf(surprisals[1])  # b never follows b
 
@@ -56,48 +67,55 @@ def test_kneser_ney_by_hand() -> None:
 def test_the_discounts_follow_chen_and_goodman() -> None:
     text = np.random.default_rng(0).zipf(1.5, 5000) % 50
     counts = count_ngrams(text, 50, 2)
-    model = KneserNey(counts, 2)
     n1, n2, n3, n4 = (int((counts.table(2).counts == k).sum()) for k in (1, 2, 3, 4))
     y = n1 / (n1 + 2 * n2)
     expected = (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
-    assert model.discounts[1] == pytest.approx(expected)
+    assert KneserNey(counts, 2).statistics[1].discounts == pytest.approx(expected)
 
 
 texts = st.lists(st.integers(0, 4), min_size=4, max_size=80)
 contexts = st.lists(st.integers(0, 5), max_size=5)
 
 
+def laplace_settings(backoff: Backoff, *epsilons: float) -> dict[str, dict[str, object]]:
+    return ngram_settings(*epsilons) | {"laplace": {"epsilons": list(epsilons), "backoff": backoff}}
+
+
 @given(texts, contexts, st.sampled_from(["unigram", "lower"]), st.floats(0, 100))
 @example([1, 1, 2, 0], [0], "unigram", 5e-324)  # the smallest number there is
-def test_every_model_is_a_distribution(text: list[int], context: list[int], backoff: str, epsilon: float) -> None:
+def test_every_model_is_a_distribution(text: list[int], context: list[int], backoff: Backoff, epsilon: float) -> None:
     counts = count_ngrams(np.array(text), 6, 4)  # token 5 is never seen
-    for name, model in build_models(counts, (epsilon,) * 4, backoff).items():
+    for name, model in build_models(counts, laplace_settings(backoff, *[epsilon] * 4)).items():
         probs = model.next_distribution(np.array(context, int))
         assert probs.shape == (6,)
         assert (probs >= 0).all()
         assert probs.sum() == pytest.approx(1), name
 
 
-@given(texts, texts)
-def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text: list[int]) -> None:
+@given(texts, texts, st.sampled_from(["unigram", "lower"]))
+def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text: list[int], backoff: Backoff) -> None:
     counts = count_ngrams(np.array(train), 6, 3)
-    for name, model in build_models(counts, (0.5, 1.0, 2.0), "unigram").items():
+    for name, model in build_models(counts, laplace_settings(backoff, 0.5, 1.0, 2.0)).items():
         whole = model.probs(np.array(text))
-        for place in range(1, len(text)):
-            assert whole[place - 1] == pytest.approx(model.next_distribution(np.array(text[:place]))[text[place]]), name
+        for end in range(1, len(text)):
+            assert whole[end - 1] == pytest.approx(model.next_distribution(np.array(text[:end]))[text[end]]), name
 
 
 def test_uniform_has_the_perplexity_of_its_size() -> None:
-    assert np.exp(nats(Uniform(28), np.zeros(10, int)).mean()) == pytest.approx(28)
+    assert np.exp(token_nll(Uniform(28), np.zeros(10, int)).mean()) == pytest.approx(28)
 
 
 def test_epsilons_are_chosen_where_val_is_best() -> None:
     rng = np.random.default_rng(1)
     train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100)
-    epsilons, curve = tune_epsilons(count_ngrams(train, 5, 2), val, 2, "unigram")
+    counts = count_ngrams(train, 5, 2)
+    epsilons, curve = tune_epsilons(counts, val, 2, "unigram")
     for order in (1, 2):
-        of_order = [(score, epsilon) for n, epsilon, score in curve if n == order]
+        of_order = [(row["val_perplexity"], row["epsilon"]) for row in curve if row["order"] == order]
         assert min(of_order)[1] == epsilons[order - 1]
+        # The curve shows what the model itself comes to.
+        nll = token_nll(Laplace(counts, order, epsilons[:order], "unigram"), val)
+        assert min(of_order)[0] == pytest.approx(np.exp(nll.mean()))
     # The text has no order: bigrams say nothing, and the best model all but ignores them.
     assert epsilons[1] > 100
 
@@ -129,7 +147,7 @@ def test_nltk_agrees_on_interpolated_kneser_ney_where_the_definitions_meet() -> 
     theirs = KneserNeyInterpolated(2, discount=0.5)
     theirs.fit([[(word,) for word in named] + list(bigrams(named))], words)
     ours = KneserNey(count_ngrams(text, 3, 2), 2)
-    assert ours.discounts[1][0] == 0.5
+    assert ours.statistics[1].discounts[0] == 0.5
     for first in range(3):
         lower = ours.next_distribution(np.array([], int))
         both = ours.next_distribution(np.array([first]))
@@ -137,3 +155,79 @@ def test_nltk_agrees_on_interpolated_kneser_ney_where_the_definitions_meet() -> 
         for second in range(3):
             expected = theirs.score(words[second], [words[first]]) - 0.5 * theirs.score(words[second])
             assert both[second] - 0.5 * lower[second] == pytest.approx(expected)
+
+
+def test_models_say_what_they_are() -> None:
+    models = build_models(count_ngrams(TEXT, V, 2), ngram_settings(1.0))
+    properties = [(model.smoothing, model.order) for model in models.values()]
+    assert properties == [("uniform", 0), ("laplace", 1), ("kneser-ney", 1), ("kneser-ney", 2)]
+    assert list(models) == ["uniform", "laplace-1", "kneser-ney-1", "kneser-ney-2"]
+    assert [model.name for model in highest_orders(models)] == ["laplace-1", "kneser-ney-2"]
+
+
+def test_stored_models_are_those_that_were_saved(tmp_path: Path) -> None:
+    ids = np.random.default_rng(0).integers(0, 4, 200)
+    counts = count_ngrams(ids[:100], 4, 3)
+    save_models(tmp_path, counts, ngram_settings(1.0, 2.0))
+    stored, expected = load_models(tmp_path, 4), build_models(counts, ngram_settings(1.0, 2.0))
+    assert list(stored) == list(expected)
+    for name, model in expected.items():
+        assert stored[name].probs(ids).tolist() == model.probs(ids).tolist()
+    assert load_kneser_ney(tmp_path, 4).probs(ids).tolist() == expected["kneser-ney-3"].probs(ids).tolist()
+
+
+def test_stored_counts_are_checked(tmp_path: Path) -> None:
+    save_models(tmp_path, count_ngrams(np.array([1, 2, 1, 2, 0]), 3, 2), ngram_settings(1.0))
+    with pytest.raises(DataError, match="counted over 3 tokens, the vocabulary has 4"):
+        load_models(tmp_path, 4)
+    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not of format 3")):
+        path = tmp_path / name
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b'"format": 3', b'"format": 9') if ".json" in name else content + b"x")
+        with pytest.raises(DataError, match=complaint):
+            load_models(tmp_path, 3)
+
+
+class WittenBell(InterpolatedModel):
+    """P_n(x | c) = (n(c, x) + t(c) P_{n-1}(x)) / (n(c) + t(c)), where t(c) different tokens follow c."""
+
+    smoothing = "witten-bell"
+    backoff = "lower"
+
+    def __init__(self, counts: NgramCounts, order: int) -> None:
+        self.counts = counts
+        self.order = order
+
+    @classmethod
+    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003
+        return [cls(counts, order) for order in range(1, counts.max_order + 1)]
+
+    @property
+    def unigram(self) -> Probs:
+        shares, weight = self.interpolation(1, slice(None), slice(None))
+        return shares + weight / self.counts.vocab_size
+
+    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+        table = self.counts.table(n)
+        types = table.sum_by_context(lambda some: table.counts[some] > 0)[contexts]
+        sums = table.context_totals[contexts] + types
+        # The n-gram that ends the text may be a context that nothing follows.
+        return table.counts[rows] / np.maximum(sums, 1), np.where(sums > 0, types / np.maximum(sums, 1), 1.0)
+
+
+def test_a_smoothing_method_that_is_added_is_built_stored_and_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = count_ngrams(TEXT, V, 2)
+    save_models(tmp_path, counts, ngram_settings(1.0))
+    monkeypatch.setattr(registry, "SMOOTHINGS", (*registry.SMOOTHINGS, WittenBell))
+    with pytest.raises(DataError, match="no settings of witten-bell: count again"):
+        load_models(tmp_path, V)
+    save_models(tmp_path, counts, ngram_settings(1.0) | {"witten-bell": {}})
+    models = load_models(tmp_path, V)
+    assert "witten-bell-2" in [model.name for model in highest_orders(models)]
+    # a, b, c are 3 types of 6 tokens: P(b) = (2 + 3/4) / 9. After a, b and c: P(b | a) = (2 + 2 P(b)) / (3 + 2).
+    p_b = 2.75 / 9
+    assert models["witten-bell-2"].probs(np.array([1, 2])) == pytest.approx([(2 + 2 * p_b) / 5])
+    for context in ([], [1], [3], [0, 0]):
+        assert models["witten-bell-2"].next_distribution(np.array(context, int)).sum() == pytest.approx(1)

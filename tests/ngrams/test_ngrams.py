@@ -1,4 +1,4 @@
-"""The ngrams stage, by hand, and its stored models."""
+"""The ngrams stage by hand: what it describes, what it stores, and the ARPA files that it writes."""
 
 import json
 from pathlib import Path
@@ -7,35 +7,51 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
+from seqlm.ngrams.arpa.reading import read_arpa
+from seqlm.ngrams.arpa.writing import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.storage import load_models, save_models
-from seqlm.vocab.corpus_building import SPLITS, build_corpus
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.storage import load_kneser_ney, load_models
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
+from seqlm.vocab.kinds.subword import BYTE_TOKENS
+from seqlm.vocab.vocabulary import Vocab
 from small_runs import write_texts
 from stages_by_hand import RunStage
+from subwords import build
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
 
 
-def prepare(layout: Layout) -> None:
-    write_texts(layout, LINES * 5)
-    build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus("word"), "word", "", 0, [])
+def texts(layout: Layout) -> dict[str, Path]:
+    return {split: layout.split(split) for split in SPLITS}
 
 
-def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage, tmp_path: Path) -> None:
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A project whose words are encoded."""
     layout = Layout(tmp_path)
-    prepare(layout)
+    write_texts(layout, LINES * 5)
+    build_corpus(texts(layout), layout.corpus("word"), "word", "", 0, [])
+    return layout
+
+
+def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage, layout: Layout) -> None:
     result = run_stage("ngrams", "--kind", "word")
     assert result.returncode == 0, result.stderr
     frequent = pd.read_csv(layout.reports("ngrams", "word", "frequencies.csv"))
     top = frequent[frequent["n"] == 2].iloc[0]
-    # "the sea" stands three times in each pair of lines, five pairs a split, three splits.
+    # "the sea" occurs three times in each pair of lines; there are five pairs per split, and three splits.
     assert (top["ngram"], top["count"]) == ("the sea", 45)
     summary = json.loads(layout.reports("ngrams", "word", "summary.json").read_text())
     assert summary["tokens"] == 14 * 5 * 3
     models = load_models(layout.ngrams("word"), 8)
     assert list(models) == ["uniform", *(f"laplace-{n}" for n in (1, 2, 3)), *(f"kneser-ney-{n}" for n in (1, 2, 3))]
+    # The curves show the choice of each epsilon that is stored.
+    curves = pd.read_csv(layout.reports("ngrams", "word", "epsilons.csv"))
+    best = curves.loc[curves.groupby("order")["val_perplexity"].idxmin(), "epsilon"]
+    stored = json.loads((layout.ngrams("word") / "models.json").read_text())["settings"]
+    assert stored["laplace"] == {"epsilons": best.tolist(), "backoff": "unigram"}
 
 
 @pytest.mark.parametrize(
@@ -47,9 +63,7 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
         ("    word: 3", "    words: 3", "ngrams.max_order.words"),
     ],
 )
-def test_bad_settings_end_with_code_2(old: str, new: str, complaint: str, run_stage: RunStage, tmp_path: Path) -> None:
-    layout = Layout(tmp_path)
-    prepare(layout)
+def test_bad_settings_end_with_code_2(old: str, new: str, complaint: str, run_stage: RunStage, layout: Layout) -> None:
     assert old in layout.params.read_text()
     layout.params.write_text(layout.params.read_text().replace(old, new))
     result = run_stage("ngrams", "--kind", "word")
@@ -59,18 +73,58 @@ def test_bad_settings_end_with_code_2(old: str, new: str, complaint: str, run_st
     assert not layout.ngrams("word").exists()
 
 
-def test_stored_counts_are_checked(tmp_path: Path) -> None:
-    counts = count_ngrams(np.array([1, 2, 1, 2, 0]), 3, 2)
-    save_models(tmp_path, counts, (1.0, 1.0), "unigram")
-    with pytest.raises(DataError, match="counted over 3 tokens, the vocabulary has 4"):
-        load_models(tmp_path, 4)
-    path = tmp_path / "keys_2.npy"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DataError, match="does not match the SHA-256"):
-        load_models(tmp_path, 3)
-    description = json.loads((tmp_path / "models.json").read_text())
-    (tmp_path / "models.json").write_text(json.dumps(description | {"format": 9}))
-    with pytest.raises(DataError, match="not of format 2"):
-        load_models(tmp_path, 3)
+def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: RunStage, tmp_path: Path) -> None:
+    layout, lines = Layout(tmp_path), "the sea came in\nand the tide\n" * 30
+    write_texts(layout, lines)
+    layout.split("test").write_text(lines + "naïve\n", encoding="utf-8")  # train has no ï: it is two bytes
+    build(texts(layout), layout.corpus("subword"), "subword", "\n")
+    result = run_stage("ngrams", "--kind", "subword")
+    assert result.returncode == 0, result.stderr
+    streams = [load_split(layout.corpus("subword"), split) for split in SPLITS]
+    whole = np.concatenate(streams)
+    summary = json.loads(layout.reports("ngrams", "subword", "summary.json").read_text())
+    assert summary["tokens"] == len(whole) + 2  # a line end joins the splits
+    assert summary["vocabulary_size"] == len(np.unique(whole)) + 1
+    frequent = pd.read_csv(layout.reports("ngrams", "subword", "frequencies.csv"), keep_default_na=False)
+    # 30 copies in each of three texts.
+    assert frequent[frequent["n"] == 2].set_index("ngram")["count"][" sea came"] == 90
+    assert not frequent["ngram"].str.contains(BYTE_TOKENS[0xC3]).any()
+
+    assert run_stage("ngrams", "--kind", "subword", "--arpa", "subword.arpa").returncode == 0
+    vocab = Vocab.load(layout.vocab("subword"))
+    read = read_arpa(layout.root / "subword.arpa")
+    assert set(read.tokens) == {"<s>", "</s>", *vocab.tokens}
+    model, ids = load_kneser_ney(layout.ngrams("subword"), len(vocab)), streams[-1]
+    found = read.probs(read.encode(vocab.decode(ids.tolist())))
+    assert np.log(found) == pytest.approx(np.log(model.probs(ids)), rel=1e-5)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_arpa_writes_the_model_that_was_counted_and_nothing_else(run_stage: RunStage, layout: Layout) -> None:
+    assert run_stage("ngrams", "--kind", "word").returncode == 0
+    train = load_split(layout.corpus("word"), "train")
+    # Nothing that counting needs is left: neither the settings, nor the text, nor the encoded splits.
+    for path in [layout.params, *texts(layout).values(), *layout.corpus("word").glob("*.npy")]:
+        path.unlink()
+    before = contents(layout.root)
+    result = run_stage("ngrams", "--kind", "word", "--arpa", "out/word.arpa")
+    assert result.returncode == 0, result.stderr
+    assert "Kneser-Ney of order 3 over 8 tokens" in result.stdout
+    written = layout.root / "out" / "word.arpa"
+    assert contents(layout.root) == before | {str(written): written.read_bytes()}
+    # "the sea" is followed by "came" in 10 of 15 places; the discounts take some of that.
+    read = read_arpa(written)
+    assert read.probs(read.encode(["the", "sea", "came"]))[-1] > 0.4
+    write_arpa(layout.root / "expected.arpa", KneserNey(count_ngrams(train, 8, 3), 3), read.tokens[2:])
+    assert written.read_bytes() == (layout.root / "expected.arpa").read_bytes()
+
+
+def test_arpa_without_counts_says_in_one_line_what_is_missing(run_stage: RunStage, layout: Layout) -> None:
+    result = run_stage("ngrams", "--kind", "word", "--arpa", "word.arpa")
+    assert result.returncode == 3
+    assert result.stderr.count("\n") == 1
+    assert "models.json: no such file: run the stage that writes it" in result.stderr
+    assert not (layout.root / "word.arpa").exists()

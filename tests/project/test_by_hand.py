@@ -16,6 +16,7 @@ from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT
 from seqlm.vocab.corpus_building import SPLITS, load_split
 from seqlm.vocab.kinds.registry import KINDS
+from small_runs import ngram_settings
 from smoke import ROOT
 from stages_by_hand import RunStage, in_a_process, in_this_process
 from subwords import build
@@ -43,7 +44,7 @@ def layout(tmp_path: Path) -> Layout:
     for kind in KINDS:
         vocab = build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "")
         counts = count_ngrams(np.asarray(load_split(layout.corpus(kind), "train")), len(vocab), 2)
-        save_models(layout.ngrams(kind), counts, (1.0, 1.0), "unigram")
+        save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0))
     put_runs(layout, "x")
     return layout
 

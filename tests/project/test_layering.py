@@ -75,7 +75,7 @@ def classes_of_models() -> set[str]:
     """Return the names of the classes that are networks, and of those that predict the next token by counts."""
     classes = [node for path in MODULES for node in ast.walk(syntax(path)) if isinstance(node, ast.ClassDef)]
     bases = {node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases} for node in classes}
-    networks = {"Module", "Network"}
+    networks = {"Module", "Network", "NGramModel"}
     while more := {name for name, its_bases in bases.items() if its_bases & networks} - networks:
         networks |= more
     counting = {

@@ -6,7 +6,7 @@ import pandas as pd
 
 from seqlm.ngrams.corpus_stream import join_splits
 from seqlm.ngrams.counts.counting import Chunking
-from seqlm.ngrams.statistics import zipf_fits, zipf_table
+from seqlm.ngrams.statistics import describe
 from seqlm.report.figures.ngrams import zipf_figure
 from seqlm.report.figures.style import svg_text
 from seqlm.vocab.corpus_building import SPLITS, build_corpus
@@ -18,10 +18,9 @@ def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:
     for path in paths.values():
         path.write_text("sea sea sea\n" * 5)
     build_corpus(paths, tmp_path, "word", "", 0, [])
-    text = join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path))
-    fits = zipf_fits(text, 2)
+    tables = describe(join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path)), 2, 3)
+    fits, ranks = tables["summary"]["zipf"], tables["zipf"]
     assert fits == {}
-    ranks = zipf_table(text)
     assert ranks["n"].tolist() == [1, 2, 3]
     drawn = svg_text(zipf_figure(ranks, fits))
     assert "trigram" in drawn

@@ -6,7 +6,8 @@ import torch
 
 from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, Uniform, nats
+from seqlm.ngrams.models.base import Uniform, token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import perplexity_by_position
@@ -27,7 +28,7 @@ def scratch() -> ScratchRNN:
 def test_windows_and_distributions_agree_with_the_surprisals_of_the_stream(family: str) -> None:
     ngrams, network = KneserNey(count_ngrams(TEXT, 5, 3), 3), scratch()
     predictor = network_predictor(network) if family == "network" else ngram_predictor(ngrams)
-    expected = stream_nll(network, TEXT[:60]) if family == "network" else nats(ngrams, TEXT[:60])
+    expected = stream_nll(network, TEXT[:60]) if family == "network" else token_nll(ngrams, TEXT[:60])
     assert predictor.window_nats(TEXT[None, :60])[0] == pytest.approx(expected, abs=1e-5)
     probs = np.concatenate(list(predictor.distributions(TEXT[:60])))
     assert probs.sum(1) == pytest.approx(np.ones(59))

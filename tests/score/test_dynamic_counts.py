@@ -5,7 +5,8 @@ import pytest
 
 from made_scores import stream
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score.ngrams.dynamic import recounted_nll
 from seqlm.score.ngrams.scoring import score_recounted
 from seqlm.score.settings import DynamicCountsParams
@@ -22,14 +23,15 @@ def counted(ids: np.ndarray) -> KneserNey:
 
 def test_each_token_is_predicted_from_train_and_the_text_before_it() -> None:
     found = recounted_nll(TRAIN, TEXT, num_updates=1000, **SETTINGS)
-    expected = [nats(counted(np.r_[TRAIN, TEXT[:end]]), TEXT[max(end - 2, 0) : end + 1])[-1] for end in range(1, 60)]
+    models = [counted(np.r_[TRAIN, TEXT[:end]]) for end in range(1, 60)]
+    expected = [token_nll(model, TEXT[max(end - 2, 0) : end + 1])[-1] for end, model in enumerate(models, start=1)]
     assert found == pytest.approx(expected)
 
 
 def test_a_part_is_predicted_with_the_counts_of_the_parts_before_it() -> None:
     # 59 tokens are scored, in 3 parts of 20, 20 and 19.
     found = recounted_nll(TRAIN, TEXT, num_updates=3, **SETTINGS)
-    expected = [nats(counted(np.r_[TRAIN, TEXT[: 20 * part + 1]]), TEXT)[20 * part :][:20] for part in range(3)]
+    expected = [token_nll(counted(np.r_[TRAIN, TEXT[: 20 * part + 1]]), TEXT)[20 * part :][:20] for part in range(3)]
     assert found == pytest.approx(np.concatenate(expected))
     changed = TEXT.copy()
     changed[-1] = changed[-1] % 6 + 1

@@ -8,7 +8,7 @@ import pytest
 
 from seqlm.heldout.spelling import SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score.word_to_char.reading import (
     CharacterPredictor,
     Lexicon,

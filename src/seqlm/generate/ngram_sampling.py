@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seqlm.ngrams.models.smoothing import NGramModel
+from seqlm.ngrams.models.base import NGramModel
 
 
 def sample_ngrams(

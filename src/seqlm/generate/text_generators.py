@@ -10,7 +10,8 @@ import torch
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.generate.ngram_sampling import sample_ngrams
-from seqlm.ngrams.models.smoothing import NGramModel
+from seqlm.ngrams.models.base import NGramModel
+from seqlm.ngrams.models.registry import highest_orders
 from seqlm.ngrams.models.storage import load_models
 from seqlm.rnn.building import load_network
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
@@ -70,13 +71,8 @@ def _network_generator(layout: Layout, run: str, device: torch.device) -> TextGe
 
 def _ngrams(layout: Layout, kind: Kind) -> LazyGenerators:
     vocab = Vocab.load(layout.vocab(kind), kind)
-    highest: dict[str, NGramModel] = {}
-    for model in load_models(layout.ngrams(kind), len(vocab)).values():
-        if model.order > getattr(highest.get(model.smoothing), "order", 0):
-            highest[model.smoothing] = model
-    return {
-        describe_ngram(m.smoothing, m.order, vocab).name: partial(ngram_generator, m, vocab) for m in highest.values()
-    }
+    models = highest_orders(load_models(layout.ngrams(kind), len(vocab)))
+    return {describe_ngram(m.smoothing, m.order, vocab).name: partial(ngram_generator, m, vocab) for m in models}
 
 
 def ngram_generator(model: NGramModel, vocab: Vocab) -> TextGenerator:

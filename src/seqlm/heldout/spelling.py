@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 NATS_OF_ANY_CHARACTER = math.log(0x110000)
@@ -64,7 +65,7 @@ class SpellingModel:
     def _cost(self, word: str) -> float:
         ids = self._encode(_END + word + _END)
         unknown = int(np.count_nonzero(ids == 0))
-        return float(nats(self._model, ids).sum()) + unknown * NATS_OF_ANY_CHARACTER
+        return float(token_nll(self._model, ids).sum()) + unknown * NATS_OF_ANY_CHARACTER
 
     def _encode(self, text: str) -> NDArray[np.int64]:
         return np.array([self._indices.get(character, 0) for character in text], np.int64)

@@ -1,143 +1,107 @@
-"""A whole text, across the borders of its splits, with a vocabulary of its own.
-
-The tokens that the vocabulary of train lacks get numbers behind its own, so that the
-numbers of train are its ids, and what was counted of train need not be counted again.
-"""
+"""All splits of a corpus as one stream, across their borders, with a vocabulary of its own."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.files import read_npy, write_blocks
-from seqlm.ngrams.counts.count_tables import Counts
-from seqlm.ngrams.counts.counting import Chunking, NgramCounter
-from seqlm.ngrams.counts.first_occurrences import BLOCK, first_occurrences
-from seqlm.ngrams.counts.packing import PackedCounts, bits_of
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
+from seqlm.ngrams.counts.counting import Chunking, count_ngrams
 from seqlm.vocab.encoded import EncodedCorpus, EncodedSplit
-from seqlm.vocab.kinds.registry import Kind
 
-MAX_ORDER = 3
-"""The n-grams that describe a text."""
-
-Numbers = NDArray[np.integer]
-
-
-class CorpusStream:
-    """The splits and what joins them, one after another, in numbers that tell all tokens apart, unknown ones too."""
-
-    def __init__(self, corpus: EncodedCorpus) -> None:
-        self.corpus = corpus
-        self.names = [*corpus.vocab.tokens, *corpus.unknown_tokens]
-        """Token n has number n; the first, ``<unk>``, never occurs."""
-        self._joint = np.empty(0, np.int64)
-        """The number of the separator between splits, where one stands there."""
-        separator = corpus.vocab.line_separator
-        if corpus.vocab.of_kind.is_lossless and separator:
-            if separator not in self.names:
-                self.names.append(separator)
-            self._joint = np.array([self.names.index(separator)])
-
-    def __len__(self) -> int:
-        splits = self.corpus.splits.values()
-        return sum(len(split.ids) for split in splits) + len(self._joint) * (len(splits) - 1)
-
-    def blocks(self) -> Iterator[Numbers]:
-        """Yield the numbers of the whole text in blocks."""
-        train, *others = self.corpus.splits.values()
-        return chain(self._numbered(train), self._joined(others))
-
-    def blocks_behind_train(self, num_before: int) -> Iterator[Numbers]:
-        """Yield the numbers of so many last tokens of train, and of what follows, in blocks."""
-        train, *others = self.corpus.splits.values()
-        yield np.asarray(train.ids[len(train.ids) - num_before :])
-        yield from self._joined(others)
-
-    def _joined(self, splits: list[EncodedSplit]) -> Iterator[Numbers]:
-        for split in splits:
-            yield self._joint
-            yield from self._numbered(split)
-
-    def _numbered(self, split: EncodedSplit) -> Iterator[Numbers]:
-        cursor = 0
-        for start in range(0, len(split.ids), BLOCK):
-            ids = np.asarray(split.ids[start : start + BLOCK])
-            places = np.flatnonzero(ids == 0)
-            if len(places):
-                ids = ids.astype(np.int64)
-                ids[places] = split.unknown[cursor : cursor + len(places)].astype(np.int64) + len(self.corpus.vocab)
-                cursor += len(places)
-            yield ids
+_MAX_ORDER = 3
+"""The highest order of the n-grams that describe a text."""
+_BLOCK = 1 << 20
+"""Tokens that are read at once, so that a large text needs little memory."""
+NOWHERE = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
-class WholeText:
-    """What is known of a whole text."""
+class CorpusStream:
+    """A whole text as ids that tell all tokens apart, and its n-gram counts over these ids."""
 
-    kind: Kind
-    pieces: CorpusStream
-    counts: Counts
-    """Over the numbers of the pieces."""
-    ranked: NDArray[np.int64]
-    """The numbers of the tokens that occur, by falling frequency, ties by first appearance."""
-    firsts: NDArray[np.int64]
-    """Where each of these tokens first occurs."""
+    corpus: EncodedCorpus
+    tokens: list[str]
+    """The token of each id: first those of train's vocabulary, of which ``<unk>`` never occurs, then all others."""
+    path: Path
+    """The file with the ids."""
+    counts: NgramCounts
 
-    @property
-    def num_tokens(self) -> int:
-        """The length of the text."""
-        return int(self.counts.table(1).counts.sum())
+    def ids(self) -> Ids:
+        """Return the ids, mapped from their file."""
+        return read_npy(self.path, mmap=True)
+
+    @cached_property
+    def first_positions(self) -> NDArray[np.int64]:
+        """The position at which each token first occurs, :data:`NOWHERE` for those that do not."""
+        return first_positions(self.ids(), self.counts, 1)
+
+    @cached_property
+    def ranked(self) -> NDArray[np.int64]:
+        """The ids of the tokens that occur, by falling frequency, ties by first appearance."""
+        occurrences = self.counts.table(1).counts
+        return np.lexsort((self.first_positions, -occurrences))[: np.count_nonzero(occurrences)]
 
     @property
     def vocab_size(self) -> int:
         """The size of the text's own vocabulary: ``<unk>`` and the tokens that occur."""
         return len(self.ranked) + 1
 
-    def first_line(self) -> list[int]:
-        """Return the text's first line, encoded with its own vocabulary: the rank of each token."""
-        ranks = np.zeros(len(self.pieces.names), np.int64)
-        ranks[self.ranked] = np.arange(1, self.vocab_size)
-        numbers = islice(chain.from_iterable(self.pieces.blocks()), self.pieces.corpus.first_line)
-        return [int(ranks[number]) for number in numbers]
 
+def join_splits(corpus: EncodedCorpus, chunking: Chunking) -> CorpusStream:
+    """Return all splits of a corpus as one stream, whose ids go to a file in the folder of ``chunking``.
 
-def join_splits(corpus: EncodedCorpus, chunking: Chunking, train: PackedCounts | None = None) -> WholeText:
-    """Return all splits of a corpus as one text, joined by the line separator where tokens are all of the text.
-
-    ``train`` is what a counter of train kept, in keys for as many tokens as the corpus has
-    (:func:`num_tokens_of`); without it, and where it does not serve, all of the text is counted.
+    If the tokens are the whole text, the line separator joins the splits.
     """
-    pieces = CorpusStream(corpus)
-    size, order = len(pieces.names), min(MAX_ORDER, len(pieces))
-    before = train if train is not None and _serves(train, pieces, order) else None
-    ids = _written(pieces, chunking.folder / f"{corpus.vocab.kind}.npy", None if before is None else order - 1)
-    counts = NgramCounter(ids, size, order, chunking, before=before).count()
-    occurrences = counts.table(1).counts
-    firsts = first_occurrences(pieces.blocks(), size, occurrences > 0)
-    ranked = np.lexsort((firsts, -occurrences))[: int(np.count_nonzero(occurrences))]
-    return WholeText(corpus.vocab.kind, pieces, counts, ranked, firsts[ranked])
+    tokens, splits = [*corpus.vocab.tokens, *corpus.unknown_tokens], list(corpus.splits.values())
+    separator = corpus.vocab.line_separator if corpus.vocab.of_kind.is_lossless else ""
+    if separator and separator not in tokens:
+        tokens.append(separator)
+    joint = np.array([tokens.index(separator)] if separator else [], np.int64)
+    path, num_ids = chunking.folder / "whole.npy", sum(map(len, splits)) + len(joint) * (len(splits) - 1)
+    write_blocks(path, np.min_scalar_type(len(tokens) - 1), num_ids, _blocks(splits, joint))
+    counts = count_ngrams(read_npy(path, mmap=True), len(tokens), min(_MAX_ORDER, num_ids), chunking)
+    return CorpusStream(corpus, tokens, path, counts)
 
 
-def num_tokens_of(corpus: EncodedCorpus) -> int:
-    """Return how many tokens a corpus tells apart, the unknown ones too."""
-    return len(CorpusStream(corpus).names)
+def _blocks(splits: list[EncodedSplit], joint: NDArray[np.int64]) -> Iterator[Ids]:
+    """Yield the ids of the whole text in blocks. Unknown tokens have the ids after those of the vocabulary."""
+    for index, split in enumerate(splits):
+        if index > 0:
+            yield joint
+        num_unknown = 0
+        for start in range(0, len(split), _BLOCK):
+            ids = split.ids[start : start + _BLOCK].astype(np.int64)
+            positions = np.flatnonzero(ids == 0)
+            unknown = split.unknown[num_unknown : num_unknown + len(positions)]
+            ids[positions] = unknown.astype(np.int64) + len(split.vocab)
+            num_unknown += len(positions)
+            yield ids
 
 
-def _serves(train: PackedCounts, pieces: CorpusStream, order: int) -> bool:
-    """Whether there is more than train, the numbers of train are its ids, and its keys are as wide as needed."""
-    info = pieces.corpus.vocab.splits["train"]
-    fits = train.order == order and train.bits == bits_of(len(pieces.names))
-    return fits and info.num_unknown == 0 and len(pieces) > info.num_tokens
+def first_positions(ids: Ids, counts: NgramCounts, order: int) -> NDArray[np.int64]:
+    """Return the position at which each n-gram of an order first occurs in a stream.
 
-
-def _written(pieces: CorpusStream, path: Path, num_before: int | None) -> NDArray[Any]:
-    """Return the numbers, or those of so many last tokens of train and what follows, in a file that is mapped."""
-    dtype = np.min_scalar_type(len(pieces.names) - 1)
-    blocks = pieces.blocks() if num_before is None else pieces.blocks_behind_train(num_before)
-    num_train = len(pieces.corpus.splits["train"].ids)
-    write_blocks(path, dtype, len(pieces) - (0 if num_before is None else num_train - num_before), blocks)
-    return read_npy(path, mmap=True)
+    It is :data:`NOWHERE` for n-grams whose count is 0; all others must occur. The search is fast if few n-grams are
+    counted, and no more of the stream is read than needed.
+    """
+    begins, is_due = counts.table(1).counts > 0, counts.table(order).counts > 0
+    firsts = np.full(len(is_due), NOWHERE)
+    for start in range(0, len(ids) - order + 1, _BLOCK):
+        block = ids[start : start + _BLOCK + order - 1].astype(np.int64)
+        positions = np.flatnonzero(begins[block[: len(block) - order + 1]])
+        rows = block[positions]
+        for n in range(2, order + 1):
+            rows = counts.table(n).find(rows, block[positions + n - 1])
+            positions, rows = positions[rows >= 0], rows[rows >= 0]
+        new = np.flatnonzero(is_due[rows])[::-1]
+        # Of several assignments the last one holds; backwards, that is the first position.
+        firsts[rows[new]] = positions[new] + start
+        is_due[rows[new]] = False
+        if not is_due.any():
+            break
+    return firsts

@@ -1,7 +1,6 @@
 """Descriptive tables of a text: frequent n-grams, Zipf, growth, and what a full table would cost.
 
-They describe the whole text, across the borders of the splits, with a vocabulary of its
-own; models see train alone.
+They describe the whole text, across the borders of the splits, with a vocabulary of its own; models see only train.
 """
 
 from dataclasses import asdict
@@ -11,62 +10,85 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.ngrams.corpus_stream import WholeText
-from seqlm.ngrams.most_frequent import by_frequency
-from seqlm.ngrams.zipf import ZipfFit, fit_zipf, thin_ranks, vocabulary_growth
-from seqlm.vocab.kinds.registry import kind_of
+from seqlm.ngrams.corpus_stream import CorpusStream, first_positions
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
+from seqlm.ngrams.zipf import fit_zipf, thin_ranks, vocabulary_growth
 from seqlm.vocab.vocabulary import UNKNOWN
 
 _HEAD = 10
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
-def frequent_ngrams(text: WholeText, limit: int) -> pd.DataFrame:
-    """Return the most frequent n-grams of each order: columns n, rank, ngram, count."""
-    rows = []
-    kind = kind_of(text.kind)
-    for n in range(1, text.counts.max_order + 1):
-        best = by_frequency(text.pieces.blocks(), text.counts, n, limit)
-        for rank, (row, ids) in enumerate(zip(best, text.counts.tokens_of(n, best), strict=True), start=1):
-            ngram = kind.join(text.pieces.names[index] for index in ids)
-            rows.append((n, rank, ngram, int(text.counts.table(n).counts[row])))
-    return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
+def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, pd.DataFrame | dict[str, Any]]:
+    """Return the tables of a text by name: frames for CSV, mappings for JSON."""
+    zipf, storage, distinct, fits = [], [], {}, {}
+    for n, table in enumerate(text.counts.tables, start=1):
+        ranked = _ranked(table.counts)
+        ranks = thin_ranks(len(ranked))
+        zipf.append(pd.DataFrame({"n": n, "rank": ranks, "count": ranked[ranks - 1]}))
+        size = text.vocab_size**n
+        storage.append((n, size, len(ranked), len(ranked) / size))
+        distinct[str(n)] = len(ranked)
+        if len(ranked) >= 2:
+            fits[str(n)] = asdict(fit_zipf(ranked, zipf_min_count))
+    num_tokens = int(text.counts.table(1).counts.sum())
+    lengths, growth, beta = vocabulary_growth(text.first_positions[text.ranked], num_tokens)
+    return {
+        "frequencies": _frequencies(text, num_frequent),
+        "zipf": pd.concat(zipf, ignore_index=True),
+        "growth": pd.DataFrame({"tokens": lengths, "distinct": growth}),
+        "min_freq": _min_freq_table(text.counts.table(1).counts[text.ranked]),
+        "storage": pd.DataFrame(storage, columns=["n", "full_table", "seen", "share"]),
+        "summary": {
+            "tokens": num_tokens,
+            "vocabulary_size": text.vocab_size,
+            "distinct": distinct,
+            "zipf": fits,
+            "heaps_beta": None if np.isnan(beta) else beta,
+        },
+        "head": _head(text),
+    }
 
 
-def ranked_counts(text: WholeText, n: int) -> NDArray[Any]:
-    """Return the counts of an order by falling size, those of 0 left out."""
-    counts = text.counts.table(n).counts
+def _ranked(counts: NDArray[np.integer]) -> NDArray[Any]:
+    """Return the counts by falling size, without those of 0."""
     # The smallest type: a large text has tens of millions of distinct n-grams.
     ranked = np.array(counts, np.min_scalar_type(counts.max(initial=0)))
     ranked.sort()
-    return ranked[::-1][: int(np.count_nonzero(ranked))]
+    return ranked[::-1][: np.count_nonzero(ranked)]
 
 
-def zipf_table(text: WholeText) -> pd.DataFrame:
-    """Return points of the rank-frequency curves, thinned evenly on a logarithmic axis: n, rank, count."""
-    parts = []
-    for n in range(1, text.counts.max_order + 1):
-        counts = ranked_counts(text, n)
-        ranks = thin_ranks(len(counts))
-        parts.append(pd.DataFrame({"n": n, "rank": ranks, "count": counts[ranks - 1]}))
-    return pd.concat(parts, ignore_index=True)
+def _frequencies(text: CorpusStream, limit: int) -> pd.DataFrame:
+    """Return the most frequent n-grams of each order."""
+    rows = []
+    for n, table in enumerate(text.counts.tables, start=1):
+        best = most_frequent(text.ids(), text.counts, n, limit)
+        for rank, (row, ids) in enumerate(zip(best, table.tokens_of(best), strict=True), start=1):
+            ngram = text.corpus.vocab.join(text.tokens[index] for index in ids)
+            rows.append((n, rank, ngram, int(table.counts[row])))
+    return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
 
 
-def zipf_fits(text: WholeText, min_count: int) -> dict[int, ZipfFit]:
-    """Return the fit of Zipf's law for each order that has at least two distinct n-grams."""
-    ranked = {n: ranked_counts(text, n) for n in range(1, text.counts.max_order + 1)}
-    return {n: fit_zipf(counts, min_count) for n, counts in ranked.items() if len(counts) >= 2}
+def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows:
+    """Return the rows of the ``limit`` most frequent n-grams of an order, ties by first appearance.
+
+    ``ids`` are the text that was counted. Rows that never occur are left out.
+    """
+    table = counts.table(order)
+    candidates = np.flatnonzero(table.counts >= _ranked(table.counts)[:limit].min())
+    # Tables of the candidates and their prefixes alone: in these it is fast to look up a whole text.
+    ngrams, vocab_size = table.tokens_of(candidates), counts.vocab_size
+    rows = ngrams[:, 0]
+    arrays = [(np.arange(vocab_size), np.bincount(rows, minlength=vocab_size))]
+    for tokens in ngrams.T[1:]:
+        keys, rows, sizes = np.unique(rows * vocab_size + tokens, return_inverse=True, return_counts=True)
+        arrays.append((keys, sizes))
+    firsts = first_positions(ids, NgramCounts(arrays), order)[rows]
+    return candidates[np.lexsort((firsts, -table.counts[candidates].astype(np.int64)))][:limit]
 
 
-def growth_table(text: WholeText) -> tuple[pd.DataFrame, float]:
-    """Return distinct tokens against tokens read (columns tokens, distinct) and Heaps' exponent."""
-    lengths, distinct, beta = vocabulary_growth(text.firsts, text.num_tokens)
-    return pd.DataFrame({"tokens": lengths, "distinct": distinct}), beta
-
-
-def min_freq_table(text: WholeText) -> pd.DataFrame:
+def _min_freq_table(counts: NDArray[np.integer]) -> pd.DataFrame:
     """Return the vocabulary's size against ``min_freq`` (exercise 8.2-2), ``<unk>`` included."""
-    counts = ranked_counts(text, 1)
     rows = []
     for min_freq in _MIN_FREQS:
         kept = counts >= min_freq
@@ -74,29 +96,13 @@ def min_freq_table(text: WholeText) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["min_freq", "vocabulary_size", "unknown_share"])
 
 
-def storage_table(text: WholeText) -> pd.DataFrame:
-    """Return how many numbers a full table of each order would hold and how many are seen (exercise 8.3-1)."""
-    size = text.vocab_size
-    rows = []
-    for n in range(1, text.counts.max_order + 1):
-        seen = len(ranked_counts(text, n))
-        rows.append((n, size**n, seen, seen / size**n))
-    return pd.DataFrame(rows, columns=["n", "full_table", "seen", "share"])
-
-
-def head(text: WholeText) -> dict[str, Any]:
-    """Return the head of the whole text's vocabulary and the first line encoded with it, as the book prints them."""
-    tokens = [UNKNOWN, *(text.pieces.names[number] for number in text.ranked[: _HEAD - 1].tolist())]
-    # DVC cannot read a plot file with an empty list in it.
-    return {"tokens": tokens, "first_line": text.first_line() or None}
-
-
-def summary(text: WholeText, fits: dict[int, ZipfFit], beta: float) -> dict[str, Any]:
-    """Return the headline numbers of a text's statistics, for a metrics file."""
+def _head(text: CorpusStream) -> dict[str, Any]:
+    """Return the head of the text's vocabulary and the first line encoded with it, as the book prints them."""
+    ranks = np.zeros(len(text.tokens), np.int64)
+    ranks[text.ranked] = np.arange(1, text.vocab_size)
+    first_line = ranks[text.ids()[: text.corpus.first_line]].tolist()
     return {
-        "tokens": text.num_tokens,
-        "vocabulary_size": text.vocab_size,
-        "distinct": {str(n): len(ranked_counts(text, n)) for n in range(1, text.counts.max_order + 1)},
-        "zipf": {str(n): asdict(fit) for n, fit in fits.items()},
-        "heaps_beta": None if np.isnan(beta) else beta,
+        "tokens": [UNKNOWN, *(text.tokens[index] for index in text.ranked[: _HEAD - 1])],
+        # DVC cannot read a plot file with an empty list in it.
+        "first_line": first_line or None,
     }

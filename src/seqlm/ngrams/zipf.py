@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.first_occurrences import BLOCK
-
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
 Floats = NDArray[np.float64]
 
+_BLOCK = 1 << 20
+"""Ranks that are worked on at once, so that many of them need little memory."""
 _MAX_ALPHA = 20.0
 _TOLERANCE = 1e-12
 _MAX_STEPS = 100
@@ -68,8 +68,8 @@ def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
 
 def _with_log_ranks(counts: NDArray[Any]) -> Iterator[tuple[Floats, Floats]]:
     """Yield the logarithms of the ranks and the counts, a block at a time."""
-    for start in range(0, len(counts), BLOCK):
-        part = counts[start : start + BLOCK].astype(np.float64)
+    for start in range(0, len(counts), _BLOCK):
+        part = counts[start : start + _BLOCK].astype(np.float64)
         yield _log_ranks(start, start + len(part)), part
 
 
@@ -110,8 +110,8 @@ def _most_likely_alpha(max_rank: int, wanted: float) -> float:
 def _moments(max_rank: int, alpha: float) -> tuple[float, float]:
     """Return mean and variance of the log rank under p(i) proportional to i^-alpha, i up to ``max_rank``."""
     sums = np.zeros(3)
-    for start in range(0, max_rank, BLOCK):
-        logs = _log_ranks(start, min(start + BLOCK, max_rank))
+    for start in range(0, max_rank, _BLOCK):
+        logs = _log_ranks(start, min(start + _BLOCK, max_rank))
         weights = np.exp(-alpha * logs)
         sums += (weights.sum(), weights @ logs, weights @ (logs * logs))
     mean = sums[1] / sums[0]
@@ -136,6 +136,4 @@ def vocabulary_growth(
 
 def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
     """Return ranks, from 1, that draw a rank-frequency curve on a logarithmic axis."""
-    if num_ranks == 0:
-        return np.empty(0, np.int64)
     return np.unique(np.geomspace(1, num_ranks, num_points).round().astype(np.int64))

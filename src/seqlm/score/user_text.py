@@ -13,7 +13,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids
 from seqlm.heldout.selection import encode_text
-from seqlm.ngrams.models.smoothing import nats as ngram_nats
+from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.storage import load_kneser_ney, load_models
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
@@ -81,7 +81,7 @@ def _network_scorer(layout: Layout, run: str, device: torch.device) -> TextScore
 def _ngrams(layout: Layout, kind: Kind) -> LazyScorers:
     vocab = Vocab.load(layout.vocab(kind), kind)
     return {
-        describe_ngram(model.smoothing, model.order, vocab).name: partial(TextScorer, vocab, partial(ngram_nats, model))
+        describe_ngram(model.smoothing, model.order, vocab).name: partial(TextScorer, vocab, partial(token_nll, model))
         for model in load_models(layout.ngrams(kind), len(vocab)).values()
     }
 

@@ -6,17 +6,18 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, MachineError
 from seqlm.ngrams.arpa.writing import unescape
-from seqlm.ngrams.counts.count_tables import Counts, Ids, Probs, Table
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
 
-_BLANK_CHARACTERS = " \t\r\v\f"
-"""What parts fields; other white space of Unicode may stand in a token that another program wrote."""
-_BLANKS = re.compile(f"[{_BLANK_CHARACTERS}]+")
+_SEPARATORS = " \t\r\v\f"
+"""What separates fields; another program may write tokens that contain other white space of Unicode."""
+_SEPARATED = re.compile(f"[{_SEPARATORS}]+")
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,12 @@ class ArpaModel:
     """A model that was read: its own tokens, and tables of probabilities and backoff weights."""
 
     tokens: list[str]
-    counts: Counts
+    counts: NgramCounts
     """The n-grams of each order; the counts themselves are not in the format and are 1."""
     listed: list[Probs]
+    """The probabilities of the n-grams of order n, at index n - 1."""
     backoffs: list[Probs]
-    """For order n at place n - 1, one weight an n-gram; the highest order has none."""
+    """Their backoff weights; 1 at the highest order, which has none."""
 
     @property
     def order(self) -> int:
@@ -36,11 +38,11 @@ class ArpaModel:
         return len(self.listed)
 
     def encode(self, tokens: Sequence[str]) -> Ids:
-        """Return the ids of tokens, that of ``<unk>`` for those the model lacks.
+        """Return the ids of tokens; those that the model lacks have the id of ``<unk>``.
 
-        Raises DataError where a token is missing and the model has no ``<unk>``.
+        Raises DataError if a token is missing and the model has no ``<unk>``.
         """
-        # A token of the text that is spelt like a mark stands behind the mark and wins.
+        # A token of the text that is spelt like a mark comes after the mark and wins.
         indices = {token: index for index, token in enumerate(self.tokens)}
         unknown = indices.get("<unk>", -1)
         ids = np.array([indices.get(token, unknown) for token in tokens], np.int64)
@@ -50,118 +52,117 @@ class ArpaModel:
 
     def probs(self, ids: Ids) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it."""
-        rows = self.counts.rows_of(ids, self.order)
-        result: Probs = self.listed[0][rows[0][1:]]
-        for n in range(2, self.order + 1):
-            context, gram = rows[n - 2][: len(rows[n - 1])], rows[n - 1]
-            weights = np.where(context >= 0, self.backoffs[n - 2][context], 1.0)
-            result = result.copy()
-            result[n - 2 :] = np.where(gram >= 0, self.listed[n - 1][gram], weights * result[n - 2 :])
+        result: Probs = self.listed[0][ids[1:]]
+        for n, contexts, rows in self.counts.lookups(ids, self.order):
+            weights = np.where(contexts >= 0, self.backoffs[n - 2][contexts], 1.0)
+            result[n - 2 :] = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
         return result
 
 
 def read_arpa(path: Path) -> ArpaModel:
     """Return the model in an ARPA file, plain or ``.gz``.
 
-    Raises DataError, with the line, for a file that is truncated, binary, or does not
-    hold what its header says.
+    Raises DataError, with the line, if the file is truncated, binary, or does not contain what its header says.
     """
     return _Reader(path).read()
+
+
+class _Entry(NamedTuple):
+    """One line of a list; entries sort by their n-grams."""
+
+    ngram: tuple[int, ...]
+    log_prob: float
+    log_backoff: float
 
 
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._number = 0
-        self._indices: dict[str, int] = {}
-        """Ids of the fields, in the order in which the 1-grams list them."""
-        self._lines = iter(self._decoded().split("\n"))
+        self._line_number = 0
+        self._lines = enumerate(_text_of(path).split("\n"), start=1)
+        self._ids: dict[str, int] = {}
+        """The id of each field, in the order in which the 1-grams list them."""
 
     def read(self) -> ArpaModel:
-        sizes = self._header()
-        tables: list[Table] = []
+        sizes, line = self._header()
+        arrays: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         listed: list[Probs] = []
         backoffs: list[Probs] = []
-        rows_below: dict[tuple[int, ...], int] = {}
-        line = self._next_full()
+        rows_below: dict[tuple[int, ...], int] = {(): 0}
         for order, size in enumerate(sizes, start=1):
             if line != f"\\{order}-grams:":
                 self._fail(f"expected \\{order}-grams:")
-            entries: list[tuple[tuple[int, ...], float, float]] = []
-            while not (line := self._next_full()).startswith("\\"):
+            entries: list[_Entry] = []
+            while not (line := self._next_line()).startswith("\\"):
                 entries.append(self._entry(line, order))
             if len(entries) != size:
                 self._fail(f"{len(entries)} {order}-grams where the header says {size}")
             entries.sort()
-            rows = {gram: row for row, (gram, _, _) in enumerate(entries)}
+            rows = {entry.ngram: row for row, entry in enumerate(entries)}
             if len(rows) != size:
                 self._fail(f"a {order}-gram is listed twice")
-            if order > 1 and any(gram[:-1] not in rows_below for gram in rows):
+            if any(ngram[:-1] not in rows_below for ngram in rows):
                 self._fail(f"a {order}-gram whose beginning is not listed")
             # Sorted n-grams have sorted keys, because the rows of their beginnings are sorted too.
-            prefixes = np.array([rows_below[gram[:-1]] if order > 1 else 0 for gram in rows], np.int64)
-            lasts = np.array([gram[-1] for gram in rows], np.int64)
-            none = np.zeros(size, np.int64)
-            tables.append(Table(prefixes * sizes[0] + lasts, none + 1))
-            listed.append(10.0 ** np.array([log_prob for _, log_prob, _ in entries]))
-            backoffs.append(10.0 ** np.array([weight for _, _, weight in entries]))
+            keys = np.array([rows_below[ngram[:-1]] * sizes[0] + ngram[-1] for ngram in rows], np.int64)
+            arrays.append((keys, np.ones(size, np.int64)))
+            listed.append(10.0 ** np.array([entry.log_prob for entry in entries]))
+            backoffs.append(10.0 ** np.array([entry.log_backoff for entry in entries]))
             rows_below = rows
         if line != "\\end\\":
             self._fail("expected \\end\\")
-        return ArpaModel([unescape(field) for field in self._indices], Counts(sizes[0], tables, []), listed, backoffs)
+        return ArpaModel([unescape(field) for field in self._ids], NgramCounts(arrays), listed, backoffs)
 
-    def _decoded(self) -> str:
-        try:
-            content = self._path.read_bytes()
-            content = gzip.decompress(content) if self._path.suffix == ".gz" else content
-            return content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{self._path}: binary, not an ARPA file") from error
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataError(f"{self._path}: not a whole gzip file: {error}") from error
-        except FileNotFoundError as error:
-            raise DataError(f"{self._path}: no such file") from error
-        except OSError as error:
-            raise MachineError(f"{self._path}: cannot be read: {error.strerror}") from error
-
-    def _header(self) -> list[int]:
-        if self._next_full() != "\\data\\":
+    def _header(self) -> tuple[list[int], str]:
+        """Return the number of n-grams of each order, and the line that follows."""
+        if self._next_line() != "\\data\\":
             self._fail("expected \\data\\: not an ARPA file")
         sizes: list[int] = []
-        for line in self._lines:
-            self._number += 1
-            if not (stripped := line.strip(_BLANK_CHARACTERS)):
-                break
-            found = re.fullmatch(r"ngram (\d+)\s*=\s*(\d+)", stripped)
+        while not (line := self._next_line()).startswith("\\"):
+            found = re.fullmatch(r"ngram (\d{1,9})\s*=\s*(\d{1,18})", line)
             if not found or int(found[1]) != len(sizes) + 1:
                 self._fail("expected ngram N=COUNT, orders in turn")
             sizes.append(int(found[2]))
         if not sizes:
             self._fail("a header without orders")
-        return sizes
+        return sizes, line
 
-    def _entry(self, line: str, order: int) -> tuple[tuple[int, ...], float, float]:
-        """Return the token ids, the logarithm of p and that of the backoff weight of one line."""
-        fields = _BLANKS.split(line)
-        if len(fields) not in (order + 1, order + 2):
+    def _entry(self, line: str, order: int) -> _Entry:
+        number, *fields = _SEPARATED.split(line)
+        if len(fields) not in (order, order + 1):
             self._fail(f"expected a number, {order} words and perhaps a number")
         try:
-            log_prob, weight = float(fields[0]), float(fields[order + 1]) if len(fields) > order + 1 else 0.0
+            log_prob, log_backoff = float(number), float(fields[order]) if len(fields) > order else 0.0
         except ValueError:
             self._fail("expected a number")
-        grams = fields[1 : order + 1]
-        if order == 1 and self._indices.setdefault(grams[0], len(self._indices)) != len(self._indices) - 1:
-            self._fail(f"the word {grams[0]!r} is listed twice")
-        if missing := [field for field in grams if field not in self._indices]:
+        ngram = fields[:order]
+        if order == 1 and self._ids.setdefault(ngram[0], len(self._ids)) != len(self._ids) - 1:
+            self._fail(f"the word {ngram[0]!r} is listed twice")
+        if missing := [field for field in ngram if field not in self._ids]:
             self._fail(f"the word {missing[0]!r} is not among the 1-grams")
-        return tuple(self._indices[field] for field in grams), log_prob, weight
+        return _Entry(tuple(self._ids[field] for field in ngram), log_prob, log_backoff)
 
-    def _next_full(self) -> str:
-        for line in self._lines:
-            self._number += 1
-            if stripped := line.strip(_BLANK_CHARACTERS):
+    def _next_line(self) -> str:
+        """Return the next line that is not blank."""
+        for number, line in self._lines:
+            self._line_number = number
+            if stripped := line.strip(_SEPARATORS):
                 return stripped
         return self._fail("ends before \\end\\: truncated")
 
     def _fail(self, what: str) -> NoReturn:
-        raise DataError(f"{self._path}: line {self._number}: {what}")
+        raise DataError(f"{self._path}: line {self._line_number}: {what}")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: binary, not an ARPA file") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: not a whole gzip file: {error}") from error
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file") from error
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be read: {error.strerror}") from error

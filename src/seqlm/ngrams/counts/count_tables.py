@@ -1,203 +1,211 @@
-"""Counts of n-grams of every order up to N, and looking them up without a loop over tokens.
+"""Tables of n-grams with their counts, and looking n-grams up without a Python loop over tokens.
 
-The n-grams of order n are the rows of a table, sorted. A row's key is
-``row of its first n - 1 tokens in the table below * V + its last token``, so that keys
-of any order and vocabulary fit into 64 bits, and sorting keys sorts n-grams. The tables
-of a large text may lie in files that are mapped into memory, in the smallest types that
-hold them; whoever works on all rows of a table takes them in blocks.
+The n-grams of order n are the rows of a table, sorted. The key of a row is ``row of its first n - 1 tokens in the
+table below * V + its last token``. So keys of any order and vocabulary fit into 64 bits, and sorted keys are sorted
+n-grams. The tables of a large text may be files mapped into memory, in the smallest integer types that hold them, so
+code that works on all rows of a table takes them in blocks.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.parallel import for_each
+from seqlm.core.threads import for_each
 
 Ids = NDArray[np.integer]
 Rows = NDArray[np.int64]
 Probs = NDArray[np.float64]
-_Finder = Callable[[Rows, Rows], Rows]
 
 BLOCK_ROWS = 1 << 20
-"""Rows of a table that are worked on at once, so that tables in files need no memory of their own."""
+"""Rows of a table that are worked on at once, so that a mapped table needs little memory of its own."""
 _LARGE = 1 << 16
-"""Rows of a table too large for the processor's cache. Keys that are looked up there are sorted before, so that the
-search goes through the table from one end to the other."""
+"""Rows of a table that no longer fits into the processor's cache. Keys are sorted before they are looked up there, so
+that the search goes through the table from one end to the other."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """All n-grams of one order; every array has one entry a row, of any integer type."""
+    """All n-grams of one order. Both arrays have one entry per row, of any integer type."""
 
     keys: NDArray[np.integer]
     counts: NDArray[np.integer]
+    below: "Table | None"
+    """The table of order n - 1; order 1 has none, and a row for every token of the vocabulary."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def find(self, keys: NDArray[np.int64]) -> Rows:
-        """Return the row of each key, -1 for those that are not there or are negative."""
-        found = np.full(len(keys), -1)
-        for start in range(0, len(keys) if len(self) else 0, BLOCK_ROWS):
-            block = keys[start : start + BLOCK_ROWS]
-            if len(self) < _LARGE or len(block) < _LARGE or (block[1:] >= block[:-1]).all():
-                found[start : start + BLOCK_ROWS] = self._search(block)
+    @cached_property
+    def vocab_size(self) -> int:
+        """V, the number of tokens in the vocabulary."""
+        return len(self) if self.below is None else self.below.vocab_size
+
+    def find(self, prefixes: Rows, tokens: NDArray[np.int64]) -> Rows:
+        """Return the row of each n-gram, given the row of its prefix and its last token; -1 if there is none.
+
+        A prefix of -1 is one that the table below does not have.
+        """
+        found = np.full(len(tokens), -1)
+        for start in range(0, len(tokens) if len(self) else 0, BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            keys = prefixes[block] * self.vocab_size + tokens[block]
+            if len(self) < _LARGE or len(keys) < _LARGE or (keys[1:] >= keys[:-1]).all():
+                found[block] = self._search(keys)
             else:
-                order = np.argsort(block)
-                found[start + order] = self._search(block[order])
+                order = np.argsort(keys)
+                found[start + order] = self._search(keys[order])
         return found
 
     def _search(self, keys: NDArray[np.int64]) -> Rows:
-        # Keys outside of the table may not fit into the type of those inside.
+        # Keys outside the table may not fit into the type of those inside.
         is_inside = (keys >= 0) & (keys <= int(self.keys[-1]))
         sought = np.where(is_inside, keys, 0).astype(self.keys.dtype)
         rows = np.searchsorted(self.keys, sought)
         return np.where(is_inside & (self.keys[rows] == sought), rows, -1)
 
-    def first_row(self, key: int) -> int:
+    def _first_row(self, key: int) -> int:
         """Return the first row whose key is at least ``key``."""
         if len(self) == 0 or key > int(self.keys[-1]):
             return len(self)
         return int(np.searchsorted(self.keys, self.keys.dtype.type(key)))
 
+    def continuations(self, prefix: int) -> tuple[NDArray[np.int64], slice]:
+        """Return the tokens that follow a row of the table below, and the rows of these n-grams."""
+        rows = slice(self._first_row(prefix * self.vocab_size), self._first_row((prefix + 1) * self.vocab_size))
+        return self.split(rows)[1], rows
 
-@dataclass(frozen=True)
-class Counts:
-    """Tables of order 1 to N over a vocabulary of V tokens; that of order 1 has a row for every token."""
+    def split(self, rows: Rows | slice = slice(None)) -> tuple[Rows, NDArray[np.int64]]:
+        """Return, for some rows, the row of the prefix in the table below, 0 at order 1, and the last token."""
+        keys = self.keys[rows].astype(np.int64)
+        prefixes = keys // self.vocab_size
+        # NumPy divides by a single number fast, but is slow to find the remainder.
+        keys -= prefixes * self.vocab_size
+        return prefixes, keys
 
-    vocab_size: int
-    tables: list[Table]
-    starts: list[int]
-    """For order n at place n - 1: the row of the n-gram that begins the text."""
-    _suffixes: dict[int, Rows] = field(default_factory=dict, repr=False, compare=False)
+    def tokens_of(self, rows: Rows) -> NDArray[np.int64]:
+        """Return the tokens of some rows, shape ``(len(rows), order)``."""
+        columns, table = [], self
+        while table.below is not None:
+            rows, tokens = table.split(rows)
+            columns.append(tokens)
+            table = table.below
+        return np.stack([rows, *reversed(columns)], axis=1)
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield the rows in blocks that never separate n-grams with the same prefix.
+
+        So each block can sum over contexts of its own. At order 1, where the prefix is empty, it is a single block.
+        """
+        start = 0
+        while start < len(self):
+            stop = min(start + BLOCK_ROWS, len(self))
+            if stop < len(self):
+                stop = self._first_row(int(self.keys[stop]) // self.vocab_size * self.vocab_size)
+                if stop <= start:  # one context fills the block
+                    stop = self._first_row((int(self.keys[start]) // self.vocab_size + 1) * self.vocab_size)
+            yield slice(start, stop)
+            start = stop
+
+    def sum_by_context(self, values: Callable[[slice], NDArray[np.number]]) -> Probs:
+        """Return, for each row of the table below, the sum of ``values(rows)`` over the n-grams that continue it.
+
+        At order 1 there is one context, the empty one.
+        """
+        sums = np.zeros(1 if self.below is None else len(self.below))
+
+        def add(rows: slice) -> None:
+            prefixes, _ = self.split(rows)
+            first, last = int(prefixes[0]), int(prefixes[-1]) + 1
+            sums[first:last] = np.bincount(prefixes - first, values(rows), last - first)
+
+        for_each(add, self.blocks())
+        return sums
+
+    @cached_property
+    def context_totals(self) -> NDArray[np.int64]:
+        """For each row of the table below, the sum of the counts of its continuations."""
+        return self.sum_by_context(lambda rows: self.counts[rows]).astype(np.int64)
+
+    @cached_property
+    def suffixes(self) -> NDArray[np.integer]:
+        """For each row, the row of its last n - 1 tokens in the table below; 0 at order 1."""
+        below = self.below
+        found = np.zeros(len(self), np.min_scalar_type(1 if below is None else len(below)))
+        if below is not None:
+            find, suffixes_below = below._fast_find(), below.suffixes
+
+            def fill(rows: slice) -> None:
+                # The suffix of an n-gram is the suffix of its prefix, then its last token.
+                prefixes, tokens = self.split(rows)
+                found[rows] = find(suffixes_below[prefixes].astype(np.int64), tokens)
+
+            for_each(fill, self.blocks())
+        return found
+
+    def _fast_find(self) -> Callable[[Rows, NDArray[np.int64]], Rows]:
+        """Return a function that does what :meth:`find` does, faster for prefixes that exist and are nearly sorted."""
+        if self.below is None:
+            return lambda _, tokens: tokens
+        if len(self) < _LARGE:
+            return self.find
+        from seqlm.ngrams.counts.kernels import find_continuations
+
+        keys, vocab_size = np.asarray(self.keys), self.vocab_size
+        firsts = np.zeros(len(self.below) + 1, np.int64)
+        firsts[1:] = self.sum_by_context(lambda rows: np.ones(rows.stop - rows.start))
+        np.cumsum(firsts, out=firsts)
+        return lambda prefixes, tokens: find_continuations(keys, firsts, prefixes, tokens, vocab_size)
+
+
+class NgramCounts:
+    """The tables of order 1 to N."""
+
+    def __init__(
+        self, arrays: Iterable[tuple[NDArray[np.integer], NDArray[np.integer]]], starts: Sequence[int] = ()
+    ) -> None:
+        """Take the keys and the counts of each order, from 1 on.
+
+        ``starts[n - 1]`` is the row of the n-gram of order n that begins the text, for those who need it.
+        """
+        self.tables: list[Table] = []
+        for keys, counts in arrays:
+            self.tables.append(Table(keys, counts, self.tables[-1] if self.tables else None))
+        self.starts = list(starts)
 
     @property
     def max_order(self) -> int:
-        """The highest order that was counted."""
+        """N, the highest order that was counted."""
         return len(self.tables)
+
+    @property
+    def vocab_size(self) -> int:
+        """V, the number of tokens in the vocabulary."""
+        return len(self.tables[0])
 
     def table(self, order: int) -> Table:
         """Return the table of one order, 1 to N."""
         return self.tables[order - 1]
 
-    def blocks(self, order: int) -> Iterator[slice]:
-        """Yield the rows of an order in blocks that part no context: rows of equal prefixes lie in one block.
-
-        So blocks can be worked on side by side, and each sums up contexts of its own.
-        """
-        table, start = self.table(order), 0
-        while start < len(table):
-            stop = min(start + BLOCK_ROWS, len(table))
-            if stop < len(table) and order > 1:
-                stop = table.first_row((int(table.keys[stop]) // self.vocab_size) * self.vocab_size)
-                if stop <= start:  # one context fills the block
-                    stop = table.first_row((int(table.keys[start]) // self.vocab_size + 1) * self.vocab_size)
-            yield slice(start, stop)
-            start = stop
-
-    def prefixes(self, order: int, rows: slice = slice(None)) -> Rows:
-        """Return for each row of an order the row of its first n - 1 tokens in the table below."""
-        return self._parts(order, rows)[0]
-
-    def lasts(self, order: int, rows: slice = slice(None)) -> NDArray[np.int64]:
-        """Return the last token of each row of an order."""
-        return self._parts(order, rows)[1]
-
-    def _parts(self, order: int, rows: Rows | slice) -> tuple[Rows, NDArray[np.int64]]:
-        """Return for each row of an order what its key is made of: the row of the prefix, and the last token."""
-        keys = self.table(order).keys[rows].astype(np.int64)
-        prefixes = keys // self.vocab_size
-        # NumPy divides by one number fast, but is slow to find what such a division leaves.
-        keys -= prefixes * self.vocab_size
-        return prefixes, keys
-
-    def suffixes(self, order: int) -> NDArray[Any]:
-        """Return for each row of an order the row of its last n - 1 tokens in the table below.
-
-        At order 1 that is row 0 of a table that holds the empty n-gram alone.
-        """
-        if order not in self._suffixes:
-            num_below = 1 if order == 1 else len(self.table(order - 1))
-            found = np.zeros(len(self.table(order)), np.min_scalar_type(num_below))
-            if order > 1:
-                find, below = self._finder_of_children(order - 1), self.suffixes(order - 1)
-
-                def fill(rows: slice) -> None:
-                    # They are the last n - 2 tokens of the prefix, and the last token.
-                    prefixes, lasts = self._parts(order, rows)
-                    found[rows] = find(below[prefixes].astype(np.int64), lasts)
-
-                for_each(fill, self.blocks(order))
-            self._suffixes[order] = found
-        return self._suffixes[order]
-
-    def _finder_of_children(self, order: int) -> _Finder:
-        """Return a function that gives the rows of an order by prefixes, rows of the table below, and last tokens."""
-        table, size = self.table(order), self.vocab_size
-        if order == 1:
-            return lambda _, lasts: lasts
-        if len(table) < _LARGE:
-            return lambda prefixes, lasts: table.find(prefixes * size + lasts)
-        from seqlm.ngrams.counts.kernels import find_children
-
-        keys, firsts = np.asarray(table.keys), self._first_children(order)
-        return lambda prefixes, lasts: find_children(keys, firsts, prefixes, lasts, size)
-
-    def _first_children(self, order: int) -> Rows:
-        """Return for each row of the table below the first row of an order that it is the prefix of, and the end."""
-        numbers = np.zeros(len(self.table(order - 1)) + 1, np.int64)
-
-        def count(rows: slice) -> None:
-            prefixes = self.prefixes(order, rows)
-            firsts = np.flatnonzero(np.diff(prefixes, prepend=-1))
-            numbers[prefixes[firsts] + 1] = np.diff(firsts, append=len(prefixes))
-
-        for_each(count, self.blocks(order))
-        return np.cumsum(numbers)
-
-    @cached_property
-    def context_totals(self) -> list[NDArray[np.int64]]:
-        """For order n at place n - 1: the sum of the counts of each context's continuations."""
-        totals = [np.array([self.table(1).counts.sum(dtype=np.int64)])]
-        for order in range(2, self.max_order + 1):
-            table, sums = self.table(order), np.zeros(len(self.table(order - 1)), np.int64)
-            for rows in self.blocks(order):
-                contexts = self.prefixes(order, rows)
-                firsts = np.flatnonzero(np.diff(contexts, prepend=-1))
-                sums[contexts[firsts]] = np.add.reduceat(table.counts[rows], firsts, dtype=np.int64)
-            totals.append(sums)
-        return totals
-
     def rows_of(self, ids: Ids, order: int) -> list[Rows]:
-        """Return for each order up to ``order`` the row of the n-gram at every place of ``ids``, -1 if unseen.
+        """Return, for each order up to ``order``, the row of the n-gram at every position of ``ids``, -1 if unseen.
 
         Entry n - 1 has shape ``(len(ids) - n + 1,)``.
         """
-        wide = np.asarray(ids, np.int64)
-        rows = [wide]
+        rows = [np.asarray(ids, np.int64)]
         for n in range(2, order + 1):
-            prefix = rows[-1][: len(wide) - n + 1]
-            keys = np.where(prefix >= 0, prefix * self.vocab_size + wide[n - 1 :], -1)
-            rows.append(self.table(n).find(keys))
+            rows.append(self.table(n).find(rows[-1][: len(ids) - n + 1], rows[0][n - 1 :]))
         return rows
 
-    def children(self, order: int, context_row: int) -> tuple[NDArray[np.int64], slice]:
-        """Return the tokens that follow a context, and their rows in the table of ``order``.
+    def lookups(self, ids: Ids, order: int) -> Iterator[tuple[int, Rows, Rows]]:
+        """Yield n, and for each n-gram of ``ids`` the row of its context and its own, -1 if unseen, from n = 2 on."""
+        rows = self.rows_of(ids, order)
+        for n in range(2, order + 1):
+            yield n, rows[n - 2][: len(rows[n - 1])], rows[n - 1]
 
-        ``context_row`` is a row of the table below.
-        """
-        table, first_key = self.table(order), int(context_row) * self.vocab_size
-        rows = slice(table.first_row(first_key), table.first_row(first_key + self.vocab_size))
-        return self.lasts(order, rows), rows
-
-    def tokens_of(self, order: int, rows: Rows) -> NDArray[np.int64]:
-        """Return the tokens of rows of an order, shape ``(len(rows), order)``."""
-        columns = []
-        for n in range(order, 1, -1):
-            rows, lasts = self._parts(n, rows)
-            columns.append(lasts)
-        return np.stack([rows, *reversed(columns)], axis=1)
+    def context_rows(self, context: Ids, order: int) -> Iterator[tuple[int, int]]:
+        """Yield n and the row of the last n - 1 tokens of ``context``, -1 if unseen, from n = 2 on."""
+        for n in range(2, min(order, len(context) + 1) + 1):
+            yield n, int(self.rows_of(context[len(context) - n + 1 :], n - 1)[-1][0])

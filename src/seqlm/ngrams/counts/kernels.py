@@ -16,45 +16,45 @@ _TEN = np.uint64(10)
 
 @compiled(nogil=True)
 def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs) -> tuple[Longs, Longs]:
-    """Return the union of two runs of rising keys, counts of equal keys added up."""
+    """Return the union of two runs of rising keys. Counts of equal keys are added."""
     size, other_size = len(keys), len(other_keys)
     merged, sums = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
     here = there = end = 0
     while here < size and there < other_size:
         key, other = keys[here], other_keys[there]
-        # Without branches: which of two keys is smaller cannot be foreseen.
+        # No branches: the processor cannot predict which of two keys is smaller.
         takes_key, takes_other = key <= other, other <= key
         merged[end] = min(key, other)
         sums[end] = counts[here] * takes_key + other_counts[there] * takes_other
         here += takes_key
         there += takes_other
         end += 1
-    for place in range(here, size):
-        merged[end], sums[end] = keys[place], counts[place]
+    for index in range(here, size):
+        merged[end], sums[end] = keys[index], counts[index]
         end += 1
-    for place in range(there, other_size):
-        merged[end], sums[end] = other_keys[place], other_counts[place]
+    for index in range(there, other_size):
+        merged[end], sums[end] = other_keys[index], other_counts[index]
         end += 1
     return merged[:end], sums[:end]
 
 
 @compiled(nogil=True)
-def find_children(keys: Longs, first_children: Longs, prefixes: Longs, lasts: Longs, vocab_size: int) -> Longs:
-    """Return the row of each prefix and last token among the rising ``keys`` of a table, -1 for those not there.
+def find_continuations(keys: Longs, firsts: Longs, prefixes: Longs, tokens: Longs, vocab_size: int) -> Longs:
+    """Return the row of each prefix and last token among the rising ``keys`` of a table, -1 if there is none.
 
-    The keys of a prefix begin at its place in ``first_children`` and end where the next one's begin.
-    Fast where equal prefixes stand together and their last tokens rise.
+    The rows that continue prefix p are those from ``firsts[p]`` up to ``firsts[p + 1]``. It is fast if equal prefixes
+    come together and their tokens rise.
     """
     found = np.empty(len(prefixes), np.int64)
     low = end = 0
     last_key, last_prefix = -1, -1
-    for place in range(len(prefixes)):
-        prefix = prefixes[place]
-        key = prefix * vocab_size + lasts[place]
+    for index in range(len(prefixes)):
+        prefix = prefixes[index]
+        key = prefix * vocab_size + tokens[index]
         if prefix != last_prefix or key < last_key:
-            low, end = first_children[prefix], first_children[prefix + 1]
+            low, end = firsts[prefix], firsts[prefix + 1]
         last_key, last_prefix = key, prefix
-        # In strides that grow, then halved: what rises lies near what was found before.
+        # Galloping search: growing strides, then bisection, because a rising key is close to the one before it.
         stride = 1
         while low + stride < end and keys[low + stride] <= key:
             low += stride
@@ -66,25 +66,25 @@ def find_children(keys: Longs, first_children: Longs, prefixes: Longs, lasts: Lo
                 low = middle
             else:
                 high = middle
-        found[place] = low if low < end and keys[low] == key else -1
+        found[index] = low if low < end and keys[low] == key else -1
     return found
 
 
 @compiled(nogil=True)
 def write_lines(logs: Longs, tokens: Longs, weights: Longs, letters: Bytes, starts: Longs, text: Bytes) -> int:
-    """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they are.
+    """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they take.
 
-    ``logs`` and ``weights`` are negative logarithms in multiples of the last decimal, below
-    zero for a weight that is left out; ``tokens`` has an n-gram a row, and token t is
-    written as the ``letters`` from ``starts[t]`` to ``starts[t + 1]``.
+    ``logs`` and ``weights`` are negative logarithms in multiples of the last decimal; a weight below zero is left
+    out. ``tokens`` has one n-gram per row, and token t is written as the ``letters`` from ``starts[t]`` to
+    ``starts[t + 1]``.
     """
     end = 0
     for row in range(len(logs)):
         end = _write_number(logs[row], text, end)
-        for place in range(tokens.shape[1]):
-            text[end] = _SPACE if place else _TAB
+        for column in range(tokens.shape[1]):
+            text[end] = _SPACE if column else _TAB
             end += 1
-            token = tokens[row, place]
+            token = tokens[row, column]
             for letter in range(starts[token], starts[token + 1]):
                 text[end] = letters[letter]
                 end += 1
@@ -101,11 +101,11 @@ def _write_number(value: int, text: Bytes, end: int) -> int:
     """Write the negative of a number as ``-D.DDDDDDDD`` or ``-DD.DDDDDDDD`` at ``end``; return where it ends."""
     point = end + (3 if value >= 10 ** (_DECIMALS + 1) else 2)
     rest = np.uint64(value)
-    for place in range(point + _DECIMALS, end, -1):
-        if place == point:
-            text[place] = _POINT
+    for position in range(point + _DECIMALS, end, -1):
+        if position == point:
+            text[position] = _POINT
         else:
-            text[place] = _ZERO + rest % _TEN
+            text[position] = _ZERO + rest % _TEN
             rest //= _TEN
     text[end] = _MINUS
     return point + _DECIMALS + 1

@@ -1,11 +1,10 @@
-"""N-grams packed into one integer each, and what follows from them sorted and counted.
+"""N-grams packed into one integer each, and what follows from their sorted counts.
 
-A key holds the tokens of an n-gram side by side, the first in the highest bits, so that
-sorted keys are sorted n-grams and a key without its last token is the key of its prefix.
+The key of an n-gram holds its tokens side by side, the first in the highest bits. So sorted keys are sorted n-grams,
+and a key without its last token is the key of the prefix.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,61 +15,41 @@ from seqlm.ngrams.counts.sorted_runs import (
     MemoryRun,
     Part,
     Run,
+    add_equal_keys,
     are_first,
-    blocks_of,
+    count_once_more,
     run_lengths,
-    with_equals_added,
-    with_one_more,
 )
 
-_COUNTED_BITS = 20
-"""Keys of so few bits are counted in a table that has a row for each, without sorting."""
+_KEY_BITS = 63
+"""Bits of a key; the 64th is the sign."""
+_HISTOGRAM_BITS = 20
+"""Keys of at most this many bits are counted in an array with an entry for each possible key, without sorting."""
 _PACKED_AT_ONCE = 1 << 16
-"""Places whose keys are made at once, so that all they need stays in the processor's cache."""
+"""Keys that are made at once, so that all this takes stays in the processor's cache."""
+_ROWS_AT_ONCE = 1 << 20
+"""Rows of a run that are worked on at once."""
 
 
-def bits_of(num_tokens: int) -> int:
-    """Return the bits that tell so many tokens apart."""
-    return max(int(num_tokens - 1).bit_length(), 1)
+def bits_per_token(vocab_size: int) -> int:
+    """Return how many bits tell the tokens of a vocabulary apart."""
+    return max((vocab_size - 1).bit_length(), 1)
 
 
-@dataclass(frozen=True)
-class PackedCounts:
-    """The n-grams of one order in a stream, and all tokens."""
-
-    order: int
-    bits: int
-    """Of each token in a key."""
-    run: Run
-    unigrams: NDArray[np.integer]
-    """How often each token occurs."""
+def max_packed_order(vocab_size: int) -> int:
+    """Return the highest order whose n-grams fit into a key."""
+    return _KEY_BITS // bits_per_token(vocab_size)
 
 
-def pack(ids: Ids, order: int, bits: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
-    """Return the key of the n-gram at each place of ``ids`` where one begins."""
-    wide = ids.astype(dtype)
-    places = len(ids) - order + 1
-    keys = wide[:places].copy()
-    for offset in range(1, order):
-        keys <<= bits
-        keys |= wide[offset : offset + places]
-    return keys
-
-
-def last_key(ids: Ids, order: int, bits: int) -> int:
-    """Return the key of the n-gram that a stream ends with."""
-    return int(pack(np.asarray(ids[len(ids) - order :]), order, bits, np.dtype(np.int64))[0])
-
-
-def count_packed(ids: Ids, *, num_places: int, order: int, bits: int) -> MemoryRun:
-    """Count the n-grams of an order that begin at the first ``num_places`` places of ``ids``."""
-    num_keys = max(min(num_places, len(ids) - order + 1), 0)
+def count_packed(ids: Ids, *, num_starts: int, order: int, bits: int) -> MemoryRun:
+    """Count the n-grams of an order that begin at the first ``num_starts`` positions of ``ids``."""
+    num_keys = max(min(num_starts, len(ids) - order + 1), 0)
     dtype: np.dtype[Any] = np.dtype(np.uint32 if order * bits <= 32 else np.int64)
     blocks = (
-        pack(ids[start : min(start + _PACKED_AT_ONCE, num_keys) + order - 1], order, bits, dtype)
+        _pack(ids[start : min(start + _PACKED_AT_ONCE, num_keys) + order - 1], order, bits, dtype)
         for start in range(0, num_keys, _PACKED_AT_ONCE)
     )
-    if order * bits <= _COUNTED_BITS:
+    if order * bits <= _HISTOGRAM_BITS:
         totals = np.zeros(1 << (order * bits), np.int64)
         for block in blocks:
             totals += np.bincount(block, minlength=len(totals))
@@ -83,43 +62,45 @@ def count_packed(ids: Ids, *, num_places: int, order: int, bits: int) -> MemoryR
     return run_lengths(packed)
 
 
-def shortened(run: Run, last: int, bits: int, rows_at_once: int) -> Iterator[Part]:
-    """Yield the n-grams of the order below a run's, whose counts follow from those of the run.
+def _pack(ids: Ids, order: int, bits: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
+    """Return the key of the n-gram at each position of ``ids`` where one begins."""
+    wide = ids.astype(dtype)
+    num_keys = len(ids) - order + 1
+    keys = wide[:num_keys].copy()
+    for offset in range(1, order):
+        keys <<= bits
+        keys |= wide[offset : offset + num_keys]
+    return keys
 
-    An n-gram occurs as often as all that continue it, and once more if the stream ends
-    with it: ``last`` is the key of the one for which that is so.
+
+def prefix_counts(run: Run, ids: Ids, order: int, bits: int) -> Iterator[Part]:
+    """Yield the counts of order n - 1 in the stream ``ids``, which follow from the run of order n.
+
+    An n-gram occurs as often as all its continuations together, and once more if the stream ends with it.
     """
-    parts = ((keys >> bits, counts) for keys, counts in blocks_of(run, rows_at_once))
-    return with_equals_added(with_one_more(parts, last))
+    last = _pack(np.asarray(ids[len(ids) - order + 1 :]), order - 1, bits, np.dtype(np.int64))
+    prefixes = ((keys >> bits, counts) for keys, counts in _parts_of(run))
+    return add_equal_keys(count_once_more(prefixes, int(last[0])))
 
 
-def over_table_below(
-    run: Run, order: int, last_below: int, bits: int, vocab_size: int, rows_at_once: int
-) -> Iterator[Part]:
+def over_table_below(run: Run, below: Run | None, bits: int, vocab_size: int) -> Iterator[Part]:
     """Yield a run with the keys of a table: the row of the prefix in the table below, and the last token.
 
-    Prefixes rise, and each n-gram of the table below is somebody's prefix, but for the one
-    that the stream ends with, whose key is ``last_below``, where it occurs nowhere else:
-    the rows of prefixes are counted off.
+    ``below`` is the run of the order below, None for order 1, whose table has a row for every token. Each row of the
+    table below is the prefix of some n-gram, except perhaps the one that the stream ends with.
     """
-    token = (1 << bits) - 1
-    parts = blocks_of(run, rows_at_once)
-    if order == 2:  # the table of single tokens has a row for each, whether it occurs or not
-        yield from (((keys >> bits) * vocab_size + (keys & token), counts) for keys, counts in parts)
-        return
-    is_prefix = _holds_prefix(run, last_below, bits)
-    row, prefix = -1, -1
-    for keys, counts in parts:
-        prefixes = keys >> bits
-        rows: NDArray[np.int64] = np.cumsum(are_first(prefixes))
-        rows += row if prefixes[0] != prefix else row - 1
-        row, prefix = int(rows[-1]), int(prefixes[-1])
-        if not is_prefix:
-            rows += prefixes > last_below
-        yield rows * vocab_size + (keys & token), counts
+    row, token_mask = 0, (1 << bits) - 1
+    for keys, counts in _parts_of(run):
+        rows = keys >> bits
+        if below is not None:
+            is_new = are_first(rows)
+            prefixes = rows[is_new]
+            candidates, _ = below.read(row, row + len(prefixes) + 2)
+            found = row + np.searchsorted(candidates, prefixes)
+            row, rows = int(found[-1]), found[np.cumsum(is_new) - 1]
+        yield rows * vocab_size + (keys & token_mask), counts
 
 
-def _holds_prefix(run: Run, prefix: int, bits: int) -> bool:
-    keys = run.mapped()[0]
-    row = int(np.searchsorted(keys, prefix << bits))
-    return row < len(keys) and int(keys[row]) >> bits == prefix
+def _parts_of(run: Run) -> Iterator[Part]:
+    for start in range(0, len(run), _ROWS_AT_ONCE):
+        yield run.read(start, start + _ROWS_AT_ONCE)

@@ -1,40 +1,24 @@
 """Sorted runs of keys with their counts, in memory or in files, and merging them.
 
-A run is what counting one chunk of a text gives: each key once, rising, with its count.
-Runs in files are read piece by piece, never mapped, so that memory stays bounded.
+Counting one chunk of a text gives a run: each key once, rising, with its count. Runs in files are read part by part,
+never mapped, so that memory stays bounded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Keys = NDArray[np.int64]
 Part = tuple[Keys, NDArray[np.int64]]
-"""Keys, rising and distinct, and their counts."""
+"""Keys and their counts. The keys rise, and each occurs once unless stated otherwise."""
 
 _ENTRY = np.dtype(np.int64)
+_LARGEST = int(np.iinfo(_ENTRY).max)
 COMPILED_FROM_ROWS = 5_000_000
-"""So many entries are merged by compiled loops: what these save exceeds their compilation."""
-
-
-class Run(Protocol):
-    """Keys, rising and distinct, with their counts."""
-
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        ...
-
-    def read(self, start: int, stop: int) -> Part:
-        """Return the keys from place ``start`` up to ``stop`` or the end, and their counts."""
-        ...
-
-    def mapped(self) -> Part:
-        """Return the whole run; where it is in files, mapped into memory."""
-        ...
+"""From this many entries on, compiled loops merge them. For fewer, compiling takes longer, and Numba more memory."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +32,15 @@ class MemoryRun:
         return len(self.keys)
 
     def read(self, start: int, stop: int) -> Part:
-        """Return the keys from place ``start`` up to ``stop`` or the end, and their counts."""
+        """Return the keys at positions ``start`` to ``stop`` or the end, and their counts."""
         return self.keys[start:stop], self.counts[start:stop]
 
     def mapped(self) -> Part:
         """Return the whole run."""
         return self.keys, self.counts
+
+    def remove(self) -> None:
+        """Do nothing: there is no file."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +54,7 @@ class FileRun:
         return self.length
 
     def read(self, start: int, stop: int) -> Part:
-        """Return the keys from place ``start`` up to ``stop`` or the end, and their counts."""
+        """Return the keys at positions ``start`` to ``stop`` or the end, and their counts."""
         count = max(min(stop, self.length) - start, 0)
         keys, counts = (
             np.fromfile(path, _ENTRY, count=count, offset=start * _ENTRY.itemsize) for path in _paths(self.stem)
@@ -87,6 +74,9 @@ class FileRun:
             path.unlink()
 
 
+Run = MemoryRun | FileRun
+
+
 def _paths(stem: Path) -> tuple[Path, Path]:
     return stem.with_name(stem.name + ".keys"), stem.with_name(stem.name + ".counts")
 
@@ -104,97 +94,81 @@ def write_run(stem: Path, parts: Iterable[Part]) -> FileRun:
 
 
 def run_lengths(keys: NDArray[np.integer]) -> MemoryRun:
-    """Sort ``keys`` in place and return each distinct one with how often it occurs."""
+    """Sort ``keys`` in place, and return each distinct key with how often it occurs."""
     keys.sort()
-    borders = np.flatnonzero(are_first(keys))
-    return MemoryRun(keys[borders].astype(np.int64, copy=False), np.diff(borders, append=len(keys)).astype(np.int64))
+    firsts = np.flatnonzero(are_first(keys))
+    return MemoryRun(keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys)).astype(np.int64))
 
 
 def are_first(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return for each of sorted keys whether it differs from the one before."""
+    """Return for each of the sorted keys whether it differs from the one before."""
     found = np.empty(len(keys), bool)
     found[:1] = True
     np.not_equal(keys[1:], keys[:-1], out=found[1:])
     return found
 
 
-def blocks_of(run: Run, num_rows: int) -> Iterator[Part]:
-    """Yield a run in parts of so many rows."""
-    for start in range(0, len(run), num_rows):
-        yield run.read(start, start + num_rows)
+def _with_equals_added(keys: Keys, counts: NDArray[np.int64]) -> Part:
+    firsts = np.flatnonzero(are_first(keys))
+    return keys[firsts], np.add.reduceat(counts, firsts)
 
 
-def with_one_more(parts: Iterable[Part], key: int) -> Iterator[Part]:
-    """Yield parts whose keys rise, and among them, in its place, one more entry of count 1."""
-    one = (np.array([key]), np.array([1]))
+def count_once_more(parts: Iterable[Part], key: int) -> Iterator[Part]:
+    """Yield the parts with one more entry, of count 1, at its place."""
     is_due = True
     for keys, counts in parts:
         if is_due and len(keys) and keys[-1] >= key:
-            place, is_due = int(np.searchsorted(keys, key)), False
-            yield np.insert(keys, place, key), np.insert(counts, place, 1)
-        else:
-            yield keys, counts
+            index, is_due = int(np.searchsorted(keys, key)), False
+            keys, counts = np.insert(keys, index, key), np.insert(counts, index, 1)
+        yield keys, counts
     if is_due:
-        yield one
+        yield np.array([key]), np.array([1])
 
 
-def with_equals_added(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield parts whose keys rise, equal ones side by side, with each key once and its counts added up."""
-    held: Part | None = None
+def add_equal_keys(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield each key of the parts once, with the sum of its counts; in the parts, equal keys follow each other."""
+    last: Part = np.empty(0, _ENTRY), np.empty(0, _ENTRY)
     for keys, counts in parts:
-        if len(keys) == 0:
-            continue
-        firsts = np.flatnonzero(are_first(keys))
-        keys, counts = keys[firsts], np.add.reduceat(counts, firsts)
-        if held is not None:
-            if held[0][0] == keys[0]:
-                counts[0] += held[1][0]
-            else:
-                yield held
-        # The next part may begin with the last key.
-        held = keys[-1:], counts[-1:]
+        keys, counts = _with_equals_added(np.concatenate([last[0], keys]), np.concatenate([last[1], counts]))
         yield keys[:-1], counts[:-1]
-    if held is not None:
-        yield held
+        # The next part may begin with the last key.
+        last = keys[-1:], counts[-1:]
+    yield last
 
 
 def merge(runs: Sequence[Run], buffer_rows: int) -> Iterator[Part]:
-    """Yield the union of runs in rising order, counts of equal keys added up.
+    """Yield the union of runs in rising order. Counts of equal keys are added.
 
     At most ``buffer_rows`` entries of each run are in memory at once.
     """
-    places = [0] * len(runs)
-    buffers: list[Part] = [(np.empty(0, _ENTRY), np.empty(0, _ENTRY)) for _ in runs]
+    starts = [0] * len(runs)
     while True:
-        for index, run in enumerate(runs):
-            if len(buffers[index][0]) == 0 and places[index] < len(run):
-                buffers[index] = run.read(places[index], places[index] + buffer_rows)
-                places[index] += len(buffers[index][0])
-        full = [index for index, (keys, _) in enumerate(buffers) if len(keys)]
-        if not full:
+        buffers = [run.read(start, start + buffer_rows) for run, start in zip(runs, starts, strict=True)]
+        # A key above the last one of a buffer may occur again in what that run has not read yet.
+        unfinished = (
+            int(keys[-1])
+            for run, start, (keys, _) in zip(runs, starts, buffers, strict=True)
+            if start + len(keys) < len(run)
+        )
+        limit = min(unfinished, default=_LARGEST)
+        parts = []
+        for index, (keys, counts) in enumerate(buffers):
+            if stop := int(np.searchsorted(keys, limit, side="right")):
+                parts.append((keys[:stop], counts[:stop]))
+                starts[index] += stop
+        if not parts:
             return
-        # Keys above the last one of any buffer may have equals that are not read yet.
-        limits = [buffers[index][0][-1] for index in full if places[index] < len(runs[index])]
-        taken: list[Part] = []
-        for index in full:
-            keys, counts = buffers[index]
-            stop = int(np.searchsorted(keys, min(limits), side="right")) if limits else len(keys)
-            taken.append((keys[:stop], counts[:stop]))
-            buffers[index] = keys[stop:], counts[stop:]
-        yield _added([part for part in taken if len(part[0])])
+        yield _union(parts)
 
 
-def _added(parts: list[Part]) -> Part:
-    """Return the union of parts, counts of equal keys added up."""
+def _union(parts: list[Part]) -> Part:
+    """Return the union of parts. Counts of equal keys are added."""
     if len(parts) == 1:
         return parts[0]
     if sum(len(keys) for keys, _ in parts) < COMPILED_FROM_ROWS:
-        keys = np.concatenate([keys for keys, _ in parts])
-        # A stable sort finds the sorted runs in its input and merges them.
-        order = np.argsort(keys, kind="stable")
-        keys, counts = keys[order], np.concatenate([counts for _, counts in parts])[order]
-        firsts = np.flatnonzero(are_first(keys))
-        return keys[firsts], np.add.reduceat(counts, firsts)
+        keys, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        order = np.argsort(keys, kind="stable")  # finds the sorted runs in its input and merges them
+        return _with_equals_added(keys[order], counts[order])
     from seqlm.ngrams.counts.kernels import merge_two
 
     # Two by two, so that each step reads in order.

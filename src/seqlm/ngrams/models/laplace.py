@@ -1,14 +1,16 @@
 """Laplace smoothing (8.3.5), for any order, and the choice of its epsilons on val."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.count_tables import Counts, Ids, Probs, Rows
-
-Backoff = Literal["unigram", "lower"]
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
+from seqlm.ngrams.models.base import Backoff, Fit, InterpolatedModel
+from seqlm.ngrams.settings import NgramsParams
 
 _MAX_TUNING_TOKENS = 250_000
 _EPSILON_GRID = np.logspace(-3, 5, 49)
@@ -17,118 +19,94 @@ _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(InterpolatedModel):
     """A model of one order.
 
-    ``P(x | c) = (n(c, x) + e_n P_back(x)) / (n(c) + e_n)`` where n(c) sums the counts of
-    the context's continuations. ``backoff="unigram"`` is the book's: P_back is P(x) at
-    every order; ``"lower"`` takes the next lower order instead. The unigram backs off to
-    1 / m. For a context that was never seen, P is P_back, which is also the limit for
-    epsilon -> 0.
+    ``P(x | c) = (n(c, x) + e_n P_back(x)) / (n(c) + e_n)``, where n(c) is the sum of the counts of the context's
+    continuations. With ``backoff="unigram"``, as in the book, P_back is P(x) at every order; with ``"lower"`` it is the
+    next lower order. The unigram backs off to 1 / m. For a context that was never seen, P is P_back, which is also the
+    limit for epsilon -> 0.
     """
 
-    smoothing: ClassVar[str] = "laplace"
-    counts: Counts
+    smoothing = "laplace"
+
+    counts: NgramCounts
     order: int
     epsilons: tuple[float, ...]
     """e_1 to e_order."""
     backoff: Backoff
 
-    def probs(self, ids: Ids) -> Probs:
-        """Return p of tokens 2..N."""
-        rows = self.counts.rows_of(ids, self.order)
-        steps = _Steps(self.counts, rows, self.backoff)
-        for n in range(1, self.order + 1):
-            steps.take(n, self.epsilons[n - 1])
-        return steps.probs
+    @classmethod
+    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:
+        """Take the epsilons from the settings, or those that are best on val; the table shows all that were tried."""
+        laplace = params.laplace
+        epsilons, curve = tune_epsilons(counts, val_ids, laplace.max_order, laplace.backoff)
+        if laplace.epsilons != "auto":
+            epsilons = tuple(laplace.epsilons[: laplace.max_order])
+        return Fit({"epsilons": list(epsilons), "backoff": laplace.backoff}, {"epsilons": curve})
 
-    def next_distribution(self, context: Ids) -> Probs:
-        """Return p of every token after ``context``."""
-        counts = self.counts
-        vocab_size = counts.vocab_size
-        back = np.full(vocab_size, 1 / vocab_size)
-        unigram = result = _smoothed(counts.table(1).counts, counts.context_totals[0], back, self.epsilons[0])
-        for n in range(2, min(self.order, len(context) + 1) + 1):
-            row = int(counts.rows_of(context[len(context) - n + 1 :], n - 1)[-1][0])
-            if row < 0:
-                if self.backoff == "unigram":
-                    result = unigram
-                continue
-            seen = np.zeros(vocab_size)
-            tokens, rows = counts.children(n, row)
-            seen[tokens] = counts.table(n).counts[rows]
-            back = unigram if self.backoff == "unigram" else result
-            result = _smoothed(seen, counts.context_totals[n - 1][row : row + 1], back, self.epsilons[n - 1])
-        return result
+    @classmethod
+    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
+        """Return a model for each order that has an epsilon."""
+        epsilons = tuple(settings["epsilons"])
+        orders = range(1, len(epsilons) + 1)
+        return [cls(counts, order, epsilons[:order], settings["backoff"]) for order in orders]
+
+    @cached_property
+    def unigram(self) -> Probs:
+        """The probability of each token without any context."""
+        shares, weight = self.interpolation(1, slice(None), slice(None))
+        return shares + weight * (1 / self.counts.vocab_size)
+
+    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+        """Return n(c, x) / (n(c) + e_n) and e_n / (n(c) + e_n)."""
+        table = self.counts.table(n)
+        return _shares_and_weights(table.counts[rows], table.context_totals[contexts], self.epsilons[n - 1])
+
+
+def _shares_and_weights(seen: NDArray[Any], totals: NDArray[np.int64], epsilon: float) -> tuple[Probs, Probs]:
+    denominators = totals + epsilon
+    shares, weights = np.zeros(np.broadcast_shapes(seen.shape, totals.shape)), np.ones(totals.shape)
+    np.divide(seen, denominators, out=shares, where=denominators > 0)
+    return shares, np.divide(epsilon, denominators, out=weights, where=denominators > 0)
 
 
 def tune_epsilons(
-    counts: Counts, val_ids: Ids, order: int, backoff: Backoff
-) -> tuple[tuple[float, ...], list[tuple[int, float, float]]]:
-    """Choose each order's epsilon on val, or on its first quarter of a million tokens, from the lowest order up.
+    counts: NgramCounts, val_ids: Ids, order: int, backoff: Backoff
+) -> tuple[tuple[float, ...], list[dict[str, float]]]:
+    """Choose the epsilon of each order on val, or on its first quarter of a million tokens, from the lowest order up.
 
-    Returns the epsilons and the curve: rows of order, epsilon, val perplexity.
+    Returns the epsilons and the curve: rows with order, epsilon and val_perplexity.
     """
-    steps = _Steps(counts, counts.rows_of(val_ids[:_MAX_TUNING_TOKENS], order), backoff)
+    ids = val_ids[:_MAX_TUNING_TOKENS]
+    lower = unigram = np.full(max(len(ids) - 1, 0), 1 / counts.vocab_size)
+    positions = [(1, np.zeros(len(lower), np.int64), np.asarray(ids[1:], np.int64)), *counts.lookups(ids, order)]
     chosen: tuple[float, ...] = ()
-    curve = []
-    for n in range(1, order + 1):
-        scores = steps.try_all(n, _EPSILON_GRID)
-        curve += [(n, float(epsilon), score) for epsilon, score in zip(_EPSILON_GRID, scores, strict=True)]
-        chosen += (float(_EPSILON_GRID[int(np.argmin(scores))]),)
-        steps.take(n, chosen[-1])
+    curve: list[dict[str, float]] = []
+    for n, contexts, rows in positions:
+        table = counts.table(n)
+        seen = np.where(rows >= 0, table.counts[rows], 0)
+        totals = np.where(contexts >= 0, table.context_totals[contexts], 0)
+        perplexities = _perplexities(seen, totals, lower, unigram if backoff == "unigram" else lower)
+        tried = zip(_EPSILON_GRID.tolist(), perplexities, strict=True)
+        curve += [{"order": n, "epsilon": epsilon, "val_perplexity": perplexity} for epsilon, perplexity in tried]
+        chosen += (float(_EPSILON_GRID[int(np.argmin(perplexities))]),)
+        lower = Laplace(counts, n, chosen, backoff).probs(ids)
+        unigram = lower if n == 1 else unigram
     return chosen, curve
 
 
-class _Steps:
-    """Probabilities of tokens 2..N of a stream, one order after another."""
+def _perplexities(seen: NDArray[Any], totals: NDArray[np.int64], lower: Probs, back: Probs) -> list[float]:
+    """Return the perplexity with each epsilon of the grid.
 
-    def __init__(self, counts: Counts, rows: list[Rows], backoff: Backoff) -> None:
-        self._counts = counts
-        self._rows = rows
-        """As :meth:`Counts.rows_of` gives them."""
-        self._backoff = backoff
-        self.probs = self._unigram = np.full(max(len(rows[0]) - 1, 0), 1 / counts.vocab_size)
-        """Of the order that was taken last; at first uniform."""
-
-    def take(self, n: int, epsilon: float) -> None:
-        """Go on to order n."""
-        start, seen, totals, back = self._terms(n)
-        probs = self.probs.copy()
-        probs[start:] = _smoothed(seen, totals, back, epsilon)
-        self.probs = probs
-        if n == 1:
-            self._unigram = probs
-
-    def try_all(self, n: int, epsilons: Probs) -> list[float]:
-        """Return the perplexity that going on to order n would have with each epsilon."""
-        start, seen, totals, back = self._terms(n)
-        probs, scores = self.probs.copy(), []
-        for epsilon in epsilons.tolist():
-            for first in range(0, len(seen), _BLOCK):
-                block = slice(first, first + _BLOCK)
-                probs[start:][block] = _smoothed(seen[block], totals[block], back[block], epsilon)
-            with np.errstate(divide="ignore"):
-                scores.append(float(np.exp(-np.log(probs).mean())))
-        return scores
-
-    def _terms(self, n: int) -> tuple[int, NDArray[Any], NDArray[Any], Probs]:
-        """Return what order n mixes: the first token it predicts, and for each the counts and what it backs off to."""
-        counts, rows = self._counts, self._rows
-        if n == 1:
-            seen = counts.table(1).counts[rows[0][1:]]
-            return 0, seen, np.broadcast_to(counts.context_totals[0], seen.shape), self.probs
-        # The n-gram at place i predicts token i + n - 1, which is entry i + n - 2.
-        context, gram = rows[n - 2][: len(rows[n - 1])], rows[n - 1]
-        seen = np.where(gram >= 0, counts.table(n).counts[gram], 0)
-        totals = np.where(context >= 0, counts.context_totals[n - 1][context], 0)
-        back = self._unigram if self._backoff == "unigram" else self.probs
-        return n - 2, seen, totals, back[n - 2 :]
-
-
-def _smoothed(seen: NDArray[Any], totals: NDArray[np.int64], back: Probs, epsilon: float) -> Probs:
-    denominators = totals.astype(np.float64) + epsilon
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # The share of what is mixed in, not epsilon times it, which could be too small a number.
-        smoothed = seen / denominators + epsilon / denominators * back
-    return np.where(denominators > 0, smoothed, back)
+    ``lower`` has p of all tokens under the order below, which stays for the first ones: their context is too short.
+    """
+    probs, found = lower.copy(), []
+    mixed, back = probs[len(probs) - len(seen) :], back[len(probs) - len(seen) :]
+    for epsilon in _EPSILON_GRID.tolist():
+        for start in range(0, len(seen), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            shares, weights = _shares_and_weights(seen[block], totals[block], epsilon)
+            mixed[block] = shares + weights * back[block]
+        found.append(float(np.exp(-np.log(probs).mean())))
+    return found

@@ -1,6 +1,6 @@
-"""n-gram models on disk: the counts as arrays, the settings as JSON with the arrays' SHA-256."""
+"""n-gram models on disk: the counts as arrays, and ``models.json`` with the settings and the arrays' SHA-256."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,79 +8,73 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, read_npy, sha256_of_file, write_blocks, write_checksummed
-from seqlm.ngrams.counts.count_tables import Counts, Table
-from seqlm.ngrams.models.smoothing import Backoff, KneserNey, NGramModel, build_models
+from seqlm.core.files import (
+    read_checksummed,
+    read_npy,
+    require_sha256,
+    sha256_of_file,
+    write_blocks,
+    write_checksummed,
+)
+from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, NgramCounts
+from seqlm.ngrams.models.base import NGramModel
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.registry import build_models
 
-FORMAT = 2
-_ARRAYS = ("keys", "counts")
-_BLOCK = 1 << 20
+FORMAT = 3
+_ADVICE = "count again"
 
 
-def save_models(folder: Path, counts: Counts, epsilons: tuple[float, ...], backoff: Backoff) -> None:
-    """Write all that :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, ``models.json``.
+def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and ``models.json``.
 
-    Each array takes the smallest integer type that holds it.
+    ``settings`` has those of each smoothing method by its name. Each array takes the smallest integer type that holds
+    it.
     """
     hashes = {}
-    for order in range(1, counts.max_order + 1):
-        for name in _ARRAYS:
-            array = getattr(counts.table(order), name)
+    for order, table in enumerate(counts.tables, start=1):
+        for name, array in (("keys", table.keys), ("counts", table.counts)):
             path = folder / f"{name}_{order}.npy"
             write_blocks(path, np.min_scalar_type(array.max(initial=0)), len(array), _blocks(array))
             hashes[path.name] = sha256_of_file(path)
-    write_checksummed(
-        folder / "models.json",
-        {
-            "format": FORMAT,
-            "vocab_size": counts.vocab_size,
-            "starts": counts.starts,
-            "epsilons": list(epsilons),
-            "backoff": backoff,
-            "sha256": hashes,
-        },
-    )
+    description = {"vocab_size": counts.vocab_size, "starts": counts.starts, "settings": settings, "sha256": hashes}
+    write_checksummed(folder / "models.json", {"format": FORMAT} | description)
 
 
 def _blocks(array: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
-    for start in range(0, len(array), _BLOCK):
-        yield array[start : start + _BLOCK]
+    for start in range(0, len(array), BLOCK_ROWS):
+        yield array[start : start + BLOCK_ROWS]
 
 
 def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
-    """Return the models of a folder by name, the weakest first.
+    """Return all models of a folder by name, the weakest smoothing and the lowest order first.
 
-    Raises DataError where a file is missing, changed, of another format, or of another
-    vocabulary.
+    Raises DataError if a file is missing, changed, of another format, or of another vocabulary.
     """
-    counts, description = _load(folder, vocab_size)
-    return build_models(counts, tuple(description["epsilons"]), description["backoff"])
+    return build_models(*_load(folder, vocab_size))
 
 
 def load_kneser_ney(folder: Path, vocab_size: int) -> KneserNey:
-    """Return the Kneser-Ney model of the highest order that a folder counts; raises as :func:`load_models` does."""
+    """Return the Kneser-Ney model of the highest order that was counted. Raises as :func:`load_models` does."""
     counts, _ = _load(folder, vocab_size)
     return KneserNey(counts, counts.max_order)
 
 
-def _load(folder: Path, vocab_size: int) -> tuple[Counts, dict[str, Any]]:
-    description_path = folder / "models.json"
-    description = read_checksummed(description_path, FORMAT, "count again")
+def _load(folder: Path, vocab_size: int) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
+    path = folder / "models.json"
+    description = read_checksummed(path, FORMAT, _ADVICE)
     if description["vocab_size"] != vocab_size:
         raise DataError(
-            f"{description_path}: counted over {description['vocab_size']} tokens, the vocabulary has {vocab_size}: "
-            "count again"
+            f"{path}: counted over {description['vocab_size']} tokens, the vocabulary has {vocab_size}: {_ADVICE}"
         )
-    tables = []
-    for order in range(1, len(description["starts"]) + 1):
-        tables.append(Table(**{name: _checked(folder / f"{name}_{order}.npy", description) for name in _ARRAYS}))
-    return Counts(vocab_size, tables, description["starts"]), description
 
+    def array(name: str) -> NDArray[np.integer]:
+        """Return an array as it is stored, mapped into memory."""
+        require_sha256(folder / name, description["sha256"][name], path.name, _ADVICE)
+        found = read_npy(folder / name, mmap=True)
+        # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use floats.
+        return found.view(np.int64) if found.dtype == np.uint64 else found
 
-def _checked(path: Path, description: dict[str, dict[str, str]]) -> NDArray[np.integer]:
-    """Return an array as it is stored, mapped into memory."""
-    if sha256_of_file(path) != description["sha256"].get(path.name):
-        raise DataError(f"{path}: its content does not match the SHA-256 in models.json: count again")
-    array = read_npy(path, mmap=True)
-    # Keys of 64 bits have a free sign; without one, arithmetic with other rows would be done in floats.
-    return array.view(np.int64) if array.dtype == np.uint64 else array
+    orders = range(1, len(description["starts"]) + 1)
+    arrays = [(array(f"keys_{order}.npy"), array(f"counts_{order}.npy")) for order in orders]
+    return NgramCounts(arrays, description["starts"]), description["settings"]

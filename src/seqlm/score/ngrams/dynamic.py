@@ -7,7 +7,8 @@ import numpy as np
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.smoothing import KneserNey, nats
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
 
 
 def recounted_on(train: Ids, predicted: Sequence[int] | Ids, vocab_size: int, order: int) -> KneserNey:
@@ -25,7 +26,7 @@ def recounted_nll(train: Ids, ids: Ids, *, vocab_size: int, order: int, num_upda
     for part in equal_parts(max(len(ids) - 1, 0), num_updates):
         model = recounted_on(train, ids[: part.start + 1], vocab_size, order)
         begin = max(part.start - order + 1, 0)
-        found.append(nats(model, ids[begin : part.stop + 1])[part.start - begin :])
+        found.append(token_nll(model, ids[begin : part.stop + 1])[part.start - begin :])
     return np.concatenate(found) if found else np.empty(0)
 
 

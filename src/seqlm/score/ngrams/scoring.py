@@ -12,8 +12,8 @@ from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Stream, Streams
 from seqlm.heldout.store import read_streams
-from seqlm.ngrams.models.smoothing import FALLBACK_DISCOUNTS, KneserNey, NGramModel
-from seqlm.ngrams.models.smoothing import nats as ngram_nats
+from seqlm.ngrams.models.base import NGramModel, token_nll
+from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.ngrams.models.storage import load_models
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.model_info import describe_ngram
@@ -88,7 +88,7 @@ def ngram_predictor(model: NGramModel) -> Predictor:
 
 
 def _nats(model: NGramModel, stream: Stream) -> Nats:
-    return stream.nats(partial(ngram_nats, model))
+    return stream.nats(partial(token_nll, model))
 
 
 def _log_fallbacks(models: Mapping[str, NGramModel], kind: Kind, log: Log) -> None:

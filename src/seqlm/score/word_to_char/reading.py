@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
 from seqlm.heldout.spelling import SpellingModel
-from seqlm.ngrams.models.smoothing import NGramModel
+from seqlm.ngrams.models.base import NGramModel
 from seqlm.score.ngrams.dynamic import equal_parts
 from seqlm.vocab.vocabulary import UNKNOWN
 

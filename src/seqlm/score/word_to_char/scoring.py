@@ -13,7 +13,7 @@ from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.store import read_streams
-from seqlm.ngrams.models.smoothing import KneserNey
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.storage import load_kneser_ney
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams.dynamic import recounted_on

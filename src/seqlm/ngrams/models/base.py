@@ -1,0 +1,131 @@
+"""What every n-gram language model offers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
+from seqlm.ngrams.settings import NgramsParams
+
+Backoff = Literal["unigram", "lower"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a smoothing method is set for a text."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What :meth:`NGramModel.build` needs, as values of JSON."""
+    tables: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
+    """The rows of tables that show how the settings were chosen, by the tables' names."""
+
+
+class NGramModel(ABC):
+    """An n-gram language model: a proper distribution over the whole vocabulary, ``<unk>`` included.
+
+    At the start of a stream, where the context is shorter than the model's order, the model of the order that fits
+    predicts. Each subclass is one smoothing method.
+    """
+
+    smoothing: ClassVar[str]
+    """The name of the smoothing method."""
+    order: int
+    """Tokens that an n-gram of this model spans; 0 for the uniform model."""
+
+    @property
+    def name(self) -> str:
+        """The smoothing and the order."""
+        return f"{self.smoothing}-{self.order}" if self.order else self.smoothing
+
+    @abstractmethod
+    def probs(self, ids: Ids) -> Probs:
+        """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``."""
+
+    @abstractmethod
+    def next_distribution(self, context: Ids) -> Probs:
+        """Return p of every token after ``context``; shape ``(V,)``."""
+
+    @classmethod
+    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (for other methods)
+        """Choose the method's settings. By default it has none."""
+        return Fit()
+
+    @classmethod
+    @abstractmethod
+    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
+        """Return the models of this method, the lowest order first; ``settings`` are those that :meth:`fit` chose."""
+
+
+def token_nll(model: NGramModel, ids: Ids) -> Probs:
+    """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of probability 0."""
+    with np.errstate(divide="ignore"):
+        return -np.log(model.probs(ids))
+
+
+@dataclass(frozen=True)
+class Uniform(NGramModel):
+    """Every token is equally likely."""
+
+    smoothing = "uniform"
+
+    vocab_size: int
+    order: int = 0
+
+    def probs(self, ids: Ids) -> Probs:
+        """Return 1 / V for tokens 2..N."""
+        return np.full(max(len(ids) - 1, 0), 1 / self.vocab_size)
+
+    def next_distribution(self, context: Ids) -> Probs:  # noqa: ARG002 (the context does not matter)
+        """Return 1 / V for every token."""
+        return np.full(self.vocab_size, 1 / self.vocab_size)
+
+    @classmethod
+    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003 (there are none)
+        """Return the one model."""
+        return [cls(counts.vocab_size)]
+
+
+class InterpolatedModel(NGramModel):
+    """A model of one order that mixes each order with what it backs off to.
+
+    ``P_n(x | c) = share_n(c, x) + weight_n(c) P_back(x)``. An n-gram that was never seen has share 0, and a context
+    that was never seen has weight 1.
+    """
+
+    counts: NgramCounts
+    backoff: Backoff
+    """What P_back is: the unigram, or the next lower order."""
+
+    @property
+    @abstractmethod
+    def unigram(self) -> Probs:
+        """The probability of each token without any context; shape ``(V,)``."""
+
+    @abstractmethod
+    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+        """Return the shares of some n-grams of order n, by their rows, and the weights of their contexts."""
+
+    def probs(self, ids: Ids) -> Probs:
+        """Return p of tokens 2..N."""
+        unigram = result = self.unigram[ids[1:]]
+        for n, contexts, rows in self.counts.lookups(ids, self.order):
+            shares, weights = self.interpolation(n, rows, contexts)
+            back = unigram if self.backoff == "unigram" else result
+            mixed = np.where(rows >= 0, shares, 0.0) + np.where(contexts >= 0, weights, 1.0) * back[n - 2 :]
+            result = np.concatenate([result[: n - 2], mixed])
+        return result
+
+    def next_distribution(self, context: Ids) -> Probs:
+        """Return p of every token after ``context``."""
+        result = self.unigram.copy()
+        for n, context_row in self.counts.context_rows(context, self.order):
+            result = self.unigram.copy() if self.backoff == "unigram" else result
+            if context_row >= 0:
+                tokens, rows = self.counts.table(n).continuations(context_row)
+                shares, weight = self.interpolation(n, rows, slice(context_row, context_row + 1))
+                result *= weight
+                result[tokens] += shares
+        return result

@@ -1,0 +1,92 @@
+"""The whole text from its encoded splits: the same vocabulary, ids and tables as from the text itself."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference
+from seqlm.core.errors import ParamsError
+from seqlm.ngrams import corpus_stream
+from seqlm.ngrams.corpus_stream import CorpusStream, join_splits
+from seqlm.ngrams.counts.counting import Chunking
+from seqlm.ngrams.statistics import describe
+from seqlm.preprocess.cleaning import clean_line
+from seqlm.vocab.corpus_building import SPLITS, build_corpus
+from seqlm.vocab.encoded import load_corpus
+from seqlm.vocab.vocabulary import Kind
+
+words = st.sampled_from(["a", "b", "<unk>", "the", "sea", "é", "漢字", "<pad>"])
+lines = st.lists(words, max_size=4).map(" ".join)
+contents = st.lists(
+    st.lists(lines, max_size=5).map(lambda found: "".join(line + "\n" for line in found)), min_size=3, max_size=3
+)
+
+
+def whole_text(
+    folder: Path, texts: list[str], kind: Kind, separator: str = "", min_freq: int = 0, reserved: tuple[str, ...] = ()
+) -> CorpusStream:
+    """Encode three splits, and return them as one."""
+    paths = {split: folder / f"{split}.txt" for split in SPLITS}
+    for path, text in zip(paths.values(), texts, strict=True):
+        path.write_bytes(text.encode())
+    build_corpus(paths, folder / "corpus", kind, separator, min_freq, list(reserved))
+    return join_splits(load_corpus(folder / "corpus"), Chunking(1 << 30, folder))
+
+
+@given(
+    contents,
+    st.sampled_from(["char", "word"]),
+    st.sampled_from(["", " ", "\n"]),
+    st.integers(0, 4),
+    st.lists(st.sampled_from(["<pad>", "sea", "e", "never"]), unique=True),
+    st.sampled_from([1, 3, 1 << 20]),
+)
+def test_the_whole_is_what_plain_python_reads(
+    texts: list[str], kind: Kind, separator: str, min_freq: int, reserved: list[str], block: int
+) -> None:
+    texts = ["the sea\n" + texts[0], *texts[1:]]
+    tokens, ids = reference.whole_text(texts, kind, separator)
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus_stream, "_BLOCK", block)
+        try:
+            found = whole_text(Path(name), texts, kind, separator, min_freq, tuple(reserved))
+        except ParamsError:
+            return  # a min_freq that leaves nothing
+        tables = describe(found, 2, 5)
+    assert (tables["summary"]["tokens"], tables["summary"]["vocabulary_size"]) == (len(ids), len(tokens))
+    assert tables["head"]["tokens"] == tokens[:10]
+    assert tables["head"]["first_line"] == ids[: len(reference.tokens("the sea", kind, separator))].tolist()
+    growth, frequencies = tables["growth"], tables["frequencies"]
+    assert growth["distinct"].tolist() == [len(set(ids[:length].tolist())) for length in growth["tokens"]]
+    joiner = "" if kind == "char" else " "
+    for n in range(1, min(3, len(ids)) + 1):
+        ngrams = Counter(tuple(ids[start : start + n].tolist()) for start in range(len(ids) - n + 1))
+        expected = [(joiner.join(tokens[index] for index in ngram), count) for ngram, count in ngrams.most_common(5)]
+        of_order = frequencies[frequencies["n"] == n]
+        assert list(zip(of_order["ngram"], of_order["count"], strict=True)) == expected
+        assert tables["summary"]["distinct"][str(n)] == len(ngrams)
+
+
+def test_a_separator_between_splits_counts_even_if_no_split_has_one(tmp_path: Path) -> None:
+    found = whole_text(tmp_path, ["ab\n"] * 3, "char", "\n")
+    # ab, line end, ab, line end, ab: a and b three times each, the line end twice.
+    assert [found.tokens[index] for index in found.ranked] == ["a", "b", "\n"]
+    assert found.ids().tolist() == [1, 2, 3, 1, 2, 3, 1, 2]
+
+
+def test_the_book_has_the_ngrams_of_the_book(book: Path, tmp_path: Path) -> None:
+    cleaned = [clean_line(line) + "\n" for line in book.read_text(encoding="utf-8").splitlines()]
+    parts = ["".join(cleaned[start:stop]) for start, stop in ((0, 2000), (2000, 3000), (3000, None))]
+    tables = describe(whole_text(tmp_path, parts, "word"), 2, 3)
+    assert tables["summary"]["distinct"] == {"1": 4579, "2": 20_234, "3": 29_882}
+    frequencies = tables["frequencies"]
+    assert isinstance(frequencies, pd.DataFrame)
+    assert frequencies["ngram"].tolist() == [
+        "the", "i", "and", "of the", "in the", "i had", "the time traveller", "the time machine", "the medical man",
+    ]  # fmt: skip
+    assert frequencies["count"].tolist() == [2261, 1267, 1245, 309, 169, 130, 59, 30, 24]
