@@ -62,10 +62,10 @@ def measure(network: str, threads: int, seconds: float) -> float:
         pass
 
     def watch(now: Trainer) -> None:
-        begin[:] = begin or [time.perf_counter(), now.tokens_trained]
+        begin[:] = begin or [time.perf_counter(), now.progress.tokens]
         elapsed = time.perf_counter() - begin[0]
         if elapsed >= seconds:
-            begin.append((now.tokens_trained - begin[1]) / elapsed)
+            begin.append((now.progress.tokens - begin[1]) / elapsed)
             raise Done
 
     with suppress(Done):

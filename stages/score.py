@@ -59,7 +59,7 @@ def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
     from seqlm.score.metrics import headline
     from seqlm.score.networks.scoring import score_run
     from seqlm.score.store import save_scores
-    from seqlm.train.settings import read_config
+    from seqlm.train.runs import read_config
 
     config = read_config(layout.config(run))
     torch.set_num_threads(config.num_threads)

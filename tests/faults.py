@@ -27,9 +27,9 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     (
         "Kills in the middle of a training",
         {
-            "train/test_trainer.py": ("goes_on",),
+            "train/test_resume.py": (),
             "train/test_checkpoints.py": ("checkpoint", "at_once"),
-            "train/test_train.py": ("killed", "checkpoint"),
+            "train/test_train.py": ("checkpoint",),
             "train/test_machines.py": ("checkpoint",),
         },
     ),

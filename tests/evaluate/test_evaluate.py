@@ -26,7 +26,7 @@ def layout(tmp_path: Path, run_stage: RunStage) -> Layout:
         assert run_stage("score", *arguments).returncode == 0
     history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
     write_csv(layout.reports("train", "small", "history.csv"), history)
-    write_json(layout.reports("train", "small", "summary.json"), {"shrunk": False})
+    write_json(layout.reports("train", "small", "summary.json"), {"batch_reduced": False})
     return layout
 
 

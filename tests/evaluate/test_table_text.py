@@ -62,8 +62,8 @@ def test_the_scored_share_is_stated_if_it_is_not_all() -> None:
 
 def test_runs_with_smaller_minibatches_than_their_settings_are_named() -> None:
     summaries = {
-        "lstm": {"batch_size": 14, "num_steps": 64, "shrunk": True},
-        "small": {"batch_size": 32, "num_steps": 35, "shrunk": False},
+        "lstm": {"batch_size": 14, "num_steps": 64, "batch_reduced": True},
+        "small": {"batch_size": 32, "num_steps": 35, "batch_reduced": False},
     }
     assert describe_reduced_batches(summaries).endswith(": lstm 14 x 64")
     assert describe_reduced_batches({"small": summaries["small"]}) == ""

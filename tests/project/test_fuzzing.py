@@ -25,7 +25,7 @@ from seqlm.preprocess.cleaning import clean_blocks, clean_line
 from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.rnn.building import load_network
 from seqlm.score.store import load_score
-from seqlm.train.settings import read_config
+from seqlm.train.runs import read_config
 from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from smoke import ROOT

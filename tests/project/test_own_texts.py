@@ -18,7 +18,7 @@ from workspace import Workspace, stages_run
 AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "auto"}
 # The default settings train for half an hour on 2 MB with thousands of characters.
 BOUNDED = {
-    "train.max_trained_tokens": 50_000, "runs.lstm.max_trained_tokens": 50_000, "train.num_epochs": 2,
+    "train.token_budget": 50_000, "runs.lstm.token_budget": 50_000, "train.num_epochs": 2,
     "runs.lstm.num_epochs": 2, "heldout.max_chars": 10_000, "gradients.num_minibatches": 20,
 }  # fmt: skip
 

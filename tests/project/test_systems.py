@@ -89,11 +89,11 @@ from pathlib import Path
 sys.modules["fcntl"] = None
 from seqlm.core.errors import MachineError
 from seqlm.train import checkpoints
-checkpoints._LOCK_WAIT_S = 1.0
+checkpoints._LOCK_TIMEOUT_S = 1.0
 print("ready", flush=True)
 for _ in sys.stdin:
     try:
-        with checkpoints.only_one(Path(sys.argv[1]), "run"):
+        with checkpoints.run_lock(Path(sys.argv[1]), "run"):
             print("held", flush=True)
             time.sleep(60 if sys.argv[2] == "long" else 0)
     except MachineError as error:
@@ -119,7 +119,7 @@ def test_without_locks_of_the_system_trainings_are_kept_apart_all_the_same(tmp_p
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
         assert ask(first) == "held\n"
-        assert "another training of it is going on" in ask(second)
+        assert "another training of it is running" in ask(second)
         first.kill()
         first.wait()
         assert ask(second) == "held\n"

@@ -46,6 +46,6 @@ def describe_reduced_batches(summaries: Mapping[str, Mapping[str, Any]]) -> str:
 
     ``summaries``: run -> the summary of its training.
     """
-    reduced = {run: summary for run, summary in summaries.items() if summary["shrunk"]}
+    reduced = {run: summary for run, summary in summaries.items() if summary["batch_reduced"]}
     listed = ", ".join(f"{run} {summary['batch_size']} x {summary['num_steps']}" for run, summary in reduced.items())
     return f"minibatches reduced to fit the short text (batch_size x num_steps): {listed}" if listed else ""

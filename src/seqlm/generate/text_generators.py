@@ -17,8 +17,7 @@ from seqlm.rnn.building import load_network
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.score.model_info import describe_ngram
 from seqlm.score.model_lookup import find_models
-from seqlm.train.runs import run_names
-from seqlm.train.settings import read_config
+from seqlm.train.runs import read_config, run_names
 from seqlm.vocab.kinds.registry import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 

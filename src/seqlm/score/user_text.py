@@ -25,8 +25,7 @@ from seqlm.score.model_info import describe_ngram
 from seqlm.score.model_lookup import find_models
 from seqlm.score.surprisal_view import passage
 from seqlm.score.word_to_char.scoring import WordToCharReader
-from seqlm.train.runs import run_names
-from seqlm.train.settings import read_config
+from seqlm.train.runs import read_config, run_names
 from seqlm.vocab.kinds.registry import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 

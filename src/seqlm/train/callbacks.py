@@ -1,94 +1,89 @@
-"""What others see of a training while it goes on: a history that grows, and TensorBoard's events."""
+"""What happens while a training runs: checkpoints, a growing history, TensorBoard's events."""
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
 
 from seqlm.core.errors import MachineError
 from seqlm.core.files import write_bytes, write_table
+from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import headline, history_table
-from seqlm.train.trainer import Trainer
+from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
 
 _SECONDS_BETWEEN_WRITES = 3.0
+_TENSORBOARD_COLUMNS = ("train_perplexity", "val_perplexity", "grad_norm", "clipped_share", "lr", "epoch")
 
 
-class HistoryWriter:
-    """Writes ``history.csv`` and ``metrics.json`` of a training anew every few seconds, whole or not at all."""
+def history_writer(folder: Path, seconds: float = _SECONDS_BETWEEN_WRITES) -> Callback:
+    """Return a callback that rewrites ``history.csv`` and ``metrics.json`` in ``folder`` every few ``seconds``."""
+    last = time.monotonic()
 
-    def __init__(self, folder: Path, seconds: float = _SECONDS_BETWEEN_WRITES) -> None:
-        """Write into ``folder``, for the first time when ``seconds`` have passed."""
-        self._folder, self._seconds, self._last = folder, seconds, time.monotonic()
+    def write(trainer: Trainer) -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds and (rows := trainer.rows_so_far()):
+            write_table(folder, "history", history_table(trainer.config.run, rows))
+            write_table(folder, "metrics", headline(rows[-1]))
+            last = time.monotonic()
 
-    def __call__(self, trainer: Trainer) -> None:
-        """Write what the training has come to, the leg that is going on too, if it is time."""
-        if time.monotonic() - self._last < self._seconds:
-            return
-        if trainer.progress.history or trainer.leg_so_far():
-            write_table(self._folder, "history", history_table(trainer, with_leg_so_far=True))
-            write_table(self._folder, "metrics", headline(trainer, with_leg_so_far=True))
-        self._last = time.monotonic()
+    return write
 
 
 @contextmanager
-def put_back_on_error(*paths: Path) -> Iterator[None]:
-    """Leave files as they were, or missing, where what changes them inside this context ends with an error."""
-    before = {path: path.read_bytes() if path.exists() else None for path in paths}
+def restored_on_error(*paths: Path) -> Iterator[None]:
+    """Leave files of one folder as they were, or missing, if the code inside this context ends with an error."""
+    before = {path: path.read_bytes() for path in paths if path.exists()}
     try:
         yield
     except BaseException:
-        for path, content in before.items():
-            if content is not None:
-                write_bytes(path, content)
-            elif path.exists():
-                path.unlink()
-                _remove_if_empty(path.parent)
+        for path in paths:
+            if path in before:
+                write_bytes(path, before[path])
+            else:
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            paths[0].parent.rmdir()  # if it is empty now
         raise
 
 
-def _remove_if_empty(folder: Path) -> None:
-    if not any(folder.iterdir()):
-        folder.rmdir()
+def checkpoint_writer(checkpoint: Checkpoint, seconds: float) -> Callback:
+    """Return a callback that saves a checkpoint every ``seconds``, within epochs too; all processes save together."""
+    last = time.monotonic()
+
+    def save(trainer: Trainer) -> None:
+        nonlocal last
+        ranks = trainer.ranks
+        every = 1 if ranks.size == 1 else MINIBATCHES_BETWEEN_CHECKS
+        if trainer.is_done or trainer.progress.minibatches % every:
+            return
+        if ranks.broadcast(time.monotonic() - last >= seconds):
+            state = trainer.state()
+            if ranks.is_first:
+                checkpoint.save(*state)
+            last = time.monotonic()
+
+    return save
 
 
-class Board(Protocol):
-    """Where events go: TensorBoard's writer."""
+@contextmanager
+def tensorboard_writer(folder: Path, trainer: Trainer) -> Iterator[Callback]:
+    """Give a callback that writes new history rows as TensorBoard's events to ``folder``; steps are tokens trained.
 
-    def add_scalar(self, tag: str, value: float, step: int) -> None:
-        """Take one value at a step."""
-        ...
-
-    def close(self) -> None:
-        """Write what was taken."""
-        ...
-
-
-def open_board(folder: Path, run: str) -> Board:
-    """Return a writer of TensorBoard's events for a run, in a folder of its own below ``folder``.
-
-    Raises MachineError where TensorBoard is not installed or the folder cannot be written.
+    Raises MachineError if TensorBoard is not installed.
     """
     try:
         from torch.utils.tensorboard.writer import SummaryWriter
     except ImportError as error:
         raise MachineError("--tensorboard: tensorboard is not installed: pip install -e '.[tensorboard]'") from error
-    board: Any = SummaryWriter(str(folder / run))
-    found: Board = board
-    return found
+    num_written = len(trainer.progress.history)  # an earlier process has written these
 
+    def write(trainer: Trainer) -> None:
+        nonlocal num_written
+        for row in trainer.progress.history[num_written:]:
+            for name in _TENSORBOARD_COLUMNS:
+                if (value := getattr(row, name)) is not None:
+                    board.add_scalar(name, value, row.tokens)
+        num_written = len(trainer.progress.history)
 
-class Events:
-    """Hands each leg of a training to TensorBoard when it has ended; steps are tokens trained."""
-
-    def __init__(self, board: Board, trainer: Trainer) -> None:
-        """Begin after the legs that an earlier process has written."""
-        self._board, self._written = board, len(trainer.progress.history)
-
-    def __call__(self, trainer: Trainer) -> None:
-        """Hand over what is new."""
-        for leg in trainer.progress.history[self._written :]:
-            for name in ("train_perplexity", "val_perplexity", "grad_norm", "clipped_share", "lr", "epoch"):
-                if (value := getattr(leg, name)) is not None:
-                    self._board.add_scalar(name, value, leg.tokens)
-        self._written = len(trainer.progress.history)
+    with SummaryWriter(str(folder / trainer.config.run)) as board:
+        yield write

@@ -1,14 +1,15 @@
-"""Checkpoints of an interrupted training, and the lock that keeps two trainings apart.
+"""Checkpoints of interrupted trainings, and the lock that keeps two trainings of one run apart.
 
-They live outside the pipeline's outputs, because DVC deletes a stage's outputs before it
-runs. A checkpoint's name holds a hash of everything that decides the result, so that one
-of other settings, other data or other code is never taken up.
+They are kept outside the pipeline's outputs, because DVC deletes a stage's outputs before it runs the stage. A
+checkpoint's name holds a hash of everything that decides the result, so that one of other settings, other data or other
+code is never used.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
 
@@ -16,87 +17,95 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file, write_bytes
 from seqlm.rnn.compiled.processor import has_fma
+from seqlm.rnn.network import State
+from seqlm.train.ranks import ONE_PROCESS, Ranks
 
+_SOURCES = Path(__file__).resolve().parents[2]
+_TRAINER = Path(__file__).with_name("trainer.py")
 _DIGEST_BYTES = 32
 _LENGTH_BYTES = 8
-_LOCK_WAIT_S = 10.0
+_LOCK_TIMEOUT_S = 10.0
 
 
-def key_of(*parts: str) -> str:
-    """Return a short hash of everything that decides a training's result.
+def checkpoint_key(config: str, data: list[str], num_processes: int) -> str:
+    """Return a hash of everything that decides a training's result: its config and the hashes of its data.
 
-    That is what is given, PyTorch, and whether networks may run as compiled loops, whose states
-    and optimisers have a form of their own.
+    Also of the code, PyTorch's version, and whether networks may run as compiled loops, whose states and optimizers
+    have their own form.
     """
     digest = hashlib.sha256()
-    for part in (*parts, torch.__version__, f"compiled: {has_fma()}"):
+    parts = [config, *data, str(num_processes), torch.__version__, f"compiled: {has_fma()}"]
+    for part in (*parts, *(sha256_of_file(path) for path in imported_files(_TRAINER))):
         digest.update(len(part).to_bytes(_LENGTH_BYTES, "big") + part.encode())
     return digest.hexdigest()[:16]
 
 
-def code_hashes() -> list[str]:
-    """Return hashes of the modules that decide a training's result: those of networks and of training."""
-    library = Path(__file__).resolve().parent.parent
-    modules = [path for package in ("rnn", "train") for path in sorted((library / package).rglob("*.py"))]
-    return [sha256_of_file(path) for path in [library / "core" / "metrics.py", *modules]]
+def imported_files(module: Path) -> list[Path]:
+    """Return the source files of this project that a module imports, directly or not, and its own, in order."""
+    finder = ModuleFinder(path=[str(_SOURCES)])
+    finder.run_script(str(module))
+    files = (getattr(found, "__file__", None) for found in finder.modules.values())
+    return sorted(Path(file) for file in files if file)
 
 
 class Checkpoint:
-    """One file that holds tensors and plain values, preceded by their SHA-256."""
+    """One file of tensors and plain values, preceded by their SHA-256."""
 
     def __init__(self, folder: Path, run: str, key: str) -> None:
         self.path = folder / f"{run}-{key}.checkpoint"
 
-    def save(self, tensors: dict[str, torch.Tensor], values: dict[str, Any]) -> None:
-        """Replace the checkpoint, whole or not at all."""
+    def save(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Replace the checkpoint, completely or not at all."""
         header = json.dumps(values).encode()
         body = len(header).to_bytes(_LENGTH_BYTES, "big") + header + save_tensors(tensors)
         write_bytes(self.path, hashlib.sha256(body).digest() + body)
 
-    def load(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
-        """Return what was saved, or None where nothing whole is there."""
-        content = self.read()
-        return None if content is None else unpacked(content)
+    def load(self, ranks: Ranks = ONE_PROCESS) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return what was saved, or None if there is no undamaged checkpoint.
 
-    def read(self) -> bytes | None:
-        """Return the bytes that :func:`unpacked` takes apart, or None where nothing whole is there."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
+        Processes on several machines each have their own folder: all load the checkpoint of the first.
+        """
+        content = self.path.read_bytes() if ranks.is_first and self.path.exists() else b""
+        content = ranks.broadcast(content)
         digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        return body if hashlib.sha256(body).digest() == digest else None
+        if hashlib.sha256(body).digest() != digest:
+            return None
+        end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
+        return load_tensors(body[end:]), json.loads(body[_LENGTH_BYTES:end])
 
     def remove(self) -> None:
         """Remove the checkpoint: its training is done."""
         self.path.unlink(missing_ok=True)
 
 
-def unpacked(body: bytes) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Return the tensors and values of a checkpoint that was read."""
-    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
-    return load_tensors(body[end:]), json.loads(body[_LENGTH_BYTES:end])
+def run_lock(folder: Path, run: str) -> AbstractContextManager[object]:
+    """Take the lock of a run's training; the system releases it however the process ends.
 
-
-@contextmanager
-def run_lock(folder: Path, run: str) -> Iterator[None]:
-    """Hold the lock of a run's training; the system frees it however the process ends.
-
-    Raises MachineError where another training of the run does not end in some seconds.
+    Raises MachineError if another training of the run does not end within some seconds.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"{run}.lock", timeout=_LOCK_WAIT_S)
-        lock.acquire()
+        return FileLock(folder / f"{run}.lock", timeout=_LOCK_TIMEOUT_S).acquire()
     except Timeout as error:
-        raise MachineError(f"run {run}: another training of it is going on: let it end first") from error
+        raise MachineError(f"run {run}: another training of it is running: wait until it ends") from error
     except OSError as error:
         raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
-    try:
-        yield
-    finally:
-        lock.release()
+
+
+def flatten_state(state: State) -> list[Tensor]:
+    """Return the tensors of a network's state: the state itself, or those of its parts, in order."""
+    if isinstance(state, Tensor):
+        return [state]
+    return [tensor for part in state for tensor in flatten_state(part)]
+
+
+def unflatten_state(template: State, tensors: Iterator[Tensor]) -> State:
+    """Return a state of the same structure as ``template`` that holds the next of ``tensors``."""
+    if isinstance(template, Tensor):
+        return next(tensors)
+    return type(template)(unflatten_state(part, tensors) for part in template)

@@ -1,159 +1,108 @@
-"""A training at a terminal: what it says beforehand, its progress bar, the samples that it prints."""
+"""A training at a terminal: its plan, progress bar, forecast and samples."""
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
-from seqlm.train.callbacks import Board, Events, HistoryWriter
+from seqlm.train.callbacks import checkpoint_writer, history_writer, tensorboard_writer
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.contention import ContentionMonitor
+from seqlm.train.contention import contention_monitor
 from seqlm.train.settings import RunConfig
-from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
+from seqlm.train.trainer import Callback, Trainer
 from seqlm.vocab.prompts import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 _SAMPLE_TOKENS = 50
 _MEASURED_S = 2.0
-"""Seconds over which the rate of a training is measured before its end is foretold."""
-_LONG_S = 3600.0
+"""Seconds over which the speed of a training is measured before its end is forecast."""
+_LONG = timedelta(hours=1)
 
 
 def train_to_end(
-    trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path, board: Board | None
+    trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path, tensorboard: Path | None
 ) -> None:
-    """Run a training to its end and show it on the terminal, in ``reports`` and on TensorBoard's ``board``.
+    """Run a training to its end; show it on the terminal, in ``reports`` and, if given, in the folder ``tensorboard``.
 
-    Raises CrowdedError where it should go on in a new process.
+    Raises RestartRequested if it should continue in a new process.
     """
-    terminal = Terminal(trainer, vocab, prefix)
-    others = ContentionMonitor(checkpoint)
-    watches: list[Callback] = [terminal, CheckpointCallback(checkpoint, trainer), HistoryWriter(reports), others]
-    if board is not None:
-        watches.append(Events(board, trainer))
+    with ExitStack() as stack:
+        callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
+        callbacks += [history_writer(reports), checkpoint_writer(checkpoint, trainer.config.checkpoint_s)]
+        callbacks.append(contention_monitor(checkpoint))
+        if tensorboard is not None:
+            callbacks.append(stack.enter_context(tensorboard_writer(tensorboard, trainer)))
 
-    def watch(trainer: Trainer) -> None:
-        for look in watches:
-            look(trainer)
+        def call_all(trainer: Trainer) -> None:
+            for callback in callbacks:
+                callback(trainer)
 
-    try:
-        trainer.run(watch)
-    finally:
-        terminal.close()
-        if board is not None:
-            board.close()
+        trainer.run(call_all)
 
 
-def own_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
-    """Return what a run's samples continue: the setting's words, or the beginning of val for ``auto``."""
+def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
+    """Return what a run's samples continue: the text of the setting, or the beginning of val for ``auto``."""
     return prompts(vocab, val_ids, 1)[0] if config.sample_prefix == AUTO else config.sample_prefix
 
 
-class CheckpointCallback:
-    """Saves a checkpoint every ``checkpoint_s`` seconds, inside an epoch too; all processes do it together."""
+@contextmanager
+def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
+    """Give a callback that shows a progress bar of tokens, a forecast, and how the network continues ``prefix``."""
+    ids, rows_shown = vocab.encode(vocab.tokenize(prefix)).tolist(), len(trainer.progress.history)
+    start: tuple[float, int] | None = None
+    is_forecast_due = True
 
-    def __init__(self, checkpoint: Checkpoint, trainer: Trainer) -> None:
-        self._checkpoint, self._last = checkpoint, time.monotonic()
-        # Processes ask each other, which takes time.
-        self._every = 1 if trainer.ranks.size == 1 else MINIBATCHES_BETWEEN_CHECKS
-
-    def __call__(self, trainer: Trainer) -> None:
-        """Save if it is time."""
-        if trainer.is_done or trainer.progress.minibatches % self._every:
+    def show(trainer: Trainer) -> None:
+        nonlocal rows_shown, start, is_forecast_due
+        progress, config = trainer.progress, trainer.config
+        bar.update(progress.tokens - bar.n)
+        now = time.monotonic()
+        start = start or (now, progress.tokens)  # the first minibatch is left out: it compiles loops
+        if is_forecast_due and now - start[0] >= _MEASURED_S and not trainer.is_done:
+            rate = (progress.tokens - start[1]) / (now - start[0])
+            tqdm.write(forecast(rate, trainer.plan.tokens_to_train - progress.tokens, datetime.now()))
+            is_forecast_due = False
+        if len(progress.history) == rows_shown:
             return
-        if trainer.ranks.any_rank(time.monotonic() - self._last >= trainer.config.checkpoint_s):
-            state = trainer.state()
-            if trainer.ranks.is_first:
-                self._checkpoint.save(*state)
-            self._last = time.monotonic()
+        rows_shown, row = len(progress.history), progress.history[-1]
+        epoch = _format_epochs(row.epoch)
+        bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
+        if ids and config.sample_every and rows_shown % config.sample_every == 0:
+            (tokens,) = continue_prefixes(trainer.network, [ids], _SAMPLE_TOKENS, SamplingConfig(), config.seed)
+            text = vocab.join(vocab.decode([*ids, *tokens]))
+            tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
+
+    options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
+    with tqdm(total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options) as bar:
+        yield show
 
 
-class Terminal:
-    """Shows a training: a bar that counts tokens, when it will end, and what the network writes by then."""
-
-    def __init__(self, trainer: Trainer, vocab: Vocab, prefix: str) -> None:
-        """Begin. ``prefix`` is what the samples continue; "" for none."""
-        self._vocab, self._prefix = vocab, vocab.encode(vocab.tokenize(prefix)).tolist()
-        self._legs = len(trainer.progress.history)
-        self._bar = tqdm(
-            total=trainer.plan.tokens_to_train,
-            initial=trainer.tokens_trained,
-            unit=" tokens",
-            unit_scale=True,
-            disable=None,
-        )
-        self._forecast = Forecast()
-
-    def __call__(self, trainer: Trainer) -> None:
-        """Show what is new."""
-        self._bar.update(trainer.tokens_trained - self._bar.n)
-        if line := self._forecast(trainer):
-            tqdm.write(line)
-        if len(trainer.progress.history) > self._legs:
-            self._legs = len(trainer.progress.history)
-            self._show_leg(trainer)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        self._bar.close()
-
-    def _show_leg(self, trainer: Trainer) -> None:
-        leg, config = trainer.progress.history[-1], trainer.config
-        best = trainer.progress.best_val_perplexity
-        self._bar.set_postfix(epoch=_epochs(leg.epoch), train=f"{leg.train_perplexity:.3f}", val=f"{best:.3f}")
-        if config.sample_every and self._legs % config.sample_every == 0 and self._prefix:
-            (tokens,) = continue_prefixes(
-                trainer.network, [self._prefix], _SAMPLE_TOKENS, SamplingConfig(), config.seed
-            )
-            text = self._vocab.join(self._vocab.decode([*self._prefix, *tokens]))
-            tqdm.write(f"epoch {_epochs(leg.epoch)}, train perplexity {leg.train_perplexity:.2f}: {text}")
-
-
-class Forecast:
-    """Says once, from the rate of the first seconds, when a training will end."""
-
-    def __init__(self) -> None:
-        self._start: tuple[float, int] | None = None
-        self._is_said = False
-
-    def __call__(self, trainer: Trainer) -> str | None:
-        """Return the line when it is time to say it, else None.
-
-        The first minibatch does not count: loops are compiled and buffers made in it.
-        """
-        now, tokens = time.monotonic(), trainer.tokens_trained
-        if self._start is None:
-            self._start = (now, tokens)
-        seconds = now - self._start[0]
-        if self._is_said or seconds < _MEASURED_S or trainer.is_done:
-            return None
-        self._is_said = True
-        return forecast_line((tokens - self._start[1]) / seconds, trainer.plan.tokens_to_train - tokens, time.time())
-
-
-def forecast_line(rate: float, tokens_left: int, now: float) -> str:
-    """Return when a training ends that has so many tokens left at a rate of tokens a second; ``now`` in Unix time."""
-    seconds = max(tokens_left, 0) / rate
-    clock = time.strftime("%H:%M" if seconds < 43_200 else "%Y-%m-%d %H:%M", time.localtime(now + seconds))
-    line = f"{rate:,.0f} tokens a second: done in about {duration(seconds)}, at {clock}"
-    if seconds > _LONG_S:
-        line += f" (max_trained_tokens: {_round_figure(rate * 600):,} would take about ten minutes)"
+def forecast(rate: float, tokens_left: int, now: datetime) -> str:
+    """Return when a training of ``rate`` tokens per second ends."""
+    left = timedelta(seconds=round(max(tokens_left, 0) / rate))
+    line = f"{rate:,.0f} tokens per second: done in about {left}, at {now + left:%H:%M}"
+    if left > _LONG:
+        ten_minutes = int(rate * 600)
+        line += f" (token_budget: {round(ten_minutes, 1 - len(str(ten_minutes))):,} would take about ten minutes)"
     return line
 
 
 def describe_plan(trainer: Trainer) -> list[str]:
-    """Return what a training says of itself before it begins, in lines."""
+    """Return what a training will do, in lines."""
     config, plan = trainer.config, trainer.plan
-    tokens = plan.batches_per_epoch * plan.tokens_per_batch
-    epochs = _epochs(plan.epochs_to_train)
+    tokens, epochs = plan.batches_per_epoch * plan.tokens_per_batch, _format_epochs(plan.epochs_to_train)
     lines = [f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}"]
-    if plan.is_bounded:
-        lines[0] += f", where {plan.bound} ends it"
+    if plan.limit is not None:
+        lines[0] += f", limited by {plan.limit}"
         if plan.epochs_to_train < 1:
-            lines.append(f"it sees {plan.epochs_to_train:.1%} of its text: raise {plan.bound} for more")
+            lines.append(f"this is {plan.epochs_to_train:.1%} of the text: raise {plan.limit} to train on more")
     if plan.batch_reduced:
         lines.append(
             f"the text has {plan.num_tokens:,} tokens, too few for minibatches of {config.batch_size} x "
@@ -162,22 +111,6 @@ def describe_plan(trainer: Trainer) -> list[str]:
     return lines
 
 
-def duration(seconds: float) -> str:
-    """Return a time span as a person says it."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < _LONG_S:
-        return f"{seconds / 60:.0f} min"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours < 24 else f"{hours / 24:.1f} days"
-
-
-def _epochs(value: float) -> str:
-    """Return a number of epochs, whole ones without a fraction."""
+def _format_epochs(value: float) -> str:
+    """Return a number of epochs, whole numbers without a fraction."""
     return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
-
-
-def _round_figure(value: float) -> int:
-    """Return a number rounded to its first digit."""
-    digits = len(str(int(value))) - 1
-    return round(int(value), -digits)

@@ -1,4 +1,7 @@
-"""A training beside work that came after it: PyTorch's threads must wait otherwise, and only a new process's can."""
+"""Restarts a training when other work starts to use the processors.
+
+Then PyTorch's threads should wait for each other differently, and only a new process can change how they wait.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,13 +11,13 @@ import torch
 
 from seqlm.core.cpu_contention import SHARED, OtherLoad, re_exec, shorter_wait
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.trainer import Trainer
+from seqlm.train.trainer import Callback, Trainer
 
-_SECONDS_BETWEEN_LOOKS = 2.0
+_SECONDS_BETWEEN_CHECKS = 2.0
 
 
 class RestartRequested(Exception):
-    """Others want the processors. A checkpoint is saved, from which a new process goes on."""
+    """Other work uses the processors. A checkpoint is saved, from which a new process continues."""
 
     def __init__(self, wait: dict[str, str]) -> None:
         """``wait``: how the threads of the new process should wait for each other."""
@@ -22,43 +25,36 @@ class RestartRequested(Exception):
         self.wait = wait
 
 
-class ContentionMonitor:
-    """Ends a training whose threads wait too long for each other since others want the processors too."""
+def contention_monitor(checkpoint: Checkpoint, seconds: float = _SECONDS_BETWEEN_CHECKS) -> Callback:
+    """Return a callback that raises RestartRequested if other work leaves the training's threads too little time.
 
-    def __init__(self, checkpoint: Checkpoint, seconds: float = _SECONDS_BETWEEN_LOOKS) -> None:
-        """Look every few ``seconds`` from now on."""
-        self._checkpoint, self._seconds = checkpoint, seconds
-        self._neighbours, self._last = OtherLoad(), (time.monotonic(), time.process_time())
-        self._got_before = 1.0
+    It checks every few ``seconds`` and saves the checkpoint before it raises.
+    """
+    other_load, last, previous_share = OtherLoad(), (time.monotonic(), time.process_time()), 1.0
 
-    def __call__(self, trainer: Trainer) -> None:
-        """Look if it is time. Raises CrowdedError after the checkpoint is saved."""
-        # Compiled loops mind others by themselves, and let PyTorch work with one thread, which waits for no other.
-        # Of several processes none may leave alone.
-        if torch.get_num_threads() == 1 or trainer.ranks.size > 1 or trainer.is_done:
+    def check(trainer: Trainer) -> None:
+        nonlocal last, previous_share
+        num_threads, now = torch.get_num_threads(), (time.monotonic(), time.process_time())
+        # Compiled loops adapt to other work themselves and leave PyTorch one thread, which waits for no other. Of
+        # several processes, none may stop alone.
+        if num_threads == 1 or trainer.ranks.size > 1 or trainer.is_done or now[0] - last[0] < seconds:
             return
-        if time.monotonic() - self._last[0] < self._seconds:
-            return
-        got, before = self._look(), self._got_before
-        self._got_before = got
-        # Two looks in turn must find others: what is gone after a moment is not worth a new beginning.
-        if wait := shorter_wait(max(got, before)):
-            self._checkpoint.save(*trainer.state())
+        elapsed, worked = now[0] - last[0], now[1] - last[1]
+        share = worked / (elapsed * num_threads) if other_load.share() >= SHARED else 1.0
+        # Two checks in a row must see other work: a moment of it is not worth a restart.
+        if wait := shorter_wait(max(share, previous_share)):
+            checkpoint.save(*trainer.state())
             raise RestartRequested(wait)
+        last, previous_share = now, share
 
-    def _look(self) -> float:
-        """Return the share that this process got of its threads' time, 1 where others took little, since the last."""
-        now = time.monotonic(), time.process_time()
-        elapsed, worked = (after - before for after, before in zip(now, self._last, strict=True))
-        self._last = now
-        return worked / (elapsed * torch.get_num_threads()) if self._neighbours.share() >= SHARED else 1.0
+    return check
 
 
 @contextmanager
-def begun_again_if_crowded(log: Callable[[str], object]) -> Iterator[None]:
-    """Where a training in here raises CrowdedError: go on with it in a process that begins anew, and ``say`` so."""
+def restart_if_contended(log: Callable[[str], object]) -> Iterator[None]:
+    """Continue a training that raises RestartRequested in this context in a restarted process, and log it."""
     try:
         yield
-    except RestartRequested as crowded:
-        log("other work wants the processors too: going on with threads that wait awake for a shorter time")
-        re_exec(crowded.wait)
+    except RestartRequested as request:
+        log("other work uses the processors too: restarting with threads that wait awake for a shorter time")
+        re_exec(request.wait)

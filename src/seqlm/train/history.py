@@ -1,58 +1,125 @@
-"""What a training leaves behind beside its weights: its history, and the figures that sum it up."""
+"""The progress of a training and its history: one row for each epoch, and the figures that summarise it."""
 
 import math
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
+import torch
+from torch import Tensor
 
-from seqlm.train.legs import HistoryRow
-from seqlm.train.trainer import Trainer
+from seqlm.train.plan import Plan
 
 
-def history_table(trainer: Trainer, *, with_leg_so_far: bool = False) -> pd.DataFrame:
-    """Return one row a leg: run and the fields of :class:`~seqlm.train.legs.HistoryRow`.
+@dataclass(frozen=True)
+class HistoryRow:
+    """One epoch, or an equal part of a training that a budget ends."""
 
-    ``with_leg_so_far``: a last row says what the leg that is going on has come to. A perplexity
-    on val that is not finite has an empty cell, as a leg without a look at val has.
+    epoch: float
+    """Epochs trained so far."""
+    train_perplexity: float
+    val_perplexity: float | None
+    """None: not evaluated on val."""
+    grad_norm: float
+    """Mean norm of the gradient before clipping."""
+    grad_norm_max: float
+    clipped_share: float
+    lr: float
+    """Learning rate of the last minibatch."""
+    tokens: int
+    """Tokens trained so far, in all batch rows and epochs."""
+
+
+@dataclass
+class RunningTotals:
+    """What one process adds up over the minibatches of a history row."""
+
+    nll: Tensor = field(default_factory=lambda: torch.zeros(()))
+    tokens: int = 0
+    norms: list[Tensor] = field(default_factory=list)
+    """Norms of the gradients before clipping, the same in every process."""
+    lr: float = 0.0
+
+
+@dataclass
+class Progress:
+    """How far a training is."""
+
+    plan: Plan
+    history: list[HistoryRow] = field(default_factory=list)
+    num_epochs: int = 0
+    """Complete epochs."""
+    epoch_minibatches: int = 0
+    """Minibatches trained in the current epoch."""
+    minibatches: int = 0
+    """Minibatches trained in all epochs."""
+    best_epoch: float | None = None
+    best_val_perplexity: float = math.inf
+    evaluations_since_best: int = 0
+
+    @property
+    def epoch(self) -> float:
+        """Epochs trained so far, including the finished share of the current one."""
+        if self.epoch_minibatches == 0:
+            return self.num_epochs
+        return self.num_epochs + min(self.epoch_minibatches / self.plan.batches_per_epoch, 1.0)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens trained so far."""
+        return self.minibatches * self.plan.tokens_per_batch
+
+    @property
+    def share_done(self) -> float:
+        """Share of the training that is done, from 0 to 1."""
+        if self.plan.num_minibatches is not None:
+            return min(self.minibatches / self.plan.num_minibatches, 1.0)
+        return min((self.num_epochs + self.epoch_minibatches / self.plan.batches_per_epoch) / self.plan.num_rows, 1.0)
+
+    @property
+    def is_at_row_end(self) -> bool:
+        """Whether the minibatch just trained ends a history row within an epoch, as only a budget makes it."""
+        total = self.plan.num_minibatches
+        return total is not None and self.minibatches == total * (len(self.history) + 1) // self.plan.num_rows
+
+
+def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
+    """Return one row for each of a run's history: ``run`` and the fields of :class:`HistoryRow`.
+
+    A perplexity on val that is not finite is an empty cell, like that of a row without an evaluation.
     """
-    legs = _legs_so_far(trainer) if with_leg_so_far else trainer.progress.history
-    rows = [asdict(leg) | {"val_perplexity": _finite(leg.val_perplexity)} for leg in legs]
-    return pd.DataFrame([{"run": trainer.config.run} | row for row in rows])
+    return pd.DataFrame([{"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows])
 
 
-def summarise(trainer: Trainer, kept_epoch: float) -> dict[str, Any]:
-    """Return how a training went, and the minibatches it had; values that are not finite are None, with the reason."""
-    history, progress, plan = trainer.progress.history, trainer.progress, trainer.plan
-    looks = [row.val_perplexity for row in history if row.val_perplexity is not None]
-    found: dict[str, Any] = {
-        "epochs": trainer.epochs_trained,
+def summarise(progress: Progress, num_parameters: int, kept_epoch: float) -> dict[str, Any]:
+    """Return the result of a training and the shape of its minibatches; values that are not finite are None."""
+    plan, last = progress.plan, progress.history[-1]
+    evaluations = [row.val_perplexity for row in progress.history if row.val_perplexity is not None]
+    summary: dict[str, Any] = {
+        "epochs": progress.epoch,
         "kept_epoch": kept_epoch,
-        "last_epoch_train_perplexity": history[-1].train_perplexity,
-        "last_val_perplexity": _finite(looks[-1]) if looks else None,
+        "last_epoch_train_perplexity": last.train_perplexity,
+        "last_val_perplexity": _finite(evaluations[-1]) if evaluations else None,
         "best_val_perplexity": _finite(progress.best_val_perplexity),
         "best_epoch": progress.best_epoch,
-        "parameters": trainer.num_parameters,
-        "tokens": trainer.tokens_trained,
-        "bounded": plan.is_bounded,
+        "parameters": num_parameters,
+        "tokens": progress.tokens,
+        "bounded": plan.limit is not None,
         "batch_size": plan.batch_size,
         "num_steps": plan.num_steps,
-        "shrunk": plan.batch_reduced,
+        "batch_reduced": plan.batch_reduced,
     }
-    if infinite := sum(not math.isfinite(look) for look in looks):
-        found["reason"] = f"perplexity on val is beyond the largest number in {infinite} of {len(looks)} looks at it"
-    return found
+    if infinite := sum(not math.isfinite(value) for value in evaluations):
+        summary["reason"] = (
+            f"perplexity on val is too large for a number in {infinite} of {len(evaluations)} evaluations"
+        )
+    return summary
 
 
-def headline(trainer: Trainer, *, with_leg_so_far: bool = False) -> dict[str, Any]:
-    """Return the figures that a terminal shows of a training: epochs done and the last perplexity on train."""
-    last = (_legs_so_far(trainer) if with_leg_so_far else trainer.progress.history)[-1]
-    return {"epoch": last.epoch, "train_perplexity": _finite(last.train_perplexity)}
-
-
-def _legs_so_far(trainer: Trainer) -> list[HistoryRow]:
-    so_far = trainer.leg_so_far()
-    return [*trainer.progress.history, *([] if so_far is None else [so_far])]
+def headline(row: HistoryRow) -> dict[str, Any]:
+    """Return the metrics of a training: epochs so far and the last perplexity on train."""
+    return {"epoch": row.epoch, "train_perplexity": _finite(row.train_perplexity)}
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,13 +1,14 @@
-"""Processes that train one model together: each takes a share of the lanes of every minibatch.
+"""Processes that train one model together: each trains some rows of every minibatch.
 
-All of them hold the same weights: their gradients are averaged, so that the same step
-follows everywhere. ``torchrun`` starts the processes; without it there is one.
+All hold the same weights, because they average their gradients and take the same steps. ``torchrun`` starts the
+processes; without it there is one.
 """
 
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from seqlm.core.errors import MachineError, ParamsError
 
-_CPU = torch.device("cpu")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -24,20 +25,33 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = _CPU
-    """Where tensors lie that the processes send each other."""
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that writes and talks."""
+        """Whether this process is the one that writes and prints."""
         return self.rank == 0
 
-    def share(self, num_lanes: int) -> slice:
-        """Return the lanes of this process. Raises ParamsError where they cannot be shared out evenly."""
-        if num_lanes % self.size:
-            raise ParamsError(f"train.batch_size = {num_lanes}: must be a multiple of the {self.size} processes")
-        width = num_lanes // self.size
-        return slice(self.rank * width, (self.rank + 1) * width)
+    def own_rows(self, batch_size: int) -> slice:
+        """Return this process's rows of a minibatch. Raises ParamsError if the rows cannot be divided evenly."""
+        if batch_size % self.size:
+            raise ParamsError(f"train.batch_size = {batch_size}: must be a multiple of the {self.size} processes")
+        num_rows = batch_size // self.size
+        return slice(self.rank * num_rows, (self.rank + 1) * num_rows)
+
+    def broadcast(self, value: T) -> T:
+        """Return the first process's value in every process; all wait for the first."""
+        values = [value]
+        if self.size > 1:
+            dist.broadcast_object_list(values)
+        return values[0]
+
+    def all_gather(self, tensors: list[Tensor]) -> list[list[Tensor]]:
+        """Return copies of every process's list of tensors, on the CPU, in every process."""
+        own = [tensor.cpu().clone(memory_format=torch.contiguous_format) for tensor in tensors]
+        gathered: list[list[Tensor]] = [own] * self.size
+        if self.size > 1:
+            dist.all_gather_object(gathered, own)
+        return gathered
 
     def average(self, tensors: Iterable[Tensor | None]) -> None:
         """Replace each tensor by its mean over all processes."""
@@ -47,49 +61,12 @@ class Ranks:
                     dist.all_reduce(tensor)
                     tensor.div_(self.size)
 
-    def broadcast(self, content: bytes | None) -> bytes | None:
-        """Return, in every process, the bytes that the first one has; what the others have does not count.
 
-        All wait until the first has come here.
-        """
-        if self.size == 1:
-            return content
-        length = torch.tensor([len(content or b"")], device=self.device)
-        dist.broadcast(length, src=0)
-        if not int(length):
-            return None
-        buffer = torch.empty(int(length), dtype=torch.uint8, device=self.device)
-        if self.is_first and content is not None:
-            buffer.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
-        dist.broadcast(buffer, src=0)
-        return buffer.cpu().numpy().tobytes()
-
-    def any_rank(self, decision: bool) -> bool:
-        """Return the first process's decision, in every process."""
-        if self.size == 1:
-            return decision
-        decisions = [decision]
-        dist.broadcast_object_list(decisions)
-        return decisions[0]
-
-    def all_gather(self, tensors: list[Tensor]) -> list[list[Tensor]]:
-        """Return copies of every process's list of tensors, on the CPU, in every process."""
-        mine = [tensor.cpu().clone(memory_format=torch.contiguous_format) for tensor in tensors]
-        found: list[list[Tensor]] = [mine] * self.size
-        if self.size > 1:
-            dist.all_gather_object(found, mine)
-        return found
-
-    def all_reduce_sum(self, tensor: Tensor) -> Tensor:
-        """Return the sum of a tensor over all processes."""
-        if self.size > 1:
-            tensor = tensor.clone()
-            dist.all_reduce(tensor)
-        return tensor
+ONE_PROCESS = Ranks()
 
 
 def local_device(device: torch.device) -> torch.device:
-    """Return this process's own device: the GPU of its number on this machine, where it works on GPUs."""
+    """Return this process's own device: with CUDA, the GPU of its number on this machine."""
     if device.type == "cuda" and "LOCAL_RANK" in os.environ:
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     return device
@@ -102,9 +79,9 @@ def local_threads(num_threads: int) -> int:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that ``torchrun`` started, over gloo on CPUs and nccl on GPUs.
+    """Join the processes that ``torchrun`` started, with gloo on CPUs and nccl on GPUs.
 
-    Raises MachineError where they do not find each other.
+    Raises MachineError if they do not find each other.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -115,8 +92,8 @@ def process_group(device: torch.device) -> Iterator[Ranks]:
     try:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     except (RuntimeError, ValueError) as error:
-        raise MachineError(f"the {size} processes of the training do not find each other: {error}") from error
+        raise MachineError(f"the {size} training processes do not find each other: {error}") from error
     try:
-        yield Ranks(dist.get_rank(), size, device if device.type == "cuda" else _CPU)
+        yield Ranks(dist.get_rank(), size)
     finally:
         dist.destroy_process_group()

@@ -1,39 +1,36 @@
-"""Settings of training, and how a run's own settings overlay them."""
+"""Settings of training, which each run may override."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, read_json
-from seqlm.core.settings import Device, NumThreads, Seed, check
+from seqlm.core.settings import Device, NumThreads, Seed
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.vocab.settings import Kind
 
-CONFIG_FORMAT = 1
-"""Of the files that ``configure`` writes."""
+CONFIG_FORMAT = 2
+"""Format of the files that ``configure`` writes."""
 
 PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 
 
 class TrainParams(NetworkSettings):
-    """Everything that decides one trained network, but for the machine's settings."""
+    """Everything that decides a trained network, except the machine's settings."""
 
     sampling: Literal["random", "sequential"]
     """How minibatches are cut from the text."""
     carry_state: bool | None
-    """Carry the hidden state to the next minibatch; null: for sequential sampling only, as in the book."""
+    """Carry the hidden state to the next minibatch; null: with sequential sampling only, as in the book."""
     batch_size: Annotated[int, Field(ge=1, le=10**6)]
     num_steps: Annotated[int, Field(ge=1, le=10**6)]
     max_tokens: PositiveInt | None
-    """Train on so many first tokens of train; null: on all."""
+    """Train on this many first tokens of train; null: on all."""
 
     optimizer: Literal["sgd", "adamw"]
     lr: Annotated[float, Field(gt=0, le=1e6)]
-    """Learning rate, the highest of the schedule."""
+    """Learning rate; with a schedule, its maximum."""
     schedule: Literal["constant", "cosine"]
-    """``cosine``: rise over ``warmup_share`` of the steps, then fall to a hundredth."""
+    """``cosine``: rise over ``warmup_share`` of the steps, then fall to a hundredth of ``lr``."""
     warmup_share: Annotated[float, Field(ge=0, lt=1)]
     weight_decay: Annotated[float, Field(ge=0, le=1)]
     """Of ``adamw``."""
@@ -42,24 +39,24 @@ class TrainParams(NetworkSettings):
     truncation: Literal["regular", "randomized", "full"]
     """Where backpropagation through time stops (8.7)."""
     keep_probability: Annotated[float, Field(gt=0, le=1)]
-    """Of ``randomized``: chance that the gradient goes on to the step before."""
+    """Of ``randomized``: probability that the gradient continues to the previous step."""
 
     num_epochs: Annotated[int, Field(ge=1, le=10**7)]
-    max_trained_tokens: Annotated[int, Field(ge=1, le=10**15)] | None
-    """End after so many tokens, seen again or not, where the epochs have more; null: train all epochs.
+    token_budget: Annotated[int, Field(ge=1, le=10**15)] | None
+    """Stop after this many tokens, repeated ones included; null: train all epochs.
 
-    A training that ends so is divided into ``num_epochs`` equal legs, and what is said of
-    epochs below holds for them; the learning rate's schedule spans what is trained."""
+    A training that a budget ends early is divided into ``num_epochs`` equal parts, which count as epochs in its history
+    and in the settings below. The learning rate schedule covers what is trained."""
     max_flops: Annotated[float, Field(gt=0, le=1e24)] | None
-    """End, in the same way, after so many floating-point operations: six for each parameter and token, as is usual
-    (Kaplan et al. 2020, section 2.1). It bounds what a large vocabulary costs; null: no such bound."""
+    """A budget of floating-point operations: six for each parameter and token, as is usual (Kaplan et al. 2020, section
+    2.1). It limits the cost of a large vocabulary; null: no limit."""
     eval_every: PositiveInt
-    """Epochs between looks at val."""
+    """Epochs between evaluations on val."""
     eval_tokens: Annotated[int, Field(ge=1000, le=10**9)] | None
-    """Most tokens of val that a look reads, from evenly spread passages; never more than a quarter of those trained
-    since the look before, or 10,000; null: no other bound."""
+    """Tokens of val that an evaluation reads at most, in evenly spaced passages. It never reads more than a quarter of
+    the tokens trained since the previous one, or 10,000; null: no other limit."""
     patience: PositiveInt | None
-    """Stop after so many looks at val without a better one; null: never."""
+    """Stop after this many evaluations without an improvement; null: never."""
     keep: Literal["last", "best"]
     """Which weights become the model: those of the last epoch, or the best on val."""
     sample_every: Annotated[int, Field(ge=0, le=10**9)]
@@ -67,44 +64,28 @@ class TrainParams(NetworkSettings):
     sample_prefix: Annotated[str, Field(min_length=1, max_length=1000)]
     """``auto``: the beginning of val."""
     checkpoint_s: Annotated[float, Field(ge=0, le=86400)]
-    """Seconds between checkpoints, from which an interrupted training goes on."""
+    """Seconds between checkpoints, from which an interrupted training resumes."""
 
     @model_validator(mode="after")
-    def _fit_together(self) -> "TrainParams":
+    def _require_consistency(self) -> "TrainParams":
         if self.truncation != "regular" and self.model != "scratch":
-            raise ValueError("truncation randomized and full belong to model scratch")
+            raise ValueError("truncation randomized and full need model scratch")
         if self.keep == "best" and self.eval_every > self.num_epochs:
-            raise ValueError("keep: best needs a look at val: eval_every must not exceed num_epochs")
+            raise ValueError("keep: best needs an evaluation on val: eval_every must not exceed num_epochs")
         return self
 
 
 class RunConfig(TrainParams):
-    """A run's resolved settings: what its training depends on."""
+    """The resolved settings of a run: everything its training depends on."""
 
     run: str
     token: Kind
-    """Kind of token; ``dvc.yaml`` reads it too, for a run depends on the corpus of its own kind alone."""
+    """Kind of token. ``dvc.yaml`` reads it too: a run depends only on the corpus of its own kind."""
     device: Device
     seed: Seed
     num_threads: NumThreads
 
     @property
     def carries_state(self) -> bool:
-        """Whether the hidden state goes on to the next minibatch."""
+        """Whether the hidden state is carried to the next minibatch."""
         return self.sampling == "sequential" if self.carry_state is None else self.carry_state
-
-
-def read_config(path: Path) -> RunConfig:
-    """Return a run's settings as ``configure`` resolved them, or as a user wrote them, without a seal.
-
-    Raises DataError for a file that is broken, changed since it was sealed, or of another run;
-    ParamsError for a setting that is wrong.
-    """
-    value = read_json(path)
-    if not isinstance(value, dict) or {"format", "seal"} & set(value):
-        value = read_checksummed(path, CONFIG_FORMAT, "run the configure stage again")
-        del value["format"]
-    config = check(value, path.stem, RunConfig, source=str(path))
-    if config.run != path.stem:
-        raise DataError(f"{path}: holds the run {config.run!r}: run the configure stage again")
-    return config

@@ -1,0 +1,137 @@
+"""What happens while a training runs: its history grows, TensorBoard gets events, files are restored after an error."""
+
+import csv
+import json
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from seqlm.core.errors import MachineError
+from seqlm.train.callbacks import history_writer, restored_on_error, tensorboard_writer
+from seqlm.train.trainer import Trainer
+from small_training import config, prepare_stage, trained, trainer
+from stages_by_hand import RunStage
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "history.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_history_grows_during_training(tmp_path: Path) -> None:
+    write, seen = history_writer(tmp_path, seconds=0), []
+
+    def callback(made: Trainer) -> None:
+        write(made)
+        seen.append((rows(tmp_path), json.loads((tmp_path / "metrics.json").read_text())))
+
+    made = trainer(config(eval_every=2))
+    made.run(callback)
+    # After every minibatch, and after every epoch; each minibatch has 20 tokens.
+    assert [int(table[-1]["tokens"]) for table, _ in seen[:4]] == [20, 40, 60, 80]
+    assert [float(table[-1]["epoch"]) for table, _ in seen[:2]] == [1 / 9, 2 / 9]
+    assert all(float(table[-1]["epoch"]) == metrics["epoch"] for table, metrics in seen)
+    assert [row["val_perplexity"] != "" for row in seen[-1][0]] == [False, True, True]
+    # At the end all rows are complete.
+    assert [int(row["epoch"]) for row in seen[-1][0]] == [row.epoch for row in made.progress.history]
+
+
+def test_nothing_is_written_before_it_is_time(tmp_path: Path) -> None:
+    trainer(config()).run(history_writer(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loss_that_overflows_is_null_in_metrics(tmp_path: Path) -> None:
+    write, made = history_writer(tmp_path, seconds=0), trainer(config())
+
+    def callback(now: Trainer) -> None:
+        now._totals.nll.fill_(math.inf)
+        write(now)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made.run(callback)
+    assert json.loads((tmp_path / "metrics.json").read_text())["train_perplexity"] is None
+
+
+def test_an_error_leaves_files_as_they_were(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+
+    def interrupted(*names: str) -> None:
+        with restored_on_error(folder / "a.csv", folder / "b.csv"):
+            folder.mkdir(exist_ok=True)
+            for name in names:
+                (folder / name).write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted("a.csv", "b.csv")
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "a.csv").write_text("before")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted("a.csv", "b.csv")
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"a.csv": "before"}
+
+
+class RecordingBoard:
+    """Stands in for TensorBoard's writer."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.values: list[tuple[str, float, int]] = []
+        boards.append(self)
+
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        self.values.append((tag, value, step))
+
+    def __enter__(self) -> "RecordingBoard":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.values.append(("closed", 0, 0))
+
+
+boards: list[RecordingBoard] = []
+
+
+def test_tensorboard_gets_history_rows_at_their_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = SimpleNamespace(SummaryWriter=RecordingBoard)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", module)
+    made = trainer(config(eval_every=2))
+    with tensorboard_writer(tmp_path, made) as write:
+        made.run(write)
+    board = boards.pop()
+    assert board.folder == str(tmp_path / "x")
+    losses = [(value, step) for tag, value, step in board.values if tag == "train_perplexity"]
+    assert losses == [(row.train_perplexity, row.tokens) for row in made.progress.history]
+    assert len([tag for tag, _, _ in board.values if tag == "val_perplexity"]) == 2
+    # A resumed training starts after what was written.
+    with tensorboard_writer(tmp_path, trained(config())) as write:
+        write(made)
+    assert boards.pop().values == [("closed", 0, 0)]
+
+
+def test_a_missing_tensorboard_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", None)
+    with (
+        pytest.raises(MachineError, match="--tensorboard: tensorboard is not installed: pip install"),
+        tensorboard_writer(tmp_path, trainer(config())),
+    ):
+        pass
+
+
+def test_tensorboard_reads_the_events(run_stage: RunStage, tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
+    result = run_stage("train", "--run", "x", "--tensorboard", "board")
+    assert result.returncode == 0, result.stderr
+    found = accumulator.EventAccumulator(str(tmp_path / "board" / "x"))
+    found.Reload()
+    history = rows(layout.reports("train", "x"))
+    assert [event.step for event in found.Scalars("train_perplexity")] == [int(row["tokens"]) for row in history]
+    values = [event.value for event in found.Scalars("train_perplexity")]
+    assert values == pytest.approx([float(row["train_perplexity"]) for row in history])

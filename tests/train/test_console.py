@@ -1,0 +1,56 @@
+"""What a training prints: its plan, and when it will end."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from seqlm.core.layout import Layout
+from seqlm.train.console import describe_plan, forecast, terminal
+from seqlm.train.trainer import Trainer
+from seqlm.vocab.vocabulary import Vocab
+from small_training import TEXT, config, prepare_stage, trainer
+
+
+def test_the_end_is_forecast_from_the_speed() -> None:
+    noon = datetime(2026, 1, 1, 12)
+    # 90,000 tokens at 1,000 per second are 90 s.
+    assert forecast(1000, 90_000, noon) == "1,000 tokens per second: done in about 0:01:30, at 12:01"
+    # 36,000 s are ten hours; 600 s of it are 600,000 tokens.
+    assert forecast(1000, 36_000_000, noon) == (
+        "1,000 tokens per second: done in about 10:00:00, at 22:00 (token_budget: 600,000 would take about ten minutes)"
+    )
+    assert "about 2 days, 3:00:00, at 15:00 (token_budget: 700,000 would" in forecast(1234, 1234 * 183_600, noon)
+
+
+def test_a_forecast_is_printed_once_and_leaves_out_the_first_minibatch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("seqlm.train.console.time.monotonic", lambda: clock[0])
+    layout: Layout = prepare_stage(tmp_path, "a b\n" * 20)
+    made, printed = trainer(config(sample_every=0)), []
+    with terminal(made, Vocab.load(layout.vocab("char")), "a") as show:
+
+        def callback(now: Trainer) -> None:
+            # Seven minutes pass in the first minibatch, which compiles; a second in each of the others.
+            clock[0] = 420 + now.progress.minibatches
+            show(now)
+            printed.append(capsys.readouterr().out)
+
+        made.run(callback)
+    (line,) = filter(None, printed)
+    # Two seconds after the first minibatch: 40 tokens in 2 s, and 540 - 60 are left, 24 s.
+    assert printed[2] == line
+    assert line.startswith("20 tokens per second: done in about 0:00:24, at ")
+
+
+def test_a_training_describes_its_plan() -> None:
+    assert describe_plan(trainer(config())) == ["540 tokens to train on: 3 epochs of 180"]
+    assert describe_plan(trainer(config(token_budget=45))) == [
+        "40 tokens to train on: 0.222 epochs of 180, limited by token_budget",
+        "this is 22.2% of the text: raise token_budget to train on more",
+    ]
+    assert "limited by max_flops" in describe_plan(trainer(config(max_flops=1000)))[0]
+    (_, reduced) = describe_plan(trainer(config(), TEXT[:12]))
+    assert reduced == "the text has 12 tokens, too few for minibatches of 4 x 5: it is trained in minibatches of 1 x 5"

@@ -1,0 +1,134 @@
+"""A training that stops after any minibatch resumes to the same bytes."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqlm.core.files import sha256_of_file
+from seqlm.core.layout import Layout
+from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.trainer import Trainer
+from small_training import config, equal, prepare_stage, trained, trainer
+from smoke import ROOT
+from stages_by_hand import RunStage
+
+ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
+LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "keep": "best", **ADAM}
+COMPILED = {"num_hiddens": 128, "num_epochs": 2}
+
+
+class Stop(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="sequential"),
+        pytest.param({"sampling": "random"}, id="random"),
+        pytest.param({"truncation": "randomized"}, id="randomized"),
+        pytest.param({"sampling": "random", "carry_state": True, "patience": 2}, id="random carried"),
+        pytest.param({"model": "rnn", **ADAM}, id="rnn"),
+        pytest.param({"model": "gru", "carry_state": False}, id="gru"),
+        pytest.param(LSTM, id="lstm"),
+        pytest.param(LSTM | {"token_budget": 400, "num_epochs": 7, "sampling": "random"}, id="bounded lstm"),
+        pytest.param({"token_budget": 130, "num_epochs": 2, **ADAM}, id="bounded"),
+        pytest.param(LSTM | COMPILED, id="compiled lstm"),
+        pytest.param({"model": "gru"} | COMPILED, id="compiled gru"),
+    ],
+)
+def test_a_stop_after_every_minibatch_changes_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
+    run = config(**changes)
+    whole = trained(run)
+    checkpoint = Checkpoint(tmp_path, "x", "key")
+
+    def stop(made: Trainer) -> None:
+        checkpoint.save(*made.state())
+        raise Stop
+
+    for _ in range(2 * whole.progress.minibatches):
+        resumed = trainer(run)
+        if saved := checkpoint.load():
+            resumed.restore(*saved)
+        if resumed.is_done:
+            break
+        with pytest.raises(Stop):
+            resumed.run(stop)
+    assert resumed.is_done
+    assert resumed.progress == whole.progress
+    assert equal(resumed.network.weights(), whole.network.weights())
+    assert equal(resumed.chosen_weights()[1], whole.chosen_weights()[1])
+
+
+TRAIN = [str(ROOT / "stages/train.py"), "--run", "x"]
+
+
+def checkpoints(layout: Layout) -> list[tuple[str, int]]:
+    return [(path.name, path.stat().st_mtime_ns) for path in layout.checkpoints.rglob("*.checkpoint")]
+
+
+def heed_interrupts() -> None:
+    """What a shell starts in the background ignores interrupts, and so does all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def stop_after_a_checkpoint(layout: Layout, command: list[str], stop: signal.Signals) -> None:
+    """Run a training until it has written a checkpoint, then send it a signal."""
+    earlier = checkpoints(layout)
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        cwd=layout.root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=heed_interrupts,
+    )
+    deadline = time.monotonic() + 60
+    # A signal while Python still imports may be lost: wait for a checkpoint of this process.
+    while checkpoints(layout) in ([], earlier):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(stop)
+    # Python ignores an interrupt within a destructor: a person presses the keys again.
+    while process.poll() is None:
+        time.sleep(0.1)
+        process.send_signal(stop)
+
+
+def test_a_killed_training_resumes_within_an_epoch_to_the_same_weights(run_stage: RunStage, tmp_path: Path) -> None:
+    text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")
+    slow = {"num_epochs": 2, "num_hiddens": 64, "model": "lstm", "dropout": 0.2, "num_steps": 10, "checkpoint_s": 0.2}
+    layout = prepare_stage(tmp_path, text, **slow, **ADAM)
+    assert run_stage("train", *TRAIN[1:]).returncode == 0
+    weights, history = layout.run("x") / "weights.safetensors", layout.reports("train", "x", "history.csv")
+    undisturbed, rows = sha256_of_file(weights), history.read_bytes()
+    weights.unlink()
+    for stop in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        stop_after_a_checkpoint(layout, TRAIN, stop)
+    result = run_stage("train", *TRAIN[1:])
+    (epoch,) = re.findall(r"^resuming after epoch (.+)$", result.stdout, re.MULTILINE)
+    assert 0 < float(epoch) % 1 < 1
+    assert sha256_of_file(weights) == undisturbed
+    assert history.read_bytes() == rows
+    assert checkpoints(layout) == []
+
+
+@pytest.mark.slow
+def test_two_processes_resume_together_within_an_epoch(tmp_path: Path) -> None:
+    text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:4000]
+    # Processes agree on a checkpoint after every 64th minibatch of 4 x 5 tokens; an epoch has three such places.
+    layout = prepare_stage(tmp_path, text, num_epochs=2, model="gru", checkpoint_s=0)
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--", *TRAIN]
+    weights, command = layout.run("x") / "weights.safetensors", [sys.executable, *torchrun]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    undisturbed = sha256_of_file(weights)
+    stop_after_a_checkpoint(layout, torchrun, signal.SIGTERM)  # torchrun ends its processes
+    again = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=300)
+    assert "resuming after epoch" in again.stdout
+    assert sha256_of_file(weights) == undisturbed
