@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,12 @@ import torch
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.settings import load
 from seqlm.sine.networks import (
-    Fit,
-    build_network,
+    init_model,
     k_step_predictions,
     multi_step_predictions,
     noisy_sine,
     rmse_by_k,
-    train_network,
+    train_model,
     windows,
 )
 from seqlm.sine.settings import SineParams
@@ -26,8 +26,8 @@ from smoke import change_params
 from stages_by_hand import RunStage
 
 
-class NextOfLine(torch.nn.Module):
-    """Predicts that a straight line goes on: twice the last value less the one before."""
+class StraightLine(torch.nn.Module):
+    """Predicts that a straight line continues: twice the last value minus the one before."""
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         return 2 * features[:, -1:] - features[:, -2:-1]
@@ -50,8 +50,8 @@ def test_windows_are_followed_by_their_labels() -> None:
     assert labels[:, 0].tolist() == list(range(4, 20))
 
 
-def test_k_step_predictions_stand_where_they_belong() -> None:
-    predictions = k_step_predictions(NextOfLine(), LINE, 4, 3)
+def test_k_step_predictions_start_from_the_right_values() -> None:
+    predictions = k_step_predictions(StraightLine(), LINE, 4, 3)
     assert predictions.shape == (20 - 4 - 3 + 1, 3)
     # Row 0 knows 0..3 and predicts 4, 5, 6; the last row ends with the last value, 19.
     assert predictions[0].tolist() == [4, 5, 6]
@@ -60,18 +60,19 @@ def test_k_step_predictions_stand_where_they_belong() -> None:
     assert rmse_by_k(predictions + 2, LINE, 4, 5).tolist() == [2, 2, 2]
 
 
-def test_multi_step_predictions_go_on_from_themselves() -> None:
-    shaken = LINE.copy()
-    shaken[10:] = 99  # nothing behind the start may be looked at
-    assert multi_step_predictions(NextOfLine(), shaken, 4, 10).tolist() == list(range(10, 20))
+def test_multi_step_predictions_continue_from_themselves() -> None:
+    changed = LINE.copy()
+    changed[10:] = 99  # nothing after the start may be read
+    assert multi_step_predictions(StraightLine(), changed, 4, 10).tolist() == list(range(10, 20))
 
 
-def test_training_repeats_and_learns() -> None:
+@pytest.mark.parametrize("kind", ["MLP", "RNN"])
+def test_training_repeats_and_learns(kind: Literal["MLP", "RNN"], root: Path) -> None:
+    params = load(root / "params.yaml", "sine", SineParams).model_copy(update={"num_train": 300})
     features, labels = windows(noisy_sine(400, 0.01, 0.1, 0), 4)
-    fit = Fit(300, 10, 0.01, 5, 16, seed=3)
-    runs = [train_network(build_network("mlp", 4, 10, 3), features, labels, fit) for _ in range(2)]
-    assert runs[0] == runs[1]
-    assert runs[0][-1] < runs[0][0]
+    first, again = (train_model(init_model(kind, 4, 10, 3), features, labels, params, 3) for _ in range(2))
+    assert first == again
+    assert first[-1] < first[0]
 
 
 @pytest.mark.skipif(processes_that_learn() == 1, reason="gradients in copies of a process: on Linux, without a GPU")

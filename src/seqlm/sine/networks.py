@@ -1,10 +1,9 @@
 """The noisy sine of section 8.1: autoregression with a small network.
 
-A network sees ``tau`` values and predicts the next. Predictions are *one-step* where all
-``tau`` values were observed, and *k-step* where the last k - 1 of them are predictions.
+A network reads ``tau`` values and predicts the next one. A prediction is *one-step* if all ``tau`` values were
+observed, and *k-step* if the last k - 1 of them are predictions.
 """
 
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seqlm.core.optimizer import Optimizer
+from seqlm.sine.settings import SineParams
 
 Series = NDArray[np.float32]
 
@@ -20,8 +20,8 @@ Series = NDArray[np.float32]
 def noisy_sine(num_points: int, frequency: float, noise: float, seed: int) -> Series:
     """Return sin(frequency * t) + N(0, noise) for t = 1..T, shape ``(T,)``."""
     times = np.arange(1, num_points + 1)
-    draws = np.random.default_rng(seed).normal(0, 1, num_points)
-    return np.asarray(np.sin(frequency * times) + noise * draws, np.float32)
+    normal = np.random.default_rng(seed).normal(0, 1, num_points)
+    return np.asarray(np.sin(frequency * times) + noise * normal, np.float32)
 
 
 def windows(series: Series, tau: int) -> tuple[Tensor, Tensor]:
@@ -31,7 +31,7 @@ def windows(series: Series, tau: int) -> tuple[Tensor, Tensor]:
 
 
 class SineRNN(nn.Module):
-    """The same task for a recurrent network (exercise 8.6-3): it reads the tau values one by one."""
+    """A recurrent network for the same task (exercise 8.6-3): it reads the tau values one by one."""
 
     def __init__(self, num_hiddens: int) -> None:
         super().__init__()
@@ -44,23 +44,11 @@ class SineRNN(nn.Module):
         return cast(Tensor, self.output(hiddens[:, -1]))
 
 
-@dataclass(frozen=True)
-class Fit:
-    """How a network is trained: Adam on the squared error."""
-
-    num_train: int
-    num_hiddens: int
-    lr: float
-    num_epochs: int
-    batch_size: int
-    seed: int
-
-
-def build_network(kind: Literal["mlp", "rnn"], tau: int, num_hiddens: int, seed: int) -> nn.Module:
-    """Return a network with Xavier weights (the book's MLP) or PyTorch's own (the RNN)."""
+def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, seed: int) -> nn.Module:
+    """Return an untrained network with Xavier weights (the book's MLP) or PyTorch's own (the RNN)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if kind == "rnn":
+        if kind == "RNN":
             return SineRNN(num_hiddens)
         network = nn.Sequential(nn.Linear(tau, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1))
         for layer in network:
@@ -69,60 +57,56 @@ def build_network(kind: Literal["mlp", "rnn"], tau: int, num_hiddens: int, seed:
         return network
 
 
-def train_network(network: nn.Module, features: Tensor, labels: Tensor, fit: Fit) -> list[float]:
-    """Train on the first ``num_train`` pairs; return the mean squared error over them after each epoch.
+def train_model(network: nn.Module, features: Tensor, labels: Tensor, params: SineParams, seed: int) -> list[float]:
+    """Train with Adam on the first ``num_train`` pairs; return their mean squared error after each epoch.
 
     The book's loss has no factor 1/2.
     """
-    features, labels = features[: fit.num_train], labels[: fit.num_train]
+    features, labels = features[: params.num_train], labels[: params.num_train]
     optimizer = Optimizer("adamw", network.parameters())
-    generator = torch.Generator().manual_seed(fit.seed)
+    generator = torch.Generator().manual_seed(seed)
     losses = []
-    for _ in range(fit.num_epochs):
+    for _ in range(params.num_epochs):
         order = torch.randperm(len(features), generator=generator)
-        for batch in torch.split(order, fit.batch_size):
+        for batch in torch.split(order, params.batch_size):
             network.zero_grad()
             torch.autograd.backward(nn.functional.mse_loss(network(features[batch]), labels[batch]))
-            optimizer.step(fit.lr)
+            optimizer.step(params.lr)
         with torch.no_grad():
             losses.append(float(nn.functional.mse_loss(network(features), labels)))
     return losses
 
 
-@torch.no_grad()
-def k_step_predictions(network: nn.Module, series: Series, tau: int, max_k: int) -> NDArray[np.float32]:
+def k_step_predictions(network: nn.Module, series: Series, tau: int, max_k: int) -> Series:
     """Return predictions of 1 to ``max_k`` steps ahead, shape ``(T - tau - max_k + 1, max_k)``.
 
     Row i starts from the observed values i .. i + tau - 1; its column k - 1 predicts value
     ``i + tau + k - 1`` (indices from 0).
     """
-    known = np.lib.stride_tricks.sliding_window_view(series, tau)[: len(series) - tau - max_k + 1]
-    window, columns = torch.from_numpy(known.copy()), []
-    for _ in range(max_k):
-        following = network(window)  # (rows, 1)
-        columns.append(following)
-        window = torch.cat([window[:, 1:], following], dim=1)
-    return torch.cat(columns, dim=1).numpy()
+    return _predict_ahead(network, np.lib.stride_tricks.sliding_window_view(series[: len(series) - max_k], tau), max_k)
+
+
+def multi_step_predictions(network: nn.Module, series: Series, tau: int, start: int) -> Series:
+    """Return predictions of values ``start`` .. T - 1, each from the predictions before it."""
+    return _predict_ahead(network, series[None, start - tau : start], len(series) - start).ravel()
 
 
 @torch.no_grad()
-def multi_step_predictions(network: nn.Module, series: Series, tau: int, start: int) -> NDArray[np.float32]:
-    """Return predictions of values ``start`` .. T - 1, each from the predictions before it."""
-    window, values = torch.from_numpy(series[start - tau : start].copy())[None], []
-    for _ in range(len(series) - start):
-        following = network(window)
-        values.append(following)
-        window = torch.cat([window[:, 1:], following], dim=1)
-    return torch.cat(values)[:, 0].numpy()
+def _predict_ahead(network: nn.Module, observed: Series, num_steps: int) -> Series:
+    """Return the values that follow each row of ``(B, tau)`` observed values, shape ``(B, num_steps)``."""
+    window, predictions = torch.from_numpy(observed.copy()), []
+    for _ in range(num_steps):
+        predictions.append(network(window))  # (B, 1)
+        window = torch.cat([window[:, 1:], predictions[-1]], dim=1)
+    values: Series = torch.cat(predictions, dim=1).numpy()
+    return values
 
 
-def rmse_by_k(predictions: NDArray[np.float32], series: Series, tau: int, first: int) -> NDArray[np.float64]:
+def rmse_by_k(predictions: Series, series: Series, tau: int, first: int) -> NDArray[np.float64]:
     """Return the root mean squared error of k-step predictions for each k, shape ``(max_k,)``.
 
-    ``predictions`` as :func:`k_step_predictions` returns them; rows before ``first`` are
-    left out.
+    ``predictions`` are those of :func:`k_step_predictions`, without the rows before ``first``.
     """
-    num_rows, max_k = predictions.shape
-    rows = np.arange(first, num_rows)
-    errors = [predictions[rows, k] - series[rows + tau + k] for k in range(max_k)]
+    rows = np.arange(first, len(predictions))
+    errors = [predictions[rows, k] - series[rows + tau + k] for k in range(predictions.shape[1])]
     return np.array([np.sqrt(np.mean(error.astype(np.float64) ** 2)) for error in errors])

@@ -21,7 +21,7 @@ class SineParams(Section):
     tau: Annotated[int, Field(ge=1, le=10_000)]
     """Past values that predict the next one."""
     num_train: Count
-    """First pairs of features and label, for training."""
+    """The first pairs of features and label are for training."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
     lr: Annotated[float, Field(gt=0, le=1e3)]
     num_epochs: Annotated[int, Field(ge=1, le=100_000)]
@@ -32,11 +32,10 @@ class SineParams(Section):
     """Values of tau to compare (exercise 8.1-1)."""
 
     @model_validator(mode="after")
-    def _series_is_long_enough(self) -> "SineParams":
-        longest = max([self.tau, *self.taus])
-        if self.num_train + longest + max(self.steps) > self.num_points:
+    def _require_long_series(self) -> "SineParams":
+        needed = self.num_train + max([self.tau, *self.taus]) + max(self.steps)
+        if needed > self.num_points:
             raise ValueError(
-                f"num_points must be at least num_train + the largest tau + the largest of steps "
-                f"= {self.num_train + longest + max(self.steps)}"
+                f"num_points must be at least num_train + the largest tau + the largest of steps = {needed}"
             )
         return self
