@@ -73,7 +73,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     torch.set_num_threads(1)
-    print(f"{NUM_STEPS} steps, {BATCH_SIZE} lanes, one thread; medians; ratio to the full gradient")
+    print(f"{NUM_STEPS} steps, {BATCH_SIZE} batch rows, one thread; medians; ratio to the full gradient")
     print("hidden length        ms   ratio    GFLOP  stored MB")
     for num_hiddens in (64, 256):
         compare(num_hiddens, device, arguments.rounds)

@@ -8,7 +8,7 @@ from seqlm.core.settings import Seed, load
 from seqlm.gradients.settings import GradientsParams
 
 _GRAPH_TOKENS, _CUT_CHARS = 4, 26
-"""What the drawings of the book show of the text."""
+"""Tokens and characters of the text in the drawings."""
 
 
 @stage(uses_torch=True)
@@ -23,18 +23,18 @@ def main(layout: Layout) -> None:
     from seqlm.vocab.corpus_building import load_split
     from seqlm.vocab.vocabulary import Vocab
 
-    torch.set_num_threads(1)  # two threads on networks as small as these are slower than one
+    torch.set_num_threads(1)  # two threads are slower on such small networks
     folder = layout.corpus(params.token)
     vocab, ids = Vocab.load(layout.vocab(params.token), params.token), load_split(folder, "train", mmap=True)
-    study = study_gradients(params, ids, load_split(folder, "val", mmap=True), len(vocab), seed)
+    tables, summary = study_gradients(params, ids, load_split(folder, "val", mmap=True), len(vocab), seed)
     text = {
         "tokens": vocab.decode(ids[:_GRAPH_TOKENS]),
         "beginning": vocab.join(vocab.decode(ids[:_CUT_CHARS]))[:_CUT_CHARS],
     }
-    for name, table in study.tables.items():
+    for name, table in tables.items():
         write_table(layout.reports("gradients"), name, table)
-    write_table(layout.reports("gradients"), "summary", study.summary | {"text": text})
-    click.echo(f"spectral radius of W_hh: {study.summary['spectral_radius']}")
+    write_table(layout.reports("gradients"), "summary", summary | {"text": text})
+    click.echo(f"spectral radius of W_hh: {summary['spectral_radius']}")
 
 
 if __name__ == "__main__":

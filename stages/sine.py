@@ -19,13 +19,13 @@ def main(layout: Layout) -> None:
     from seqlm.core.files import write_bytes, write_json, write_table
     from seqlm.sine.study import study_sine
 
-    torch.set_num_threads(1)  # two threads on networks as small as these are slower than one
-    study = study_sine(params, seed)
-    write_bytes(layout.sine, save(study.mlp.state_dict()))
-    reports, losses = layout.reports("sine"), list(study.summary["loss"].values())
-    for name, table in study.tables.items():
+    torch.set_num_threads(1)  # two threads are slower on such small networks
+    mlp, tables, summary = study_sine(params, seed)
+    write_bytes(layout.sine, save(mlp.state_dict()))
+    reports, losses = layout.reports("sine"), list(summary["loss"].values())
+    for name, table in tables.items():
         write_table(reports, name, table)
-    write_json(reports / "summary.json", study.summary)
+    write_json(reports / "summary.json", summary)
     write_json(reports / "metrics.json", {"loss": losses[-1]})
     click.echo(f"training loss by epoch: {' '.join(f'{loss:.3f}' for loss in losses)}")
 

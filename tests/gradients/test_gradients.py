@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,11 +22,11 @@ from seqlm.gradients.equations import (
     truncated_derivative,
 )
 from seqlm.gradients.information import mutual_information, shuffled_information
-from seqlm.gradients.reach import Probe, gradient_reach, scratch_reach
+from seqlm.gradients.reach import Probe, probe_reach, scratch_reach
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import Plan, draw_windows, train_scratch
-from seqlm.gradients.spectra import SpectrumWatch, clip_run, moments, spectral_radius
-from seqlm.gradients.study import GradientStudy, keep_frequent, study_gradients
+from seqlm.gradients.short_runs import ShortRun, draw_windows, train_scratch
+from seqlm.gradients.spectra import SpectrumRecorder, clip_run, moments, spectral_radius
+from seqlm.gradients.study import keep_frequent, study_gradients
 from seqlm.gradients.truncation import (
     GradientError,
     Truncation,
@@ -70,10 +71,10 @@ def test_the_equations_equal_automatic_differentiation() -> None:
         np.testing.assert_allclose(found[name], gradient.numpy(), rtol=1e-10)
     for t in range(1, T + 1):
         np.testing.assert_allclose(state_gradient(MODEL, by_output, t), by_state[t - 1].numpy(), rtol=1e-10)
-    # (8.7.14): the recursion from the step behind.
+    # (8.7.14): the recursion from the next step.
     for t in range(1, T):
-        behind = MODEL.w_hh.T @ state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
-        np.testing.assert_allclose(state_gradient(MODEL, by_output, t), behind, rtol=1e-10)
+        recursive = MODEL.w_hh.T @ state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
+        np.testing.assert_allclose(state_gradient(MODEL, by_output, t), recursive, rtol=1e-10)
 
 
 def test_the_full_sum_is_the_recursion() -> None:
@@ -102,7 +103,7 @@ def test_the_reach_of_a_linear_network_follows_its_spectrum() -> None:
         probe.cell.weight_ih.fill_(1.0)
         probe.cell.weight_hh.copy_(0.5 * torch.eye(4)[[1, 2, 3, 0]])
     ids = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (5, 11)))
-    norms = gradient_reach(probe, ids)
+    norms = probe_reach(probe, ids)
     np.testing.assert_allclose(norms / norms[0], 0.5 ** np.arange(10), rtol=1e-5)
 
 
@@ -166,12 +167,12 @@ def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_do
     regular, randomized = error("regular", 4), error("randomized", 4)
     assert randomized.bias < 4 * randomized.standard_error < randomized.spread
     assert regular.bias > 4 * regular.standard_error
-    # 100 times as many draws come about 10 times nearer.
+    # 100 times as many draws are about 10 times nearer.
     assert randomized.running[-1] < randomized.running[39] / 3
     assert regular.running[-1] > regular.running[39] / 3
 
 
-def test_at_random_a_length_of_1_would_need_a_chance_of_0_to_go_on() -> None:
+def test_there_is_no_randomized_truncation_of_length_1() -> None:
     assert truncations([1, 4]) == [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
 
 
@@ -183,13 +184,13 @@ def test_cuts_by_hand() -> None:
     cuts = (keep[:, 0] == 0).nonzero().flatten()
     assert (cuts.diff() == 3).all()
     assert (keep[:, 0] == keep[:, 1]).all()
-    # Chance 3/4 to go on: the factor is 0 or 4/3, and its mean is 1.
+    # Each step continues with probability 3/4: the factor is 0 or 4/3, and its mean is 1.
     keep = Truncation("randomized", 4).draw(1000, 50, generator)
     assert keep.unique().tolist() == pytest.approx([0, 4 / 3])
     assert float(keep.mean()) == pytest.approx(1, abs=0.02)
 
 
-def test_counted_arithmetic_is_what_the_model_computes() -> None:
+def test_the_operation_count_is_that_of_the_model() -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
     model, ids = ScratchRNN(5, 6, "tanh", torch.Generator().manual_seed(0)), torch.zeros(1, 9, dtype=torch.int64)
@@ -206,51 +207,53 @@ def test_counted_arithmetic_is_what_the_model_computes() -> None:
     assert flop_count(Truncation("randomized", 4), 9, 6, 5) == flop_count(Truncation("regular", 4), 9, 6, 5)
 
 
-def test_counted_memory_by_hand() -> None:
+def test_stored_bytes_by_hand() -> None:
     generator = torch.Generator().manual_seed(0)
     # 4 states (that before the first step too) of 6 floats, and 3 distributions over 5 tokens: 39 floats.
     assert stored_bytes(3, 6, 5) == 4 * 39
     assert longest_stretch(Truncation("regular", 3), 10, generator) == 3
     assert longest_stretch(Truncation("full", 10), 10, generator) == 10
-    # Two steps, one border, cut with chance 1/4: 2 steps with chance 3/4, else 1. But the first step has none behind.
+    # Two steps, cut in between with probability 1/4: 2 steps with probability 3/4, else 1.
     assert longest_stretch(Truncation("randomized", 4), 2, generator) == pytest.approx(1.75, abs=0.05)
 
 
 def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> None:
     ids = np.tile([0, 1, 2, 1], 200)
-    plan = Plan(20, 8, 0)
-    first, again = (trained_perplexity(Truncation("full", 8), ids, ids, 3, 8, plan) for _ in range(2))
+    run = ShortRun(20, 8, 0)
+    first, again = (trained_perplexity(Truncation("full", 8), ids, ids, 3, 8, run) for _ in range(2))
     assert first == again
     # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
     losses = []
     for length in (1, 8):
         generator = torch.Generator().manual_seed(0)
         model, cut = ScratchRNN(3, 8, "tanh", generator), Truncation("regular", length)
-        losses.append(train_scratch(model, ids, plan, lambda cut=cut: cut.draw(8, 32, torch.Generator()))[0].loss)
+        steps = train_scratch(model, ids, run, draw=lambda cut=cut: cut.draw(8, 32, torch.Generator()))
+        losses.append(steps[0].loss)
     assert losses[0] == losses[1]
 
 
-def test_the_spectrum_is_noted_at_moments_of_a_training() -> None:
+def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
     assert moments(300) == [0, 18, 75, 150, 300]
     assert moments(2) == [0, 1, 2]
     # A shear: both eigenvalues are 1, the singular values the golden ratio and its inverse.
     matrix = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
-    watch = SpectrumWatch(matrix, [0, 2])
-    for done in range(3):
-        watch(done)
-    assert list(watch.found.radii) == [0, 2]
-    assert watch.found.radii[0] == pytest.approx(1, abs=1e-3)
+    recorder = SpectrumRecorder(matrix, [0, 2])
+    for num_trained in range(3):
+        recorder(num_trained)
+    first, last = recorder.spectra
+    assert (first.minibatch, last.minibatch) == (0, 2)
+    assert first.radius == pytest.approx(1, abs=1e-3)
     golden = (1 + 5**0.5) / 2
-    np.testing.assert_allclose(watch.found.singular_values[2], [golden, 1 / golden], rtol=1e-6)
+    np.testing.assert_allclose(last.singular_values, [golden, 1 / golden], rtol=1e-6)
     assert np.isnan(spectral_radius(torch.full((2, 2), torch.inf)))
 
 
-def test_without_a_clip_relu_diverges_and_with_one_it_does_not(root: Path) -> None:
+def test_relu_diverges_without_clipping_and_not_with_it(root: Path) -> None:
     text = (root / "data/sample.txt").read_text().lower()
     letters = sorted(set(text))
     ids = np.array([letters.index(letter) for letter in text])
-    plan = Plan(60, 48, 0)
-    clipped, unclipped = (clip_run("relu", clip, ids, len(letters), 64, plan) for clip in (1.0, None))
+    run = ShortRun(60, 48, 0)
+    clipped, unclipped = (clip_run("relu", clip, ids, len(letters), 64, run) for clip in (1.0, None))
     assert len(clipped) == 60
     assert clipped[-1].is_finite
     assert max(step.norm for step in clipped) > 1
@@ -273,8 +276,8 @@ def test_mutual_information_by_hand() -> None:
 
 
 def test_shuffled_text_shows_what_chance_gives() -> None:
-    # 60 tokens, each equally likely, in 4000 places: most of 3600 cells hold one pair or none, and the estimate of
-    # independent tokens is far from 0. What shuffled copies give is as much.
+    # 4000 tokens, 60 equally likely kinds: most of 3600 cells hold one pair or none, and the estimate for independent
+    # tokens is far from 0. Shuffled copies give the same.
     draws = np.random.default_rng(0).integers(0, 60, 4000)
     bits = mutual_information(draws, [1, 5], 60)
     mean, deviation = shuffled_information(draws, [1, 5], 60, 20, 0)
@@ -327,15 +330,14 @@ SMALL = {
 }
 
 
-@pytest.fixture(scope="module")
-def small_study(root: Path) -> GradientStudy:
+def small_study(root: Path, num_processes: int) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     params = load(root / "params.yaml", "gradients", GradientsParams).model_copy(update=SMALL)
     ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
-    return study_gradients(params, ids, ids[:50], 9, 0)
+    return study_gradients(params, ids, ids[:50], 9, 0, num_processes)
 
 
-def test_the_study_has_a_row_for_everything(small_study: GradientStudy) -> None:
-    tables = small_study.tables
+def test_the_study_has_a_row_for_everything_and_repeats(root: Path) -> None:
+    tables, summary = small_study(root, 1)
     assert list(tables["reach"]["model"].unique()) == ["scratch", "relu", "gru", "lstm"]
     assert len(tables["reach"]) == 4 * 2 * 8
     assert len(tables["trained"]) == 4 * 2  # regular 1 and 4, randomized 4, full; two seeds
@@ -345,32 +347,18 @@ def test_the_study_has_a_row_for_everything(small_study: GradientStudy) -> None:
     assert list(tables["unclipped"]["run"].unique()) == [
         "tanh, clip at 1", "tanh, no clip", "relu, clip at 1", "relu, no clip",
     ]  # fmt: skip
-    assert small_study.summary["settings"]["vocab_size"] == 6
+    assert summary["settings"]["vocab_size"] == 6
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
-
-
-def test_the_study_is_the_same_again(small_study: GradientStudy, root: Path) -> None:
-    params = load(root / "params.yaml", "gradients", GradientsParams).model_copy(update=SMALL)
-    ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
-    again = study_gradients(params, ids, ids[:50], 9, 0)
-    assert again.summary == small_study.summary
-    for name, table in small_study.tables.items():
-        pd.testing.assert_frame_equal(table, again.tables[name], check_exact=True)
-
-
-@pytest.mark.skipif(processes_that_learn() == 1, reason="gradients in copies of a process: on Linux, without a GPU")
-def test_any_number_of_processes_finds_the_same(root: Path) -> None:
-    params = load(root / "params.yaml", "gradients", GradientsParams).model_copy(update=SMALL)
-    ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
-    alone, shared = (study_gradients(params, ids, ids[:50], 9, 0, num_processes) for num_processes in (1, 2))
-    assert alone.summary == shared.summary
-    for name, table in alone.tables.items():
-        pd.testing.assert_frame_equal(table, shared.tables[name], check_exact=True)
+    # Again, and where processes may have gradients (on Linux, without a GPU) by two of them.
+    again, same_summary = small_study(root, min(2, processes_that_learn()))
+    assert same_summary == summary
+    for name, table in tables.items():
+        pd.testing.assert_frame_equal(table, again[name], check_exact=True)
 
 
 def test_val_without_a_token_to_score_is_refused(root: Path) -> None:
     params = load(root / "params.yaml", "gradients", GradientsParams)
-    with pytest.raises(DataError, match="val has 1 tokens: perplexity needs at least 2"):
+    with pytest.raises(DataError, match=r"val has too few tokens \(1\): perplexity needs at least 2"):
         study_gradients(params, np.arange(100) % 5, np.array([1]), 5, 0)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from compiled_networks import compute, distance, exact, printed_with_each_width, threads
-from seqlm.gradients.short_runs import Kept
+from seqlm.gradients.short_runs import TruncationNoise
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
@@ -44,10 +44,12 @@ def test_gradients_of_any_shape_are_those_of_double_precision(
     keep = None
     if is_random:
         keep = torch.empty(num_steps, lanes).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
-    draws = None if keep is None else Kept(lambda: keep)
+    draws = None if keep is None else TruncationNoise(lambda: keep)
     nats, after, gradient = compute(model, num_threads, inputs, targets, state, draws)
     double = exact(model)
-    wanted = double.compute_gradients(inputs, targets, state.double(), None if keep is None else Kept(keep.double))
+    wanted = double.compute_gradients(
+        inputs, targets, state.double(), None if keep is None else TruncationNoise(keep.double)
+    )
     torch.testing.assert_close(nats, wanted[0], rtol=1e-5, atol=1e-5)
     assert distance(after, wanted[1]) < 1e-5 or float(wanted[1].norm()) < 1e-3
     # A unit of relu at the border of zero may fall on either side of it.

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqlm.gradients.short_runs import Kept
+from seqlm.gradients.short_runs import TruncationNoise
 from seqlm.rnn.scratch import ScratchRNN
 
 V, H, B, T = 7, 5, 3, 6
@@ -89,7 +89,7 @@ def test_the_loss_has_the_gradient_that_finite_differences_show() -> None:
 def test_randomized_truncation_scales_what_each_step_sends_back() -> None:
     model, (inputs, targets, state) = make(), draw()
     keep = torch.empty(T, B, dtype=torch.float64).bernoulli_(0.5, generator=torch.Generator().manual_seed(3)) / 0.5
-    model.compute_gradients(inputs, targets, state, Kept(lambda: keep))
+    model.compute_gradients(inputs, targets, state, TruncationNoise(lambda: keep))
     _, expected = by_autograd(model, inputs, targets, state, keep)
     for name, gradient in gradients(model).items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-10, atol=1e-12)

@@ -76,12 +76,12 @@ def test_training_repeats_and_learns(kind: Literal["MLP", "RNN"], root: Path) ->
 
 
 @pytest.mark.skipif(processes_that_learn() == 1, reason="gradients in copies of a process: on Linux, without a GPU")
-def test_any_number_of_processes_finds_the_same(root: Path) -> None:
+def test_any_number_of_processes_gives_the_same(root: Path) -> None:
     params = load(root / "params.yaml", "sine", SineParams).model_copy(update={"num_epochs": 1, "taus": [1, 4]})
-    alone, shared = (study_sine(params, 0, num_processes) for num_processes in (1, 2))
-    assert alone.summary == shared.summary
-    for name, table in alone.tables.items():
-        pd.testing.assert_frame_equal(table, shared.tables[name], check_exact=True)
+    (_, alone, summary), (_, shared, same_summary) = (study_sine(params, 0, processes) for processes in (1, 2))
+    assert summary == same_summary
+    for name, table in alone.items():
+        pd.testing.assert_frame_equal(table, shared[name], check_exact=True)
 
 
 def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:

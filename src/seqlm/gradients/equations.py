@@ -1,4 +1,4 @@
-"""The equations of section 8.7 as they stand, for checking and for teaching.
+"""The equations of section 8.7 as the book writes them, for checking and teaching.
 
 The linear RNN of the book is h_t = W_hx x_t + W_hh h_{t-1}, o_t = W_qh h_t, with the
 objective L = 1/T sum_t l(o_t, y_t) (8.7.10) and h_0 = 0.
@@ -32,7 +32,7 @@ class LinearRNN:
 def linear_gradients(model: LinearRNN, inputs: Array, output_gradients: Array) -> dict[str, Array]:
     """Return the gradients of L by (8.7.12), (8.7.15) and (8.7.16).
 
-    ``output_gradients``: dL/do_t as (8.7.11) gives them, 1/T dl/do_t, shape ``(T, q)``.
+    ``output_gradients``: dL/do_t by (8.7.11), 1/T dl/do_t, shape ``(T, q)``.
     """
     states = model.states(inputs)
     steps = range(1, len(inputs) + 1)
@@ -47,7 +47,7 @@ def linear_gradients(model: LinearRNN, inputs: Array, output_gradients: Array) -
 def state_gradient(model: LinearRNN, output_gradients: Array, t: int) -> Array:
     """Return dL/dh_t by the closed sum (8.7.15), shape ``(h,)``; t counts from 1.
 
-    At t = T it has one term, (8.7.13); the recursion (8.7.14) sums up to the same.
+    At t = T it has one term, (8.7.13); the recursion (8.7.14) gives the same sum.
     """
     num_steps = len(output_gradients)
     total = np.zeros(len(model.w_hh))
@@ -60,14 +60,14 @@ def state_gradient(model: LinearRNN, output_gradients: Array, t: int) -> Array:
 def full_derivative(local: Array, factors: Array) -> float:
     """Return dh_T/dw of a scalar recurrence by the sum (8.7.7).
 
-    ``local[t]`` is the partial derivative of f(x_t, h_{t-1}, w) by w and ``factors[t]``
-    that by h_{t-1}, for steps 0 .. T - 1.
+    ``local[t]`` is the partial derivative of f(x_t, h_{t-1}, w) by w, and ``factors[t]`` the one by h_{t-1}, for steps
+    0 .. T - 1.
     """
     return truncated_derivative(local, factors, len(local))
 
 
 def truncated_derivative(local: Array, factors: Array, tau: int) -> float:
-    """Return the sum (8.7.7) stopped after ``tau`` steps back: tau = 0 keeps the last term alone."""
+    """Return the sum (8.7.7) stopped after ``tau`` steps back: tau = 0 keeps only the last term."""
     last = len(local) - 1
     total, product = 0.0, 1.0
     for back in range(min(tau, last) + 1):
@@ -81,29 +81,29 @@ def randomized_derivative(
 ) -> float:
     """Return one draw of the randomized truncation (8.7.8).
 
-    At step t the recurrence goes on with chance ``probability(t)`` and what it sends back
-    is divided by that chance, so that the mean over draws is the full derivative.
+    At step t the recurrence continues with ``probability(t)``, and what it sends back is divided by that, so that the
+    mean over draws is the full derivative.
     """
     total, product = 0.0, 1.0
     for t in range(len(local) - 1, -1, -1):
         total += product * local[t]
-        chance = probability(t)
-        if rng.random() >= chance:
+        p = probability(t)
+        if rng.random() >= p:
             break
-        product *= factors[t] / chance
+        product *= factors[t] / p
     return float(total)
 
 
 def eigenvector_alignment(matrix: Array, vector: Array, num_powers: int) -> Array:
     """Return |cos| of the angle between M^k v and the leading eigenvector, k = 0 .. num_powers (exercise 8.7-3).
 
-    ``matrix`` is symmetric, so that its eigenvectors are real and orthogonal.
+    ``matrix`` is symmetric, so its eigenvectors are real and orthogonal.
     """
     values, vectors = np.linalg.eigh(matrix)
     leading = vectors[:, np.argmax(np.abs(values))]
-    found, current = [], vector / np.linalg.norm(vector)
+    cosines, current = [], vector / np.linalg.norm(vector)
     for _ in range(num_powers + 1):
-        found.append(abs(float(current @ leading)))
+        cosines.append(abs(float(current @ leading)))
         current = matrix @ current
         current /= np.linalg.norm(current)
-    return np.array(found)
+    return np.array(cosines)

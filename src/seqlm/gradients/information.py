@@ -1,4 +1,4 @@
-"""How much a token tells of another at a distance."""
+"""How much a token says about another at a distance."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 def mutual_information(ids: NDArray[np.integer], distances: Sequence[int], vocab_size: int) -> NDArray[np.float64]:
     """Return the mutual information, in bits, between tokens at each distance.
 
-    Corrected for the bias of finite counts by Miller and Madow: (cells - rows - columns + 1)
-    / (2 N) nats too much, where cells, rows and columns are those that occur. Where most
-    cells hold one pair or none, too little is taken off: see :func:`shuffled_information`.
+    The bias of finite counts is corrected as by Miller and Madow: the estimate is (cells - rows - columns + 1) / (2 N)
+    nats too high, counting the cells, rows and columns that occur. If most cells hold one pair or none, this corrects
+    too little: see :func:`shuffled_information`.
     """
-    wide, found = np.asarray(ids, np.int64), []
+    wide, bits = np.asarray(ids, np.int64), []
     for distance in distances:
         pairs = np.bincount(wide[:-distance] * vocab_size + wide[distance:], minlength=vocab_size**2)
         joint = pairs.reshape(vocab_size, vocab_size) / pairs.sum()
@@ -21,8 +21,8 @@ def mutual_information(ids: NDArray[np.integer], distances: Sequence[int], vocab
         seen = joint > 0
         nats = float((joint[seen] * np.log(joint[seen] / (rows * columns)[seen])).sum())
         excess = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * pairs.sum())
-        found.append((nats - excess) / np.log(2))
-    return np.array(found)
+        bits.append((nats - excess) / np.log(2))
+    return np.array(bits)
 
 
 def shuffled_information(
@@ -30,9 +30,9 @@ def shuffled_information(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean and standard deviation, in bits, of the estimate on shuffled copies of a text.
 
-    Shuffled tokens tell nothing of each other, so the mean is what the estimate still has
-    too much, and the deviation what it can vary by chance. Each of shape ``(distances,)``.
+    Shuffled tokens say nothing about each other, so the mean is the remaining bias of the estimate, and the deviation
+    its variation by chance. Each of shape ``(distances,)``.
     """
     rng = np.random.default_rng(seed)
-    draws = [mutual_information(rng.permutation(ids), distances, vocab_size) for _ in range(num_shuffles)]
-    return np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1)
+    bits = [mutual_information(rng.permutation(ids), distances, vocab_size) for _ in range(num_shuffles)]
+    return np.mean(bits, axis=0), np.std(bits, axis=0, ddof=1)

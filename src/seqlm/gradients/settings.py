@@ -20,22 +20,22 @@ class GradientsParams(Section):
     num_minibatches: Annotated[int, Field(ge=0, le=100_000)]
     """Minibatches that each small model is trained on."""
     max_vocab: Annotated[int, Field(ge=2, le=10_000)]
-    """Most frequent tokens that are told apart; all others count as ``<unk>``."""
+    """Only this many most frequent tokens are kept; all others count as ``<unk>``."""
     lengths: Annotated[list[Small], Field(min_length=1, max_length=50)]
     """Lengths after which backpropagation is truncated."""
     num_draws: Annotated[int, Field(ge=2, le=10_000)]
-    """Draws of each truncation."""
+    """Random draws of each truncation."""
     trained_lengths: Annotated[list[Small], Field(min_length=1, max_length=50)]
-    """Lengths of truncation with which models are trained."""
+    """Lengths of truncation that models are trained with."""
     num_trainings: Annotated[int, Field(ge=1, le=100)]
     """Trainings with each of them, from different seeds."""
     num_shuffles: Annotated[int, Field(ge=2, le=1000)]
-    """Shuffled copies of the text whose mutual information is the floor of what can be seen."""
+    """Shuffled copies of the text: their mutual information is what chance alone gives."""
     max_distance: Small
     """Largest distance between tokens whose mutual information is measured."""
 
     @model_validator(mode="after")
-    def _lengths_fit(self) -> "GradientsParams":
+    def _require_short_lengths(self) -> "GradientsParams":
         for name, lengths in (("lengths", self.lengths), ("trained_lengths", self.trained_lengths)):
             if max(lengths) > self.num_steps:
                 raise ValueError(f"{name} must not exceed num_steps = {self.num_steps}")

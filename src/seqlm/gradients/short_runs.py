@@ -1,4 +1,4 @@
-"""Short trainings of small models, on windows that are drawn at random."""
+"""Short trainings of small models on random windows of a text."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -19,30 +19,29 @@ _ADAM_LR = 0.01
 _SGD_LR = 1.0
 """The learning rate of section 8.5."""
 
-KeepDraw = Callable[[], Tensor | None]
-"""Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""
 Callback = Callable[[int], None]
-"""Is called with the number of minibatches done, before the first and after each."""
+"""Called with the number of trained minibatches, before the first and after each."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The draws of a minibatch (:class:`~seqlm.rnn.network.Draws`) where nothing but the truncation is drawn."""
+class TruncationNoise:
+    """The noise of minibatches (:class:`~seqlm.rnn.network.Draws`) in which only the truncation is random."""
 
-    draw_keep: KeepDraw
+    draw: Callable[[], Tensor | None]
+    """Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""
 
-    def mask(self, hidden: Tensor, dropout: float) -> Tensor:  # noqa: ARG002 (nothing is dropped)
+    def mask(self, hidden: Tensor, dropout: float) -> Tensor:  # noqa: ARG002 (there is no dropout)
         """Return factors of 1."""
         return hidden.new_ones(len(hidden), 1, hidden.shape[2])
 
-    def keep(self, num_steps: int) -> Tensor | None:  # noqa: ARG002 (the draw knows its steps)
-        """Return the factors that were drawn."""
-        return self.draw_keep()
+    def keep(self, num_steps: int) -> Tensor | None:  # noqa: ARG002 (``draw`` knows its steps)
+        """Return the factors of the truncation."""
+        return self.draw()
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How a short training goes; Adam's rate falls in a line to zero, that of SGD stays at 1."""
+class ShortRun:
+    """The settings of a short training. Adam's learning rate falls linearly to zero, that of SGD stays at 1."""
 
     num_minibatches: int
     num_steps: int
@@ -52,22 +51,22 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One minibatch: norm of the gradient before clipping, loss in nats a token."""
+class StepStats:
+    """One minibatch: norm of the gradient before clipping, loss in nats per token."""
 
     norm: float
     loss: float
 
     @property
     def is_finite(self) -> bool:
-        """Whether a training can go on from here."""
+        """Whether training can continue."""
         return math.isfinite(self.norm) and math.isfinite(self.loss)
 
 
 def draw_windows(ids: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator) -> Tensor:
     """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``.
 
-    Raises DataError where the text is too short for one.
+    Raises DataError if the text is too short for one.
     """
     if len(ids) <= num_steps:
         raise DataError(f"train has {len(ids)} tokens: gradients.num_steps must be at most {len(ids) - 1}")
@@ -79,45 +78,47 @@ def train_briefly(
     parameters: Iterable[nn.Parameter],
     set_gradients: Callable[[Tensor], float],
     ids: NDArray[np.integer],
-    plan: Plan,
-    watch: Callback = lambda _: None,
-) -> list[Step]:
-    """Train parameters and return what each minibatch gave; equal seeds see equal minibatches.
+    run: ShortRun,
+    callback: Callback = lambda _: None,
+) -> list[StepStats]:
+    """Train parameters and return the statistics of each minibatch; equal seeds see equal minibatches.
 
-    ``set_gradients`` takes windows ``(32, num_steps + 1)``, sets the gradients of the mean
-    loss and returns that loss. The training ends after a step that is not finite, which
-    is the last of the list.
+    ``set_gradients`` takes windows ``(32, num_steps + 1)``, sets the gradients of the mean loss and returns that loss.
+    Training ends after a step that is not finite, the last of the list.
     """
-    weights, rng = list(parameters), np.random.default_rng(plan.seed)
-    optimizer = Optimizer(plan.optimizer, weights)
-    steps: list[Step] = []
-    watch(0)
-    for index in range(plan.num_minibatches):
-        loss = set_gradients(draw_windows(ids, BATCH_SIZE, plan.num_steps, rng))
-        norm = nn.utils.clip_grad_norm_(weights, plan.grad_clip or math.inf)
-        steps.append(Step(float(norm), loss))
+    weights, rng = list(parameters), np.random.default_rng(run.seed)
+    optimizer = Optimizer(run.optimizer, weights)
+    steps: list[StepStats] = []
+    callback(0)
+    for index in range(run.num_minibatches):
+        loss = set_gradients(draw_windows(ids, BATCH_SIZE, run.num_steps, rng))
+        norm = nn.utils.clip_grad_norm_(weights, run.grad_clip or math.inf)
+        steps.append(StepStats(float(norm), loss))
         if not steps[-1].is_finite:
             break
-        optimizer.step(_SGD_LR if plan.optimizer == "sgd" else _ADAM_LR * (1 - index / plan.num_minibatches))
-        watch(index + 1)
+        optimizer.step(_SGD_LR if run.optimizer == "sgd" else _ADAM_LR * (1 - index / run.num_minibatches))
+        callback(index + 1)
     return steps
 
 
 def train_scratch(
     model: ScratchRNN,
     ids: NDArray[np.integer],
-    plan: Plan,
-    draw_keep: KeepDraw = lambda: None,
-    watch: Callback = lambda _: None,
-) -> list[Step]:
-    """Train the RNN from scratch as :func:`train_briefly` does, each window from the zero state."""
+    run: ShortRun,
+    callback: Callback = lambda _: None,
+    draw: Callable[[], Tensor | None] = lambda: None,
+) -> list[StepStats]:
+    """Train the RNN from scratch as :func:`train_briefly` does, each window from the zero state.
+
+    ``draw`` draws the truncation, as for :class:`TruncationNoise`.
+    """
 
     def set_gradients(window: Tensor) -> float:
         inputs, targets = window[:, :-1], window[:, 1:]
-        nats, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), Kept(draw_keep))
-        return float(nats.sum()) / targets.numel()
+        nll, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), TruncationNoise(draw))
+        return float(nll.sum()) / targets.numel()
 
-    return train_briefly([model.flat], set_gradients, ids, plan, watch)
+    return train_briefly([model.flat], set_gradients, ids, run, callback)
 
 
 def scale_recurrence(model: ScratchRNN) -> None:

@@ -1,7 +1,7 @@
 """Everything that section 8.7 measures on one text, as tables."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, Literal, TypeVar
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
@@ -17,10 +18,10 @@ from seqlm.core.metrics import perplexity
 from seqlm.core.processes import map_in_processes
 from seqlm.gradients.equations import eigenvector_alignment
 from seqlm.gradients.information import mutual_information, shuffled_information
-from seqlm.gradients.reach import Probe, gradient_reach, scratch_reach, train_probe
+from seqlm.gradients.reach import Probe, probe_reach, scratch_reach, train_probe
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import Callback, Plan, Step, draw_windows, scale_recurrence, train_scratch
-from seqlm.gradients.spectra import Spectrum, SpectrumWatch, clip_run, moments
+from seqlm.gradients.short_runs import ShortRun, StepStats, draw_windows, scale_recurrence, train_scratch
+from seqlm.gradients.spectra import Spectrum, SpectrumRecorder, clip_run, moments
 from seqlm.gradients.truncation import (
     Truncation,
     flop_count,
@@ -36,18 +37,19 @@ from seqlm.rnn.scratch import ScratchRNN
 S = TypeVar("S")
 T = TypeVar("T")
 Ids = NDArray[np.integer]
+Tables = dict[str, pd.DataFrame]
 
 _NUM_WINDOWS = 64
 _NUM_POWERS = 30
 _MATRIX_SIZE = 32
 _NUM_DISTANCES = 40
-_MOST_TRAIN_TOKENS, _MOST_VAL_TOKENS = 1_000_000, 20_000
-"""What is read of longer splits: enough for small models, and no more time than for a book."""
+_MAX_TRAIN_TOKENS, _MAX_VAL_TOKENS = 1_000_000, 20_000
+"""What is read of longer splits: enough for small models, in no more time than a book takes."""
 _CLIPS: dict[str, float | None] = {"clip at 1": 1.0, "no clip": None}
 _ACTIVATIONS: tuple[Literal["tanh", "relu"], ...] = ("tanh", "relu")
 _MODELS = ("scratch", "relu", "gru", "lstm")
 _UNGATED = ("scratch", "relu")
-"""Gates change what carries the state of GRU and LSTM: no one matrix does."""
+"""The states of GRU and LSTM also pass gates: no single matrix carries them."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +62,22 @@ class Task:
     vocab_size: int
     seed: int
     num_processes: int
-    """How many share the measurements out, each a small model in one thread."""
+    """How many processes divide the measurements, each a small model in one thread."""
 
     @property
-    def windows(self) -> torch.Tensor:
+    def windows(self) -> Tensor:
         """The windows that gradients are measured on."""
         rng = np.random.default_rng(self.seed)
         return draw_windows(self.train_ids, _NUM_WINDOWS, self.params.num_steps, rng)
 
     @property
-    def plan(self) -> Plan:
+    def run(self) -> ShortRun:
         """How the small models are trained."""
-        return Plan(self.params.num_minibatches, self.params.num_steps, self.seed)
+        return ShortRun(self.params.num_minibatches, self.params.num_steps, self.seed)
 
-
-@dataclass(frozen=True)
-class GradientStudy:
-    """What was measured: see :func:`study_gradients`."""
-
-    tables: dict[str, pd.DataFrame]
-    summary: dict[str, Any]
+    def map(self, function: Callable[["Task", S], T], items: Iterable[S]) -> list[T]:
+        """Return ``function(task, item)`` for each item, in order."""
+        return map_in_processes(partial(function, self), items, self.num_processes)
 
 
 def study_gradients(
@@ -89,25 +87,23 @@ def study_gradients(
     vocab_size: int,
     seed: int,
     num_processes: int | None = None,
-) -> GradientStudy:
-    """Measure gradients on a training stream; val judges the models that short trainings give.
+) -> tuple[Tables, dict[str, Any]]:
+    """Measure gradients on a training stream; val judges the models of short trainings. Return tables and a summary.
 
-    Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's
-    loss by the state k steps before, as a share of that at k = 0; ``spectrum`` (model,
-    minibatch, rank, singular_value) and ``radius`` (model, minibatch, spectral_radius,
-    largest_singular_value) of W_hh; ``truncation`` (strategy, length, bias, spread,
-    standard_error); ``convergence`` (strategy, draws, distance, standard_error); ``cost``
-    (strategy, length, steps, megaflop, kilobytes); ``trained`` (strategy, length, seed,
-    val_perplexity); ``unclipped`` (run, activation, clip, minibatch, norm, perplexity);
-    ``information`` (distance, bits, shuffled, shuffled_deviation); ``alignment`` (power,
-    cosine). They are the same for any number of processes, by default as many as help.
-    Raises DataError where a split is too short.
+    Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss by the state k steps
+    before, relative to k = 0; ``spectrum`` (model, minibatch, rank, singular_value) and ``radius`` (model, minibatch,
+    spectral_radius, largest_singular_value) of W_hh; ``truncation`` (strategy, length, bias, spread, standard_error);
+    ``convergence`` (strategy, draws, distance, standard_error); ``cost`` (strategy, length, steps, megaflop,
+    kilobytes); ``trained`` (strategy, length, seed, val_perplexity); ``unclipped`` (run, activation, clip, minibatch,
+    norm, perplexity); ``information`` (distance, bits, shuffled, shuffled_deviation); ``alignment`` (power, cosine).
+    They do not depend on the number of processes, by default as many as help.
+    Raises DataError if a split is too short.
     """
     if len(val_ids) < 2:
-        raise DataError(f"val has {len(val_ids)} tokens: perplexity needs at least 2")
-    kept = min(vocab_size, params.max_vocab)
-    splits = [keep_frequent(train_ids[:_MOST_TRAIN_TOKENS], kept), keep_frequent(val_ids[:_MOST_VAL_TOKENS], kept)]
-    task = Task(params, splits[0], splits[1], kept, seed, num_processes or processes_that_learn())
+        raise DataError(f"val has too few tokens ({len(val_ids)}): perplexity needs at least 2")
+    size = min(vocab_size, params.max_vocab)
+    train, val = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size), keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
+    task = Task(params, train, val, size, seed, num_processes or processes_that_learn())
     tables, summary = _reach(task)
     tables |= _truncation(task) | {"cost": _cost(task), "trained": _trained(task)}
     tables["unclipped"], summary["diverged_at"] = _unclipped(task)
@@ -116,98 +112,72 @@ def study_gradients(
     summary |= {"information_at_1": float(nearest["bits"]), "shuffled_at_1": float(nearest["shuffled"])}
     means = tables["trained"].groupby("strategy")["val_perplexity"].mean().dropna()
     summary["val_perplexity"] = {str(name): float(value) for name, value in means.items()}
-    summary["settings"] = {
-        "num_hiddens": params.num_hiddens,
-        "num_steps": params.num_steps,
-        "num_minibatches": params.num_minibatches,
-        "vocab_size": kept,
-    }
-    return GradientStudy(tables, summary)
+    settings = params.model_dump(include={"num_hiddens", "num_steps", "num_minibatches"})
+    summary["settings"] = settings | {"vocab_size": size}
+    return tables, summary
 
 
 def keep_frequent(ids: Ids, num_kept: int) -> Ids:
-    """Return a stream whose tokens from ``num_kept`` on are ``<unk>``: indices fall with frequency."""
+    """Replace the tokens from ``num_kept`` on by ``<unk>``: tokens are sorted by falling frequency."""
     return np.where(ids < num_kept, ids, 0).astype(np.int64)
 
 
-def _reach(task: Task) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    parts, spectra = [], {}
-    for name, (found, spectrum) in zip(_MODELS, _shared(_reach_of, task, _MODELS), strict=True):
-        for moment, norms in found.items():
-            shares = norms / norms[0]
-            parts.append(pd.DataFrame({"model": name, "moment": moment, "k": range(len(norms)), "norm": shares}))
-        if name in _UNGATED:
-            spectra[name] = spectrum
-    radii = {name: list(spectrum.radii.values()) for name, spectrum in spectra.items()}
-    radius = {name: {"initial": values[0], "trained": values[-1]} for name, values in radii.items()}
-    return {"reach": pd.concat(parts, ignore_index=True)} | _spectra(spectra), {"spectral_radius": radius}
-
-
-def _shared(function: Callable[[Task, S], T], task: Task, items: Iterable[S]) -> list[T]:
-    """Return ``function(task, item)`` for each item, in order, worked out by the task's processes."""
-    return map_in_processes(partial(function, task), items, task.num_processes)
-
-
-def _reach_of(task: Task, name: str) -> tuple[dict[str, NDArray[np.float64]], Spectrum]:
-    """Return a model's reach before and after its training, and the spectrum that its training was seen to have."""
-    look, train, matrix = _subject(name, task)
-    watch = SpectrumWatch(matrix, moments(task.params.num_minibatches))
-    found = {"initial": look()}
-    train(watch if name in _UNGATED else lambda _: None)
-    return found | {"trained": look()}, watch.found
-
-
-def _subject(
-    name: str, task: Task
-) -> tuple[Callable[[], NDArray[np.float64]], Callable[[Callback], object], torch.Tensor]:
-    """Return how to measure a model's reach, how to train it, and a view of its recurrent matrix."""
-    windows = task.windows
-    if name == "scratch":
-        generator = torch.Generator().manual_seed(task.seed)
-        model = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", generator)
-        return (
-            lambda: scratch_reach(model, windows),
-            lambda watch: train_scratch(model, task.train_ids, task.plan, watch=watch),
-            model.named_weights()["W_hh"],
-        )
-    probe = Probe(name, task.vocab_size, task.params.num_hiddens, task.seed)  # type: ignore[arg-type]
-    return (
-        lambda: gradient_reach(probe, windows),
-        lambda watch: train_probe(probe, task.train_ids, task.plan, watch),
-        probe.cell.weight_hh.detach(),
-    )
-
-
-def _spectra(found: dict[str, Spectrum]) -> dict[str, pd.DataFrame]:
-    rows, radius = [], []
-    for model, spectrum in found.items():
-        for minibatch, values in spectrum.singular_values.items():
-            radius.append((model, minibatch, spectrum.radii[minibatch], values[0]))
-            rows += [(model, minibatch, rank, value) for rank, value in enumerate(values, 1)]
-    return {
-        "spectrum": pd.DataFrame(rows, columns=["model", "minibatch", "rank", "singular_value"]),
+def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
+    reach, spectrum, radius, summary = [], [], [], {}
+    for model, (norms_by_moment, spectra) in zip(_MODELS, task.map(_reach_of_model, _MODELS), strict=True):
+        for moment, norms in norms_by_moment.items():
+            columns = {"model": model, "moment": moment, "k": range(len(norms)), "norm": norms / norms[0]}
+            reach.append(pd.DataFrame(columns))
+        for found in spectra:
+            radius.append((model, found.minibatch, found.radius, found.singular_values[0]))
+            spectrum += [(model, found.minibatch, rank, value) for rank, value in enumerate(found.singular_values, 1)]
+        if spectra:
+            summary[model] = {"initial": spectra[0].radius, "trained": spectra[-1].radius}
+    tables = {
+        "reach": pd.concat(reach, ignore_index=True),
+        "spectrum": pd.DataFrame(spectrum, columns=["model", "minibatch", "rank", "singular_value"]),
         "radius": pd.DataFrame(radius, columns=["model", "minibatch", "spectral_radius", "largest_singular_value"]),
     }
+    return tables, {"spectral_radius": summary}
 
 
-def _truncation(task: Task) -> dict[str, pd.DataFrame]:
-    params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
+def _reach_of_model(task: Task, name: str) -> tuple[dict[str, NDArray[np.float64]], list[Spectrum]]:
+    """Return a model's reach before and after its training, and its spectra in between."""
+    measure: Callable[[Tensor], NDArray[np.float64]]
+    train: Callable[..., object]
+    if name == "scratch":
+        model = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", torch.Generator().manual_seed(task.seed))
+        matrix, measure, train = (
+            model.named_weights()["W_hh"],
+            partial(scratch_reach, model),
+            partial(train_scratch, model),
+        )
+    else:
+        probe = Probe(name, task.vocab_size, task.params.num_hiddens, task.seed)  # type: ignore[arg-type]
+        matrix, measure, train = probe.cell.weight_hh.detach(), partial(probe_reach, probe), partial(train_probe, probe)
+    recorder = SpectrumRecorder(matrix, moments(task.params.num_minibatches) if name in _UNGATED else [])
+    initial = measure(task.windows)
+    train(task.train_ids, task.run, recorder)
+    return {"initial": initial, "trained": measure(task.windows)}, recorder.spectra
+
+
+def _truncation(task: Task) -> Tables:
+    params, windows = task.params, task.windows
+    generator = torch.Generator().manual_seed(task.seed)
     model = ScratchRNN(task.vocab_size, params.num_hiddens, "tanh", generator)
-    # The book's weights are so small that nothing comes back over a step.
-    scale_recurrence(model)
+    scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
     full = gradient_draws(model, windows, Truncation("full", params.num_steps), 1, generator)[0]
-    rows, runs = [], []
+    rows, convergence = [], []
     for truncation in truncations(params.lengths):
         error = gradient_error(gradient_draws(model, windows, truncation, params.num_draws, generator), full)
         rows.append((truncation.strategy, truncation.length, error.bias, error.spread, error.standard_error))
         if truncation.length == max(params.lengths):
             draws = np.arange(1, params.num_draws + 1)
-            expected = error.spread / np.sqrt(draws)
-            columns = {"draws": draws, "distance": error.running, "standard_error": expected}
-            runs.append(pd.DataFrame({"strategy": truncation.strategy} | columns))
+            columns = {"draws": draws, "distance": error.running, "standard_error": error.spread / np.sqrt(draws)}
+            convergence.append(pd.DataFrame({"strategy": truncation.strategy} | columns))
     return {
         "truncation": pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"]),
-        "convergence": pd.concat(runs, ignore_index=True),
+        "convergence": pd.concat(convergence, ignore_index=True),
     }
 
 
@@ -215,9 +185,9 @@ def _cost(task: Task) -> pd.DataFrame:
     params, rows = task.params, []
     for truncation in [*truncations(params.lengths), Truncation("full", params.num_steps)]:
         steps = longest_stretch(truncation, params.num_steps, torch.Generator().manual_seed(task.seed))
-        flop = flop_count(truncation, params.num_steps, params.num_hiddens, task.vocab_size)
-        kept = stored_bytes(steps, params.num_hiddens, task.vocab_size)
-        rows.append((truncation.strategy, truncation.length, steps, flop / 1e6, kept / 1e3))
+        megaflop = flop_count(truncation, params.num_steps, params.num_hiddens, task.vocab_size) / 1e6
+        kilobytes = stored_bytes(steps, params.num_hiddens, task.vocab_size) / 1e3
+        rows.append((truncation.strategy, truncation.length, steps, megaflop, kilobytes))
     return pd.DataFrame(rows, columns=["strategy", "length", "steps", "megaflop", "kilobytes"])
 
 
@@ -225,46 +195,46 @@ def _trained(task: Task) -> pd.DataFrame:
     params = task.params
     strategies = [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]
     trainings = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
-    found = zip(trainings, _shared(_perplexity_after, task, trainings), strict=True)
-    rows = [(truncation.strategy, truncation.length, seed, value) for (truncation, seed), value in found]
+    perplexities = task.map(_perplexity_after, trainings)
+    rows = [
+        (truncation.strategy, truncation.length, seed, value)
+        for (truncation, seed), value in zip(trainings, perplexities, strict=True)
+    ]
     return pd.DataFrame(rows, columns=["strategy", "length", "seed", "val_perplexity"])
 
 
 def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
-    """Return the perplexity on val after a training with some truncation, from some seed."""
+    """Return the perplexity on val after a training with some truncation and seed."""
     truncation, seed = training
-    plan = Plan(task.params.num_minibatches, task.params.num_steps, seed)
-    return trained_perplexity(truncation, task.train_ids, task.val_ids, task.vocab_size, task.params.num_hiddens, plan)
+    run = replace(task.run, seed=seed)
+    return trained_perplexity(truncation, task.train_ids, task.val_ids, task.vocab_size, task.params.num_hiddens, run)
 
 
 def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
-    rows, diverged, runs = [], {}, list(product(_ACTIVATIONS, _CLIPS))
-    for (activation, clip), steps in zip(runs, _shared(_run_of_clip, task, runs), strict=True):
+    rows, diverged_at, runs = [], {}, list(product(_ACTIVATIONS, _CLIPS))
+    for (activation, clip), steps in zip(runs, task.map(_clip_run, runs), strict=True):
         run = f"{activation}, {clip}"
         for minibatch, step in enumerate(steps, 1):
-            # Empty cells stand where a value is not finite.
+            # Values that are not finite become empty cells.
             values = [value if np.isfinite(value) else None for value in (step.norm, perplexity(step.loss, 1))]
             rows.append((run, activation, clip, minibatch, *values))
         if steps and not steps[-1].is_finite:
-            diverged[run] = len(steps)
+            diverged_at[run] = len(steps)
     columns = ["run", "activation", "clip", "minibatch", "norm", "perplexity"]
-    return pd.DataFrame(rows, columns=columns), diverged
+    return pd.DataFrame(rows, columns=columns), diverged_at
 
 
-def _run_of_clip(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[Step]:
+def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[StepStats]:
     activation, clip = run
-    return clip_run(activation, _CLIPS[clip], task.train_ids, task.vocab_size, task.params.num_hiddens, task.plan)
+    return clip_run(activation, _CLIPS[clip], task.train_ids, task.vocab_size, task.params.num_hiddens, task.run)
 
 
 def _information(task: Task) -> pd.DataFrame:
-    farthest = min(task.params.max_distance, len(task.train_ids) - 2)
-    distances = np.unique(np.geomspace(1, farthest, _NUM_DISTANCES).round().astype(int))
-    places = [int(distance) for distance in distances]
-    bits = mutual_information(task.train_ids, places, task.vocab_size)
-    shuffled, deviation = shuffled_information(
-        task.train_ids, places, task.vocab_size, task.params.num_shuffles, task.seed
-    )
-    # Chance varies as much at every distance: together the shuffles tell more of it.
+    farthest, num_shuffles = min(task.params.max_distance, len(task.train_ids) - 2), task.params.num_shuffles
+    distances = np.unique(np.geomspace(1, farthest, _NUM_DISTANCES).round().astype(int)).tolist()
+    bits = mutual_information(task.train_ids, distances, task.vocab_size)
+    shuffled, deviation = shuffled_information(task.train_ids, distances, task.vocab_size, num_shuffles, task.seed)
+    # Chance varies equally at every distance: pooled, the shuffles say more about it.
     pooled = float(np.sqrt(np.mean(np.square(deviation))))
     columns = {"distance": distances, "bits": bits - shuffled}
     return pd.DataFrame(columns | {"shuffled": shuffled, "shuffled_deviation": pooled})

@@ -1,4 +1,4 @@
-"""What truncated backpropagation does to gradients, what it costs, and what it trains."""
+"""What truncated backpropagation does to gradients, what it costs, and how well it trains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqlm.core.metrics import perplexity
-from seqlm.gradients.short_runs import BATCH_SIZE, Kept, Plan, train_scratch
+from seqlm.gradients.short_runs import BATCH_SIZE, ShortRun, TruncationNoise, train_scratch
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 
@@ -20,9 +20,8 @@ _FLOAT_BYTES = 4
 class Truncation:
     """A strategy of figure 8.7.1: "full", "regular" or "randomized".
 
-    *Regular* cuts every ``length`` steps, at an offset that is drawn; *randomized* cuts
-    each step with chance 1 / length and divides what goes on by the chance of going on
-    (8.7.8). *Full* cuts nowhere, whatever its length.
+    *Regular* cuts every ``length`` steps, at a random offset; *randomized* cuts each step with probability 1 / length
+    and divides what continues by the probability of continuing (8.7.8). *Full* cuts nowhere, whatever its length.
     """
 
     strategy: str
@@ -36,14 +35,14 @@ class Truncation:
             offset = int(torch.randint(self.length, (1,), generator=generator))
             kept = (torch.arange(num_steps) + offset) % self.length != 0
             return kept.float()[:, None].expand(-1, batch_size)
-        chance = 1 - 1 / self.length
-        return torch.empty(num_steps, batch_size).bernoulli_(chance, generator=generator) / chance
+        probability = 1 - 1 / self.length
+        return torch.empty(num_steps, batch_size).bernoulli_(probability, generator=generator) / probability
 
 
 def truncations(lengths: Sequence[int]) -> list[Truncation]:
     """Return the regular and the randomized truncations of ``lengths``.
 
-    At length 1 the chance of going on would be 0, outside (0, 1]: there is no randomized one.
+    There is no randomized one of length 1: its probability of continuing would be 0, outside (0, 1].
     """
     regular = [Truncation("regular", length) for length in lengths]
     return regular + [Truncation("randomized", length) for length in lengths if length > 1]
@@ -54,10 +53,10 @@ def gradient_draws(
 ) -> Tensor:
     """Return gradients of all weights over ``window`` ``(B, T + 1)``, shape ``(num_draws, weights)``, float64."""
     inputs, targets, state = window[:, :-1], window[:, 1:], model.initial_state(len(window))
-    draws = Kept(lambda: truncation.draw(inputs.shape[1], len(window), generator))
+    noise = TruncationNoise(lambda: truncation.draw(inputs.shape[1], len(window), generator))
     gradients = []
     for _ in range(num_draws):
-        model.compute_gradients(inputs, targets, state, draws)
+        model.compute_gradients(inputs, targets, state, noise)
         assert model.flat.grad is not None
         gradients.append(model.flat.grad.double().clone())
     return torch.stack(gradients)
@@ -65,7 +64,7 @@ def gradient_draws(
 
 @dataclass(frozen=True)
 class GradientError:
-    """How far draws of a truncated gradient are from the full one, as shares of the full one's norm."""
+    """How far draws of a truncated gradient are from the full one, relative to the norm of the full one."""
 
     bias: float
     """Distance of the mean over draws from the full gradient; chance alone gives about ``standard_error``."""
@@ -78,7 +77,7 @@ class GradientError:
 
 
 def gradient_error(draws: Tensor, full: Tensor) -> GradientError:
-    """Measure draws, shape ``(draws, weights)``, against the full gradient, shape ``(weights,)``."""
+    """Compare draws, shape ``(draws, weights)``, with the full gradient, shape ``(weights,)``."""
     counts = torch.arange(1, len(draws) + 1, dtype=draws.dtype)[:, None]
     running = ((draws.cumsum(0) / counts - full).norm(dim=1) / full.norm()).numpy()
     spread = float((draws - draws.mean(0)).pow(2).sum(1).mean().sqrt() / full.norm())
@@ -86,7 +85,7 @@ def gradient_error(draws: Tensor, full: Tensor) -> GradientError:
 
 
 def longest_stretch(truncation: Truncation, num_steps: int, generator: torch.Generator) -> float:
-    """Return how many steps must be kept at once: the longest stretch without a cut, its mean over 1000 draws."""
+    """Return how many steps must be stored at once: the longest stretch without a cut, as the mean over 1000 draws."""
     if truncation.strategy == "full":
         return num_steps
     if truncation.strategy == "regular":
@@ -101,19 +100,19 @@ def longest_stretch(truncation: Truncation, num_steps: int, generator: torch.Gen
 
 
 def flop_count(truncation: Truncation, num_steps: int, num_hiddens: int, vocab_size: int) -> float:
-    """Return the multiplications and additions of one window and lane, forward and backward.
+    """Return the multiplications and additions of one window of one batch row, forward and backward.
 
-    Three products of the output layer and two with h by h numbers at each step, (8.7.16)
-    among them, and (8.7.14) at each step but the last that is not cut: the share of those
-    is 1 - 1 / length on average. Inputs are looked up, sums over single states left out.
+    Each step has three products of the output layer and two with h by h numbers, (8.7.16) among them. Each step but the
+    last that is not cut has (8.7.14): a share of 1 - 1 / length on average. Inputs are looked up; sums over single
+    states are left out.
     """
     cut_share = 0.0 if truncation.strategy == "full" else 1 / truncation.length
-    carried = (num_steps - 1) * (1 - cut_share)
-    return 2.0 * ((2 * num_steps + carried) * num_hiddens**2 + 3 * num_steps * num_hiddens * vocab_size)
+    not_cut = (num_steps - 1) * (1 - cut_share)
+    return 2.0 * ((2 * num_steps + not_cut) * num_hiddens**2 + 3 * num_steps * num_hiddens * vocab_size)
 
 
 def stored_bytes(stretch: float, num_hiddens: int, vocab_size: int) -> float:
-    """Return the bytes of one lane's states and output probabilities over ``stretch`` steps, in float32."""
+    """Return the bytes of one batch row's states and output probabilities over ``stretch`` steps, in float32."""
     return _FLOAT_BYTES * ((stretch + 1) * num_hiddens + stretch * vocab_size)
 
 
@@ -123,16 +122,16 @@ def trained_perplexity(
     val_ids: NDArray[np.integer],
     vocab_size: int,
     num_hiddens: int,
-    plan: Plan,
+    run: ShortRun,
 ) -> float:
-    """Return the perplexity on val of the RNN from scratch after a short training; nan where that diverged.
+    """Return the perplexity on val of the RNN from scratch after a short training; nan if the training diverged.
 
     Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
     """
-    generator = torch.Generator().manual_seed(plan.seed)
+    generator = torch.Generator().manual_seed(run.seed)
     model = ScratchRNN(vocab_size, num_hiddens, "tanh", generator)
-    steps = train_scratch(model, train_ids, plan, lambda: truncation.draw(plan.num_steps, BATCH_SIZE, generator))
+    steps = train_scratch(model, train_ids, run, draw=lambda: truncation.draw(run.num_steps, BATCH_SIZE, generator))
     if steps and not steps[-1].is_finite:
         return float("nan")
-    nats = stream_nll(model, val_ids)
-    return perplexity(float(nats.sum()), len(nats))
+    nll = stream_nll(model, val_ids)
+    return perplexity(float(nll.sum()), len(nll))

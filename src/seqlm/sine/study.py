@@ -1,6 +1,5 @@
 """Everything that section 8.1 computes from one set of settings, as tables."""
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -27,18 +26,10 @@ from seqlm.sine.settings import SineParams
 _NUM_TAU_SEEDS = 5
 
 
-@dataclass(frozen=True)
-class SineStudy:
-    """The trained network and what was measured with it."""
-
-    mlp: nn.Module
-    tables: dict[str, pd.DataFrame]
-    """loss, predictions, errors, tau: see :func:`study_sine`."""
-    summary: dict[str, Any]
-
-
-def study_sine(params: SineParams, seed: int, num_processes: int | None = None) -> SineStudy:
-    """Train the book's MLP and an RNN on the series, predict, and compare values of tau.
+def study_sine(
+    params: SineParams, seed: int, num_processes: int | None = None
+) -> tuple[nn.Module, dict[str, pd.DataFrame], dict[str, Any]]:
+    """Train the book's MLP and an RNN on the series, predict, and compare values of tau; return MLP, tables, summary.
 
     Tables: ``loss`` (network, epoch, loss); ``predictions`` (time, observed, one_step, multi_step, ahead_K for each of
     ``steps``); ``errors`` (network, k, rmse), over the part of the series after the training pairs; ``tau`` (tau,
@@ -59,7 +50,7 @@ def study_sine(params: SineParams, seed: int, num_processes: int | None = None) 
         "rmse": {f"k_{k}": float(mlp_rmse[k - 1]) for k in params.steps},
         "noise_floor": params.noise,
     }
-    return SineStudy(mlp, tables, summary)
+    return mlp, tables, summary
 
 
 def _train(
