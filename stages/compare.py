@@ -1,4 +1,4 @@
-"""Compare the results of two revisions within tolerances, and fail where a model got worse."""
+"""Compare the results of two revisions within tolerances, and fail if a model got worse."""
 
 import sys
 
@@ -17,12 +17,17 @@ def main(layout: Layout, before: str, after: str) -> None:
     """Compare the results of revision BEFORE (default: HEAD) with those of AFTER (default: the workspace).
 
     A revision is what `dvc metrics diff` takes: a commit, a branch, a tag, the name of an
-    experiment, or workspace. Ends with code 1 where a model got worse by more than the
-    tolerance, is missing, or has a value that is not finite, and where the results are of
+    experiment, or workspace. Exits with code 1 if a model got worse by more than the
+    tolerance, is missing, or has a value that is not finite, and if the results are of
     different corpora.
     """
-    from seqlm.compare.comparison import changes_markdown, compare_metrics, failures
-    from seqlm.compare.corpora import are_other_corpora, corpora_sentence
+    from seqlm.compare.comparison import (
+        are_other_corpora,
+        changes_markdown,
+        compare_metrics,
+        corpora_sentence,
+        failures,
+    )
     from seqlm.compare.revisions import Revision
 
     params = load(layout.params, "compare", CompareParams)
@@ -32,7 +37,7 @@ def main(layout: Layout, before: str, after: str) -> None:
     if are_other_corpora(*corpora) and not params.allow_other_corpus:
         click.echo("models of different corpora are compared only with compare.allow_other_corpus: true", err=True)
         sys.exit(1)
-    changes = compare_metrics(revisions[0].measures(), revisions[1].measures(), params.splits, params.tolerance)
+    changes = compare_metrics(revisions[0].metrics(), revisions[1].metrics(), params.splits, params.tolerance)
     click.echo(f"\n{changes_markdown(changes)}")
     failed = failures(changes, params.allow_missing)
     for change in failed:

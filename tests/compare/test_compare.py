@@ -1,76 +1,203 @@
-"""The gate: two commits of a real repository, compared."""
+"""The gate: revisions of a real repository, by the names that DVC takes, compared within tolerances."""
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from seqlm.compare.comparison import compare_metrics, failures
+from smoke import change_params
 from stages_by_hand import RunStage
 
-MEASURES = "reports/evaluate/metrics.json"
+METRICS, CORPUS = "reports/evaluate/metrics.json", "reports/download/summary.json"
+BOOK = {"name": "time_machine", "requested": "time_machine", "fallback": False, "sha256": "8" * 64}
+SAMPLE = {"name": "sample", "requested": "time_machine", "fallback": True, "sha256": "2" * 64}
 
 
-def measures(**bits: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    return subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def metrics(**bits: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
     return {model: {split: {"bits_per_character": value} for split in ("val", "test")} for model, value in bits.items()}
 
 
-def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+def put(folder: Path, results: object, corpus: object = BOOK) -> None:
+    """Write results, a number for those of one model; a corpus that is None is not kept."""
+    results = metrics(lstm=results) if isinstance(results, float) else results
+    for name, value in ((METRICS, results), (CORPUS, corpus)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(value if isinstance(value, str) else json.dumps(value))
+    if corpus is None:
+        (folder / CORPUS).unlink()
+
+
+def commit(folder: Path, results: object, corpus: object = BOOK) -> str:
+    put(folder, results, corpus)
+    git(folder, "add", "--all", "reports")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "results")
+    return git(folder, "rev-parse", "HEAD")
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def folder(run_stage: RunStage, tmp_path: Path) -> Path:  # noqa: ARG001 - it writes params.yaml
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    put(tmp_path, json.dumps(measures(lstm=2.0, trigram=2.8)))
-    git(tmp_path, "add", MEASURES)
-    git(tmp_path, "commit", "--quiet", "--message", "before")
     return tmp_path
 
 
-def put(folder: Path, content: str) -> None:
-    (folder / MEASURES).parent.mkdir(parents=True, exist_ok=True)
-    (folder / MEASURES).write_text(content)
+def keep_experiment(folder: Path, name: str, base: str, found: str) -> None:
+    """Keep a commit as DVC keeps an experiment, under the commit that it started from."""
+    git(folder, "update-ref", f"refs/exps/{base[:2]}/{base[2:]}/{name}", found)
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "said"),
+    ("content", "code", "printed"),
     [
-        (json.dumps(measures(lstm=2.1, trigram=2.8)), 1, "| lstm | test | 2.0000 | 2.1000 | +5.00% | worse |"),
-        (json.dumps(measures(lstm=2.02, trigram=2.8)), 0, "4 of 4 values are the same"),
-        (json.dumps(measures(lstm=1.5, trigram=2.8)), 0, "| lstm | val | 2.0000 | 1.5000 | -25.00% | better |"),
-        (json.dumps(measures(lstm=2.0)), 1, "trigram on test: gone"),
-        (json.dumps(measures(lstm=None, trigram=2.8)), 1, "lstm on test: not finite"),
+        (metrics(lstm=2.1, trigram=2.8), 1, "| lstm | test | 2.0000 | 2.1000 | +5.00% | worse |"),
+        (metrics(lstm=2.02, trigram=2.8), 0, "4 of 4 values are the same"),
+        (metrics(lstm=1.5, trigram=2.8), 0, "| lstm | val | 2.0000 | 1.5000 | -25.00% | better |"),
+        (metrics(lstm=2.0), 1, "trigram on test: gone"),
+        (metrics(lstm=None, trigram=2.8), 1, "lstm on test: not finite"),
         ('{"lstm": {"test": {"bits_per_character": NaN}}, "trigram": {}}', 1, "lstm on test: not finite"),
-        (json.dumps(measures(lstm=2.0, trigram=2.8, gru=2.2)), 0, "| gru | test | – | 2.2000 |  | new |"),
+        (metrics(lstm=2.0, trigram=2.8, gru=2.2), 0, "| gru | test | – | 2.2000 |  | new |"),
         ("{", 3, "metrics.json at HEAD: not JSON"),
         ("[]", 3, "not metrics of this pipeline"),
     ],
 )
-def test_two_commits_are_compared(content: str, code: int, said: str, run_stage: RunStage, repository: Path) -> None:
-    put(repository, content)
-    git(repository, "commit", "--quiet", "--all", "--message", "after", "--allow-empty")
+def test_two_commits_are_compared(content: object, code: int, printed: str, run_stage: RunStage, folder: Path) -> None:
+    commit(folder, metrics(lstm=2.0, trigram=2.8))
+    commit(folder, content)
     result = run_stage("compare", "HEAD~1", "HEAD")
     assert result.returncode == code, result.stderr
-    assert said in result.stdout + result.stderr
-
-
-def test_the_workspace_is_compared_by_default(run_stage: RunStage, repository: Path) -> None:
-    put(repository, json.dumps(measures(lstm=3.0, trigram=2.8)))
-    assert run_stage("compare", "main").returncode == 1
-    (repository / MEASURES).unlink()
-    assert run_stage("compare", "main").returncode == 3
-
-
-def test_an_unknown_revision_is_named(run_stage: RunStage, repository: Path) -> None:  # noqa: ARG001
-    result = run_stage("compare", "no-such-branch")
-    assert result.returncode == 2
-    assert "'no-such-branch': not a Git revision" in result.stderr
+    assert printed in result.stdout + result.stderr
 
 
 def test_a_model_that_was_always_infinite_is_no_news() -> None:
-    changes = compare_metrics(measures(zero=None), measures(zero=None), ["test"], 0.02)
+    changes = compare_metrics(metrics(zero=None), metrics(zero=None), ["test"], 0.02)
     assert [change.verdict for change in changes] == ["same"]
-    assert failures(compare_metrics(measures(a=1), measures(), ["test"], 0), allow_missing=True) == []
+    assert failures(compare_metrics(metrics(a=1), metrics(), ["test"], 0), allow_missing=True) == []
+
+
+def test_an_unknown_revision_is_named(run_stage: RunStage, folder: Path) -> None:
+    commit(folder, 2.0)
+    result = run_stage("compare", "no-such-branch")
+    assert result.returncode == 2
+    assert "'no-such-branch': neither a Git revision nor an experiment" in result.stderr
+
+
+def test_an_experiments_name_is_a_revision(run_stage: RunStage, folder: Path) -> None:
+    base, worse = commit(folder, 2.0), commit(folder, 2.5)
+    git(folder, "reset", "--hard", "--quiet", base)
+    keep_experiment(folder, "half-lr", base, worse)
+    result = run_stage("compare", "main", "half-lr")
+    assert result.returncode == 1
+    assert "| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |" in result.stdout
+    assert run_stage("compare", "half-lr", "main").returncode == 0
+    # A branch of the same name comes first, as with DVC.
+    git(folder, "branch", "half-lr", base)
+    assert run_stage("compare", "main", "half-lr").returncode == 0
+
+
+def test_of_experiments_with_one_name_the_one_that_started_here_is_meant(run_stage: RunStage, folder: Path) -> None:
+    first, worse, second, other = (commit(folder, bits) for bits in (2.0, 2.5, 2.1, 2.2))
+    git(folder, "reset", "--hard", "--quiet", second)
+    keep_experiment(folder, "tried", first, worse)
+    keep_experiment(folder, "tried", second, other)
+    assert "| 2.1000 | 2.2000 |" in run_stage("compare", "HEAD", "tried").stdout
+    git(folder, "reset", "--hard", "--quiet", other)
+    result = run_stage("compare", "HEAD", "tried")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "experiments of several commits have this name" in result.stderr
+    assert f"{worse[:7]} (from {first[:7]})" in result.stderr
+
+
+def test_without_names_the_workspace_is_compared_with_its_commit(run_stage: RunStage, folder: Path) -> None:
+    commit(folder, 2.0)
+    put(folder, 2.5)
+    result = run_stage("compare")
+    assert result.returncode == 1
+    assert "| lstm | val | 2.0000 | 2.5000 |" in result.stdout
+    (folder / METRICS).unlink()
+    assert run_stage("compare").returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "printed"),
+    [
+        (BOOK, BOOK, 0, "One corpus: time_machine (SHA-256 88888888)."),
+        (BOOK, SAMPLE, 1, "after sample (SHA-256 22222222), in place of time_machine."),
+        # Equal texts are one corpus: the fallback, and the same text by its own name.
+        (SAMPLE, SAMPLE | {"requested": "sample", "fallback": False}, 0, "One corpus: sample (SHA-256 22222222)."),
+        (None, BOOK, 0, "is not known: before not kept, after time_machine (SHA-256 88888888)."),
+        ("[]", BOOK, 3, "reports/download/summary.json at HEAD: not the record of a corpus"),
+        ("{", BOOK, 3, "reports/download/summary.json at HEAD: not JSON"),
+    ],
+)
+def test_corpora_are_compared_first(
+    before: object, after: object, code: int, printed: str, run_stage: RunStage, folder: Path
+) -> None:
+    commit(folder, 2.0, before)
+    put(folder, 2.0, after)
+    result = run_stage("compare", "HEAD")
+    assert result.returncode == code, result.stderr
+    assert printed in result.stdout + result.stderr
+    assert ("values are the same" in result.stdout) == (code == 0)
+    assert result.stderr.count("\n") == (code != 0)
+
+
+def test_models_of_other_corpora_are_compared_on_demand(run_stage: RunStage, folder: Path) -> None:
+    commit(folder, 2.0)
+    put(folder, 2.0, SAMPLE)
+    change_params(folder / "params.yaml", {"compare.allow_other_corpus": True})
+    result = run_stage("compare", "HEAD")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("Other corpora: before time_machine")
+    assert "2 of 2 values are the same" in result.stdout
+
+
+PIPELINE = f"""
+stages:
+  evaluate:
+    cmd: python write.py
+    params: [bits]
+    metrics: [{{{METRICS}: {{cache: false}}}}]
+"""
+WRITE = f"""
+import json, pathlib, re
+bits = float(re.search("^bits: (.*)", pathlib.Path("params.yaml").read_text(), re.MULTILINE)[1])
+path = pathlib.Path("{METRICS}")
+path.parent.mkdir(parents=True, exist_ok=True)
+path.write_text(json.dumps({{"lstm": {{split: {{"bits_per_character": bits}} for split in ("val", "test")}}}}))
+"""
+
+
+@pytest.mark.slow
+def test_what_dvc_calls_an_experiment_is_found(run_stage: RunStage, folder: Path) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def dvc(*arguments: str) -> str:
+        done = subprocess.run(["dvc", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    dvc("init", "--quiet")
+    git(folder, "config", "user.name", "a")
+    git(folder, "config", "user.email", "a@example.org")
+    (folder / "dvc.yaml").write_text(PIPELINE)
+    (folder / "write.py").write_text(WRITE)
+    with (folder / "params.yaml").open("a") as file:
+        file.write("bits: 2.0\n")
+    dvc("repro")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "run")
+    dvc("exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
+    git(folder, "checkout", "--quiet", ".")
+    assert "2.5" in dvc("metrics", "diff", "main", "half-lr")
+    assert "| 2.0000 | 2.5000 |" in run_stage("compare", "main", "half-lr").stdout

@@ -1,18 +1,20 @@
-"""Two revisions' metrics, compared within tolerances."""
+"""The results of two revisions, compared within tolerances."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
-
-_MEASURE = "bits_per_character"
+"""Metrics by model and split."""
+CorpusRecord = Mapping[str, Any] | None
+"""What the download stage writes about a corpus; None if that was not kept."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one model on one split; values are bits per character."""
+    """The change of one model on one split, in bits per character."""
 
     model: str
     split: str
@@ -23,7 +25,7 @@ class Change:
 
     @property
     def relative(self) -> float | None:
-        """Relative change, positive where the model got worse."""
+        """Relative change, positive if the model got worse."""
         if not self.before or self.after is None:
             return None
         return self.after / self.before - 1
@@ -32,58 +34,74 @@ class Change:
 def compare_metrics(before: Metrics, after: Metrics, splits: Sequence[str], tolerance: float) -> list[Change]:
     """Return one change for each model and split that either side has, the models of ``before`` first.
 
-    A model is worse where its bits per character rose by more than ``tolerance``, as a
-    share; not finite where it had a finite value and has none any more, or never had one.
+    A model is worse if its bits per character rose by more than ``tolerance``, relatively, and not finite if it had a
+    finite value, or none, and has one no longer.
     """
     changes = []
-    for model in dict.fromkeys([*before, *after]):
-        for split in splits:
-            if split not in before.get(model, {}) and split not in after.get(model, {}):
-                continue
-            old, new = _value(before, model, split), _value(after, model, split)
-            changes.append(Change(model, split, old, new, _judge(before, after, model, split, old, new, tolerance)))
+    for model, split in product(dict.fromkeys([*before, *after]), splits):
+        old, new = (metrics.get(model, {}).get(split) for metrics in (before, after))
+        if old is not None or new is not None:
+            changes.append(Change(model, split, _bits(old), _bits(new), _verdict(old, new, tolerance)))
     return changes
 
 
-def _judge(
-    before: Metrics, after: Metrics, model: str, split: str, old: float | None, new: float | None, tolerance: float
-) -> str:
-    if split not in after.get(model, {}):
-        return "gone"
+def _verdict(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, tolerance: float) -> str:
+    before, after = _bits(old), _bits(new)
     if new is None:
-        was_infinite = split in before.get(model, {}) and old is None
-        return "same" if was_infinite else "not finite"
-    if old is None:
-        return "new" if split not in before.get(model, {}) else "better"
-    if new > old * (1 + tolerance):
+        return "gone"
+    if after is None:
+        return "same" if old is not None and before is None else "not finite"
+    if before is None:
+        return "new" if old is None else "better"
+    if after > before * (1 + tolerance):
         return "worse"
-    return "better" if new < old * (1 - tolerance) else "same"
+    return "better" if after < before * (1 - tolerance) else "same"
 
 
-def _value(metrics: Metrics, model: str, split: str) -> float | None:
-    value = metrics.get(model, {}).get(split, {}).get(_MEASURE)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+def _bits(metrics: Mapping[str, Any] | None) -> float | None:
+    value = (metrics or {}).get("bits_per_character")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
 
 
 def failures(changes: Sequence[Change], allow_missing: bool) -> list[Change]:
-    """Return the changes that a gate must not let through."""
+    """Return the changes that fail the comparison."""
     bad = {"worse", "not finite"} | (set() if allow_missing else {"gone"})
     return [change for change in changes if change.verdict in bad]
 
 
 def changes_markdown(changes: Sequence[Change]) -> str:
-    """Return the changes as a Markdown table, what changed first; equal rows are counted only."""
-    shown = [change for change in changes if change.verdict != "same"]
+    """Return the changes as a Markdown table; rows that are the same are only counted."""
     lines = ["| model | split | before | after | change | verdict |", "| --- | --- | ---: | ---: | ---: | --- |"]
+    shown = [change for change in changes if change.verdict != "same"]
     for change in shown:
         relative = "" if change.relative is None else f"{change.relative:+.2%}"
-        cells = [change.model, change.split, _shown(change.before), _shown(change.after), relative, change.verdict]
+        before, after = ("–" if value is None else f"{value:.4f}" for value in (change.before, change.after))
+        cells = [change.model, change.split, before, after, relative, change.verdict]
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    lines += ["", f"{len(changes) - len(shown)} of {len(changes)} values are the same within the tolerance."]
-    return "\n".join(lines if shown else lines[3:])
+    summary = f"{len(changes) - len(shown)} of {len(changes)} values are the same within the tolerance."
+    return "\n".join([*lines, "", summary]) if shown else summary
 
 
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+def are_other_corpora(before: CorpusRecord, after: CorpusRecord) -> bool:
+    """Whether two corpora are known to differ. Equal texts are one corpus, whatever their names.
+
+    Bits per character of different texts cannot be compared.
+    """
+    return before is not None and after is not None and before["sha256"] != after["sha256"]
+
+
+def corpora_sentence(before: CorpusRecord, after: CorpusRecord) -> str:
+    """Return a sentence about the two corpora."""
+    both = f"before {_describe(before)}, after {_describe(after)}"
+    if before is None or after is None:
+        return f"Whether both are of one corpus is not known: {both}."
+    return f"Other corpora: {both}." if are_other_corpora(before, after) else f"One corpus: {_describe(after)}."
+
+
+def _describe(record: CorpusRecord) -> str:
+    if record is None:
+        return "not kept"
+    fallback = f", in place of {record['requested']}" if record.get("fallback") else ""
+    return f"{record['name']} (SHA-256 {str(record['sha256'])[:8]}){fallback}"

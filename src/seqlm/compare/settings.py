@@ -13,8 +13,8 @@ class CompareParams(Section):
     tolerance: Annotated[float, Field(ge=0, le=10)]
     """Largest relative rise of a model's bits per character."""
     splits: Annotated[list[Annotated[str, Field(pattern="^(train|fitted|val|test)$")]], Field(min_length=1)]
-    """Splits that are compared."""
+    """Splits to compare."""
     allow_missing: bool
-    """Let a model disappear."""
+    """Accept that a model is gone."""
     allow_other_corpus: bool
     """Compare models of different corpora."""
