@@ -1,4 +1,4 @@
-"""The runs of params.yaml, resolved."""
+"""The runs of params.yaml: the settings of train, overridden by a run's own, its seed, device and threads included."""
 
 from typing import Any
 
@@ -7,36 +7,66 @@ import pytest
 from seqlm.configure.runs import resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
+from seqlm.train.settings import RunConfig
 from smoke import ROOT
 
 PARAMS = read_params(ROOT / "params.yaml")
 
 
-def test_a_run_overlays_the_defaults_and_carries_the_machine() -> None:
-    values = PARAMS | {"seed": 7, "runs": {"a": {"token": "char", "lr": 0.25}, "b": {"token": "word"}}}
-    runs = resolve_runs(values, source="params.yaml")
-    assert (runs["a"].lr, runs["b"].lr) == (0.25, values["train"]["lr"])
+def resolve(runs: Any, **top: object) -> dict[str, RunConfig]:
+    return resolve_runs(PARAMS | top | {"runs": runs}, source="params.yaml")
+
+
+def test_a_run_overrides_the_defaults() -> None:
+    runs = resolve({"a": {"token": "char", "lr": 0.25}, "b": {"token": "word"}}, seed=7)
+    assert (runs["a"].lr, runs["b"].lr) == (0.25, PARAMS["train"]["lr"])
     assert (runs["a"].seed, runs["a"].run) == (7, "a")
+
+
+@pytest.mark.parametrize(("key", "own", "top"), [("seed", 7, 3), ("device", "cuda", "auto"), ("num_threads", 1, 4)])
+def test_a_run_may_have_its_own_seed_device_and_threads(key: str, own: object, top: object) -> None:
+    runs = resolve({"a": {"token": "char"}, "b": {"token": "char", key: own}}, **{key: top})
+    assert (getattr(runs["a"], key), getattr(runs["b"], key)) == (top, own)
 
 
 @pytest.mark.parametrize(
     ("runs", "complaint"),
     [
-        ({}, "runs: must map at least one"),
+        ({}, "runs: must map at least one run's name to its settings"),
         ({"char-x": {}}, "does not begin with char-"),
         ({"a b": {}}, "a run's name has letters"),
         ({"../up": {}}, "a run's name has letters"),
-        ({"a": 3}, "runs.a = 3: must be a mapping"),
-        ({"a": {}}, r"runs\.a\.token: missing"),
-        ({"a": None}, r"runs\.a\.token: missing"),
-        ({"a": {"token": "char", "lrate": 1}}, r"runs\.a\.lrate: unknown setting"),
-        ({"a": {"token": "char", "num_layers": 2}}, "model scratch has one layer"),
-        ({"a": {"token": "char", "model": "gru", "activation": "relu"}}, "activation relu belongs to"),
-        ({"a": {"token": "char", "model": "lstm", "tie_weights": True}}, "tie_weights needs embedding: learned"),
-        ({"a": {"token": "char", "model": "lstm", "truncation": "full"}}, "belong to model scratch"),
-        ({"a": {"token": "char", "keep": "best", "eval_every": 1000}}, "keep: best needs a look at val"),
+        ({"a": 3}, "runs.a = 3: must be a mapping of settings"),
+        ({"a": {}}, "runs.a.token: missing"),
+        ({"a": None}, "runs.a.token: missing"),
     ],
 )
-def test_settings_that_do_not_fit_together_are_refused(runs: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ParamsError, match=complaint):
-        resolve_runs(PARAMS | {"runs": runs}, source="params.yaml")
+def test_a_run_needs_a_name_and_a_kind_of_token(runs: object, complaint: str) -> None:
+    with pytest.raises(ParamsError) as error:
+        resolve(runs)
+    assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "complaint"),
+    [
+        ({"seed": -1}, "runs.a.seed = -1: should be greater than or equal to 0"),
+        ({"device": "gpu"}, "runs.a.device = 'gpu': should be 'cpu', 'cuda', 'mps' or 'auto'"),
+        ({"num_threads": 0}, "runs.a.num_threads = 0: should be greater than or equal to 1"),
+        ({"seed": None}, "runs.a.seed = null: should be a valid integer"),
+        ({"run": "y"}, "runs.a.run: a run's name comes before its settings, not among them"),
+        ({"lrate": 1}, "runs.a.lrate: unknown setting (check the spelling)"),
+        ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),
+        ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
+        ({"num_layers": 2}, "model scratch has one layer"),
+        ({"model": "gru", "activation": "relu"}, "activation relu belongs to"),
+        ({"model": "lstm", "tie_weights": True}, "tie_weights needs embedding: learned"),
+        ({"model": "lstm", "truncation": "full"}, "truncation randomized and full need model scratch"),
+        ({"keep": "best", "eval_every": 1000}, "keep: best needs an evaluation on val"),
+    ],
+)
+def test_a_runs_settings_must_be_known_and_fit_together(own: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ParamsError) as error:
+        resolve({"a": {"token": "char"} | own})
+    assert str(error.value).startswith("params.yaml: runs.a")
+    assert complaint in str(error.value)

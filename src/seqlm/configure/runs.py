@@ -10,12 +10,12 @@ from seqlm.train.settings import RunConfig, TrainParams
 from seqlm.vocab.settings import MODEL_PREFIXES
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_OF_THE_MACHINE = ("device", "seed", "num_threads")
-"""Settings of the whole file that a run may have of its own."""
+_MACHINE_SETTINGS = ("device", "seed", "num_threads")
+"""Top-level settings that a run may override."""
 
 
 def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConfig]:
-    """Return each run's settings: ``train`` and device, seed and num_threads, overlaid by ``runs.NAME``.
+    """Return each run's settings: ``train``, device, seed and num_threads, overridden by ``runs.NAME``.
 
     Raises ParamsError for a bad name or setting; ``source`` names the file.
     """
@@ -24,7 +24,7 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     if not isinstance(runs, Mapping) or not runs:
         raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
     assert isinstance(train, Mapping)
-    shared = {**train, **{key: params.get(key) for key in _OF_THE_MACHINE}}
+    shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
     return {str(name): _resolve(str(name), own, shared, source) for name, own in runs.items()}
 
 
@@ -38,5 +38,5 @@ def _resolve(name: str, own: object, shared: Mapping[str, Any], source: str) -> 
     if not isinstance(own, Mapping):
         raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")
     if "run" in own:
-        raise ParamsError(f"{source}: runs.{name}.run: a run's name stands before its settings, not among them")
+        raise ParamsError(f"{source}: runs.{name}.run: a run's name comes before its settings, not among them")
     return check({**shared, **own, "run": name}, f"runs.{name}", RunConfig, source=source)
