@@ -79,5 +79,5 @@ bench: install ## compare speed with reference implementations
 	@for script in benchmarks/*.py; do \
 	    case $$script in */spread.py | */natural.py | */words.py | */processes.py) continue;; esac; echo "== $$script"; python $$script || exit 1; done
 
-clean: ## remove the environment and caches, not the results
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove the environment, caches and checkpoints, not the results
+	rm -rf checkpoints $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

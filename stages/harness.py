@@ -72,18 +72,17 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
 
 
 def clear_stale_runs(layout: Layout, runs: list[str]) -> None:
-    """Under DVC, remove what runs left behind that are not among ``runs`` any more, and say so.
+    """Under DVC, remove the results and checkpoints of runs that are no longer among ``runs``, and say so.
 
-    Call it when the stage has read and written everything else: what it reads was whole then.
+    Call it after the stage has read and written everything else, so that an error removes nothing.
     """
     from seqlm.train.runs import remove_stale_runs
 
     if not is_under_dvc():
         return
-    for ghost in remove_stale_runs(
-        runs, layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score")
-    ):
-        click.echo(f"removed {ghost}: no such run is left")
+    results = (layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score"))
+    for stale in remove_stale_runs(runs, *results, layout.checkpoints):
+        click.echo(f"removed {stale}: no such run is left")
 
 
 def _show_any_letter() -> None:

@@ -50,9 +50,9 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
             click.echo(f"run {run} on {device}{processes}, {trainer.num_parameters:,} parameters")
             click.echo("\n".join(describe_plan(trainer)))
         data = [vocab.splits[split].sha256 for split in ("train", "val")]
-        key = checkpoint_key(config.model_dump_json(), data, ranks.size)
-        checkpoint = Checkpoint(layout.checkpoints, run, key)
-        with run_lock(layout.checkpoints, run) if ranks.is_first else nullcontext():
+        folder = layout.checkpoints / run
+        checkpoint = Checkpoint(folder, checkpoint_key(config.model_dump_json(), data, ranks.size))
+        with run_lock(folder) if ranks.is_first else nullcontext():
             if saved := checkpoint.load(ranks):
                 trainer.restore(*saved)
             if not ranks.is_first:
@@ -69,7 +69,7 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
                 write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch))
                 write_table(reports, "metrics", headline(history[-1]))
                 save_network(layout.run(run), run, config, len(vocab), weights)
-            checkpoint.remove()
+            checkpoint.remove_all()
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ checkpoints._LOCK_TIMEOUT_S = 1.0
 print("ready", flush=True)
 for _ in sys.stdin:
     try:
-        with checkpoints.run_lock(Path(sys.argv[1]), "run"):
+        with checkpoints.run_lock(Path(sys.argv[1])):
             print("held", flush=True)
             time.sleep(60 if sys.argv[2] == "long" else 0)
     except MachineError as error:

@@ -15,7 +15,7 @@ from smoke import ROOT
 
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, "x", "key")
+    checkpoint = Checkpoint(tmp_path, "key")
     assert checkpoint.load() is None
     checkpoint.save({"a": torch.ones(2)}, {"b": 1})
     tensors, values = checkpoint.load() or ({}, {})
@@ -70,10 +70,10 @@ def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
 
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqlm.train.checkpoints._LOCK_TIMEOUT_S", 0.3)
-    with run_lock(tmp_path, "x"):
+    with run_lock(tmp_path / "x"):
         with pytest.raises(MachineError, match="run x: another training of it is running"):
-            run_lock(tmp_path, "x")
-        with run_lock(tmp_path, "y"):
+            run_lock(tmp_path / "x")
+        with run_lock(tmp_path / "y"):
             pass
-    with run_lock(tmp_path, "x"):
+    with run_lock(tmp_path / "x"):
         pass

@@ -36,7 +36,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_contended_training_stops_and_resumes_to_the_same_weights(tmp_path: Path) -> None:
     run = config(model="rnn", num_epochs=40)
-    checkpoint = Checkpoint(tmp_path, "x", "key")
+    checkpoint = Checkpoint(tmp_path, "key")
     stopped = trainer(run)
     with contended(2), pytest.raises(RestartRequested) as request:
         # However long the library's threads wait, the monitor runs after the minibatch.
@@ -63,7 +63,7 @@ def test_a_training_continues_if_no_other_wait_would_help(
         monkeypatch.setenv(name, value)
     made = trainer(config(model="rnn", num_epochs=1))
     with contended(num_threads):
-        made.run(contention_monitor(Checkpoint(tmp_path, "x", "key"), seconds=0.0))
+        made.run(contention_monitor(Checkpoint(tmp_path, "key"), seconds=0.0))
     assert made.is_done
 
 

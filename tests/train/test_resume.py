@@ -46,7 +46,7 @@ class Stop(Exception):
 def test_a_stop_after_every_minibatch_changes_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
     run = config(**changes)
     whole = trained(run)
-    checkpoint = Checkpoint(tmp_path, "x", "key")
+    checkpoint = Checkpoint(tmp_path, "key")
 
     def stop(made: Trainer) -> None:
         checkpoint.save(*made.state())

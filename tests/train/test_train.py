@@ -30,8 +30,12 @@ def read_report(layout: Layout, name: str) -> Any:
     return json.loads(layout.reports("train", "x", f"{name}.json").read_text())
 
 
-def test_the_stage_leaves_weights_history_and_no_checkpoint(run_stage: RunStage, tmp_path: Path) -> None:
+def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage: RunStage, tmp_path: Path) -> None:
     layout = prepare_stage(tmp_path, LINE * 60, num_epochs=4, sample_every=2, checkpoint_s=0)
+    abandoned = [layout.checkpoints / run / "of-other-settings.checkpoint" for run in ("x", "x-2")]
+    for path in abandoned:
+        path.parent.mkdir(parents=True)
+        path.touch()
     result = run_stage("train", "--run", "x")
     assert result.returncode == 0, result.stderr
     rows = history_rows(layout)
@@ -40,7 +44,8 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint(run_stage: RunStage,
     assert read_report(layout, "summary")["epochs"] == 4
     assert read_report(layout, "metrics") == {"epoch": 4, "train_perplexity": float(rows[-1]["train_perplexity"])}
     assert sorted(path.name for path in layout.run("x").iterdir()) == ["model.json", "weights.safetensors"]
-    assert [path.name for path in layout.checkpoints.iterdir()] == ["x.lock"]
+    assert [path.name for path in (layout.checkpoints / "x").iterdir()] == ["lock"]
+    assert abandoned[1].exists()  # it is another run's
 
 
 def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ _SOURCES = Path(__file__).resolve().parents[2]
 _TRAINER = Path(__file__).with_name("trainer.py")
 _DIGEST_BYTES = 32
 _LENGTH_BYTES = 8
+_LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 
 
@@ -56,8 +57,9 @@ def imported_files(module: Path) -> list[Path]:
 class Checkpoint:
     """One file of tensors and plain values, preceded by their SHA-256."""
 
-    def __init__(self, folder: Path, run: str, key: str) -> None:
-        self.path = folder / f"{run}-{key}.checkpoint"
+    def __init__(self, folder: Path, key: str) -> None:
+        """``folder`` holds the checkpoints of one run."""
+        self.path = folder / f"{key}.checkpoint"
 
     def save(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Replace the checkpoint, completely or not at all."""
@@ -78,21 +80,24 @@ class Checkpoint:
         end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
         return load_tensors(body[end:]), json.loads(body[_LENGTH_BYTES:end])
 
-    def remove(self) -> None:
-        """Remove the checkpoint: its training is done."""
-        self.path.unlink(missing_ok=True)
+    def remove_all(self) -> None:
+        """Remove all that trainings of the run have left: their settings, data or code may have been others."""
+        for path in self.path.parent.iterdir():
+            if path.name != _LOCK:
+                path.unlink()
 
 
-def run_lock(folder: Path, run: str) -> AbstractContextManager[object]:
-    """Take the lock of a run's training; the system releases it however the process ends.
+def run_lock(folder: Path) -> AbstractContextManager[object]:
+    """Take the lock of a run's training in ``folder``, where its checkpoints are.
 
-    Raises MachineError if another training of the run does not end within some seconds.
+    The system releases it however the process ends. Raises MachineError if another training of the run does not end
+    within some seconds.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / f"{run}.lock", timeout=_LOCK_TIMEOUT_S).acquire()
+        return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
     except Timeout as error:
-        raise MachineError(f"run {run}: another training of it is running: wait until it ends") from error
+        raise MachineError(f"run {folder.name}: another training of it is running: wait until it ends") from error
     except OSError as error:
         raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
 
