@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqlm.core.errors import DataError
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, read_json
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
@@ -27,9 +27,11 @@ def run_names(configs: Path) -> list[str]:
 def read_config(path: Path) -> RunConfig:
     """Return a run's settings as ``configure`` resolved them, or as a user wrote them, without a checksum.
 
-    Raises DataError for a file that is missing, broken, was changed since it was written, or belongs to another run,
-    and ParamsError if a setting is wrong.
+    Raises ParamsError if there is no such run or a setting is wrong, and DataError for a file that is broken, was
+    changed since it was written, or belongs to another run.
     """
+    if not path.exists():
+        raise ParamsError(f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}")
     value = read_json(path)
     if not isinstance(value, dict) or {"format", "seal"} & set(value):
         value = read_checksummed(path, CONFIG_FORMAT, "run the configure stage again")
