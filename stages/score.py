@@ -13,19 +13,17 @@ from seqlm.vocab.settings import KINDS
 
 
 @stage(uses_torch=True)
-@click.option("--run", help="Score this run.")
+@click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
 @click.option("--word-to-char", is_flag=True, help="Score the n-gram model over words as a model over characters.")
 @click.option("--text", type=existing_file(), help="By hand: score this text and store nothing.")
-@click.option("--model", "names", multiple=True, help="With --text: a model; may be repeated. Default: all runs.")
 @click.option("--page", type=file(), help="With --text: where its page goes. Default: surprisal.html.")
 def main(
     layout: Layout,
-    run: str | None,
+    names: tuple[str, ...],
     kind: str | None,
     word_to_char: bool,
     text: Path | None,
-    names: tuple[str, ...],
     page: Path | None,
 ) -> None:
     """Score a run or n-gram models on train, val and test.
@@ -33,14 +31,15 @@ def main(
     With --text, print how well trained models predict a text of your own, and write a page that shows how surprised
     they are by each of its characters.
     """
-    if (run is not None) + (kind is not None) + word_to_char + (text is not None) != 1:
-        raise ParamsError("give exactly one of --run, --kind, --word-to-char and --text")
-    if (names or page) and text is None:
-        raise ParamsError("--model and --page need --text")
+    if (bool(names) or text is not None) + (kind is not None) + word_to_char != 1:
+        raise ParamsError("give exactly one of --model, --kind, --word-to-char and --text")
+    if page is not None and text is None:
+        raise ParamsError("--page needs --text")
     if text is not None:
         _score_text(layout, text, names, page or Path("surprisal.html"))
-    elif run is not None:
-        _score_run(layout, run, load(layout.params, "score", ScoreParams))
+    elif names:
+        for run in names:
+            _score_run(layout, run, load(layout.params, "score", ScoreParams))
     elif kind is not None:
         from seqlm.score.ngrams.scoring import score_kind
 

@@ -10,8 +10,8 @@ from seqlm.core.layout import Layout
 
 
 @stage(uses_torch=True)
-# torchrun takes --run, even after the script's name, for an abbreviation of its own --run-path.
-@click.option("--run", "--name", "run", required=True, help="A run's name; configure has written its settings.")
+# Not --run: torchrun takes that, even after the script's name, for an abbreviation of its own --run-path.
+@click.option("--model", "run", required=True, help="Name of the run to train; configure has written its settings.")
 @click.option("--tensorboard", type=click.Path(path_type=Path, file_okay=False), help="Write TensorBoard events here.")
 def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     """Train one run.

@@ -22,7 +22,7 @@ def layout(tmp_path: Path, run_stage: RunStage) -> Layout:
     """A folder in which all models were scored, and the run ``small`` dynamically too."""
     layout = write_models(tmp_path)
     change_params(layout.params, SETTINGS)
-    for arguments in (("--run", "small"), *(("--kind", kind) for kind in KINDS), ("--word-to-char",)):
+    for arguments in (("--model", "small"), *(("--kind", kind) for kind in KINDS), ("--word-to-char",)):
         assert run_stage("score", *arguments).returncode == 0
     history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
     write_csv(layout.reports("train", "small", "history.csv"), history)
@@ -40,7 +40,7 @@ def test_a_dynamic_model_that_is_no_longer_scored_is_gone(layout: Layout, run_st
     assert "\nsmall+dynamic *  " in result.stdout
     assert "small+dynamic" in models(layout)
     change_params(layout.params, {"score.dynamic": None})
-    assert run_stage("score", "--run", "small").returncode == 0
+    assert run_stage("score", "--model", "small").returncode == 0
     assert run_stage("evaluate").returncode == 0
     assert models(layout) >= {"small", "char-kneser-ney-3"}
     assert not any("dynamic" in model for model in models(layout))

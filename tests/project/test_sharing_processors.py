@@ -28,7 +28,7 @@ def test_threads_wait_awake_for_a_shorter_time(
         monkeypatch.delenv(name, raising=False)
     prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 10, num_epochs=1)
     # The library says what it has read when it is loaded.
-    result = run_script("train", "--run", "x", OMP_DISPLAY_ENV="verbose", **chosen)
+    result = run_script("train", "--model", "x", OMP_DISPLAY_ENV="verbose", **chosen)
     assert result.returncode == 0, result.stderr
     if "GOMP_SPINCOUNT" not in result.stderr:
         pytest.skip("this PyTorch's OpenMP does not say what it has read")

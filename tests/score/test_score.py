@@ -42,7 +42,7 @@ def names_in(folder: Path) -> list[str]:
 
 def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, layout: Layout) -> None:
     change_params(layout.params, SMALL_DYNAMIC)
-    result = run_stage("score", "--run", "small")
+    result = run_stage("score", "--model", "small")
     assert result.returncode == 0, result.stderr
     tried, dynamic_line = (rf"^small\+dynamic{what}: \d\.\d+ bits per character on val, {SECONDS}$"
                            for what in (", lr 0.001, decay 0.01", ""))  # fmt: skip
@@ -63,10 +63,10 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
 
 def test_a_dynamic_score_is_removed_if_it_is_no_longer_made(run_stage: RunStage, layout: Layout) -> None:
     change_params(layout.params, SMALL_DYNAMIC)
-    assert run_stage("score", "--run", "small").returncode == 0
+    assert run_stage("score", "--model", "small").returncode == 0
     assert names_in(layout.scores_of_run("small")) == ["small", "small+dynamic"]
     change_params(layout.params, {"score.dynamic": None})
-    assert run_stage("score", "--run", "small").returncode == 0
+    assert run_stage("score", "--model", "small").returncode == 0
     assert names_in(layout.scores_of_run("small")) == ["small"]
 
 
@@ -170,10 +170,10 @@ def test_a_long_train_has_no_dynamic_counts(arguments: tuple[str, ...], run_stag
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "give exactly one of --run, --kind, --word-to-char and --text"),
-        (("--run", "small", "--kind", "char"), "give exactly one of --run, --kind, --word-to-char and --text"),
-        (("--kind", "char", "--word-to-char"), "give exactly one of --run, --kind, --word-to-char and --text"),
-        (("--kind", "char", "--page", "x.html"), "--model and --page need --text"),
+        ((), "give exactly one of --model, --kind, --word-to-char and --text"),
+        (("--model", "small", "--kind", "char"), "give exactly one of --model, --kind, --word-to-char and --text"),
+        (("--kind", "char", "--word-to-char"), "give exactly one of --model, --kind, --word-to-char and --text"),
+        (("--kind", "char", "--page", "x.html"), "--page needs --text"),
     ],
 )
 def test_options_that_do_not_go_together(arguments: tuple[str, ...], complaint: str, run_stage: RunStage) -> None:

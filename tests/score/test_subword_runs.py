@@ -18,9 +18,9 @@ TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 30
 
 def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     layout = small_training.prepare_stage(tmp_path, TEXT, token="subword", max_tokens=200)
-    assert run_stage("train", "--name", "x").returncode == 0
+    assert run_stage("train", "--model", "x").returncode == 0
     assert run_stage("heldout", "--kind", "subword").returncode == 0
-    result = run_stage("score", "--run", "x")
+    result = run_stage("score", "--model", "x")
     assert result.returncode == 0, result.stderr
     headline = json.loads(layout.reports("score", "x", "metrics.json").read_text())
     assert 0 < headline["test_bits"] < 8

@@ -127,7 +127,7 @@ def test_a_missing_tensorboard_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_tensorboard_reads_the_events(run_stage: RunStage, tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
-    result = run_stage("train", "--run", "x", "--tensorboard", "board")
+    result = run_stage("train", "--model", "x", "--tensorboard", "board")
     assert result.returncode == 0, result.stderr
     found = accumulator.EventAccumulator(str(tmp_path / "board" / "x"))
     found.Reload()

@@ -65,7 +65,7 @@ def run_together(machines: list[Layout]) -> Iterator[str]:
     command += ["--master-addr", "127.0.0.1", "--master-port", port]
     processes = [
         subprocess.Popen(
-            [*command, "--node-rank", str(rank), str(ROOT / "stages/train.py"), "--name", "x", "--root", layout.root],
+            [*command, "--node-rank", str(rank), str(ROOT / "stages/train.py"), "--model", "x", "--root", layout.root],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -66,7 +66,7 @@ def test_a_stop_after_every_minibatch_changes_nothing(changes: dict[str, Any], t
     assert equal(resumed.chosen_weights()[1], whole.chosen_weights()[1])
 
 
-TRAIN = [str(ROOT / "stages/train.py"), "--run", "x"]
+TRAIN = [str(ROOT / "stages/train.py"), "--model", "x"]
 
 
 def checkpoints(layout: Layout) -> list[tuple[str, int]]:

@@ -36,7 +36,7 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
     for path in abandoned:
         path.parent.mkdir(parents=True)
         path.touch()
-    result = run_stage("train", "--run", "x")
+    result = run_stage("train", "--model", "x")
     assert result.returncode == 0, result.stderr
     rows = history_rows(layout)
     assert list(rows[0])[:5] == ["run", "epoch", "train_perplexity", "val_perplexity", "grad_norm"]
@@ -51,7 +51,7 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
 def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path: Path) -> None:
     # 43 characters with the line end, which is no token: 42 * 3 = 126 tokens, 126 // 35 - 1 = 2 rows.
     layout = prepare_stage(tmp_path, LINE * 3, batch_size=32, num_steps=35, sample_every=1, sample_prefix="auto")
-    result = run_stage("train", "--run", "x")
+    result = run_stage("train", "--model", "x")
     assert result.returncode == 0, result.stderr
     assert "too few for minibatches of 32 x 35: it is trained in minibatches of 2 x 35" in result.stdout
     assert "epoch 1, train perplexity" in result.stdout
@@ -79,7 +79,7 @@ def test_what_cannot_be_trained_ends_with_one_line(
     if "device" in changes and torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     layout = prepare_stage(tmp_path, LINE * 60, checkpoint_s=0, **changes)
-    result = run_stage("train", "--run", "x")
+    result = run_stage("train", "--model", "x")
     assert result.returncode == code, result.stderr
     assert complaint in result.stderr
     assert result.stderr.count("\n") == 1
