@@ -15,7 +15,7 @@ from typing import Any
 try:
     import click
 
-    from seqlm.core.cpu_contention import share_processors
+    from seqlm.core.cpu_contention import shorten_spinning
     from seqlm.core.dvc_watchdog import end_with_dvc, is_under_dvc
     from seqlm.core.errors import MachineError, SeqlmError
     from seqlm.core.layout import Layout
@@ -53,7 +53,7 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
         def guarded(root: Path, **options: Any) -> None:
             _show_any_letter()
             if uses_torch:
-                share_processors()
+                shorten_spinning()
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):
                 _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
             try:

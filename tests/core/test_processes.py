@@ -117,7 +117,7 @@ def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path,
 
 @forks
 def test_a_process_that_is_ended_is_one_line() -> None:
-    with pytest.raises(MachineError, match="ended from outside"):
+    with pytest.raises(MachineError, match="was killed"):
         map_in_processes(partial(end, pid=os.getpid()), range(3), 2)
 
 

@@ -14,9 +14,9 @@ def test_the_work_of_another_process_counts() -> None:
     neighbours = OtherLoad()
     with busy_processes(1):
         time.sleep(1)
-        share = neighbours.share()
+        fraction = neighbours.fraction()
     # One busy process takes one of so many processors, or what others leave of it.
-    assert 0.3 / psutil.cpu_count() < share <= 1.0
+    assert 0.3 / psutil.cpu_count() < fraction <= 1.0
 
 
 def test_a_system_that_tells_nothing_has_no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ def test_a_system_that_tells_nothing_has_no_neighbours(monkeypatch: pytest.Monke
         raise FileNotFoundError("/proc/stat")
 
     monkeypatch.setattr(psutil, "cpu_times", unknown)
-    assert OtherLoad().share() == 0.0
+    assert OtherLoad().fraction() == 0.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have this setting on Linux alone")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import DataError
-from seqlm.core.text import Counts, count_text, text_blocks
+from seqlm.core.text import TextSize, count_text, text_blocks
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.preparing import clean_and_split
@@ -75,7 +75,7 @@ def test_any_bytes_are_cleaned_as_in_plain_python(
 @given(texts, block_sizes)
 def test_a_text_is_counted_and_read_as_in_plain_python(text: str, block_bytes: int) -> None:
     with file_of(text.encode()) as path:
-        assert count_text(path, block_bytes) == Counts(*reference.count(text))
+        assert count_text(path, block_bytes) == TextSize(*reference.count(text))
         assert "".join(text_blocks(path, block_bytes)) == text
 
 
@@ -113,4 +113,4 @@ def test_a_text_of_many_blocks_is_prepared_as_in_plain_python(normalise: str, ro
     assert vars(result.decoding) == vars(report)
     for name, part in reference.split(expected, FRACTIONS).items():
         assert (tmp_path / "text" / f"{name}.txt").read_bytes() == part.encode()
-        assert result.counts[name] == Counts(*reference.count(part))
+        assert result.counts[name] == TextSize(*reference.count(part))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.core.text import Counts, count_text
+from seqlm.core.text import TextSize, count_text
 from seqlm.preprocess.cleaning import clean_blocks, clean_line
 from seqlm.preprocess.decoding import DecodingReport, RawText
 
@@ -93,4 +93,4 @@ def test_the_book_is_cleaned_as_in_the_book(book: Path, tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     assert lines[0] == "the time machine by h g wells"
     assert lines[10].startswith("twinkled and his usually pale face")
-    assert count_text(path, 10_000) == Counts(lines=3221, characters=170_580, words=32_775)
+    assert count_text(path, 10_000) == TextSize(lines=3221, characters=170_580, words=32_775)

@@ -1,4 +1,4 @@
-"""Where tensors live."""
+"""Devices that hold tensors."""
 
 import torch
 
@@ -9,28 +9,28 @@ _WITHOUT_DOUBLE = {"mps"}
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device of this name; ``auto`` is the first of cuda, mps, cpu that is there.
+    """Return the device of this name; ``auto`` is the first of cuda, mps, cpu that is available.
 
-    Raises MachineError where the device is missing: training never moves to the CPU unasked.
+    Raises MachineError if the device is missing: training never moves to the CPU unasked.
     """
-    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if name == "auto":
-        return torch.device(next(kind for kind, is_there in present.items() if is_there))
-    if not present[name]:
-        there = ", ".join(kind for kind, is_there in present.items() if is_there)
-        raise MachineError(f"device: {name}: this machine has none: set device to auto or one of: {there}")
-    return torch.device(name)
+    is_available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    available = [device for device, found in is_available.items() if found]
+    if name != "auto" and name not in available:
+        raise MachineError(
+            f"device: {name}: this machine has none: set device to auto or one of: {', '.join(available)}"
+        )
+    return torch.device(available[0] if name == "auto" else name)
 
 
 def processes_that_learn() -> int:
-    """Return how many processes may share small trainings out.
+    """Return how many processes may share small trainings.
 
-    Where there is an accelerator PyTorch starts threads with the first gradient, on whichever device it is, and
-    refuses gradients in copies of a process that has them: there it is one.
+    It is one if there is an accelerator: then PyTorch starts threads with the first gradient, on whichever device,
+    and refuses gradients in copies of a process that has such threads.
     """
     return 1 if torch.accelerator.is_available() else default_processes()
 
 
 def in_double(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in double precision where it lies, or on the CPU where its device has none (mps)."""
+    """Return a tensor in double precision on its device, or on the CPU if its device has none (mps)."""
     return (tensor.cpu() if tensor.device.type in _WITHOUT_DOUBLE else tensor).double()

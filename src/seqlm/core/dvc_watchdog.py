@@ -1,6 +1,8 @@
-"""The processes above a stage: it ends when DVC is gone.
+"""Ends a stage when DVC is gone.
 
-A killed ``dvc repro`` leaves its child running, which would then write beside the next one's.
+A killed ``dvc repro`` leaves its child running, which would then write at the same time as
+the next one. DVC need not be the parent: a shell, torchrun or ``timeout`` may stand between,
+and these do not end with DVC either. So all processes between DVC and the stage are watched.
 """
 
 import contextlib
@@ -11,66 +13,64 @@ from pathlib import Path
 
 import psutil
 
-_PARENT_POLL_S = 0.5
+_POLL_S = 0.5
 _MARK = "DVC_STAGE"
-"""What DVC puts into the environment of a stage's command."""
+"""DVC sets this variable for a stage's command."""
 _RUN_DVC = ("python", "pypy", "dvc")
-_TAKE_IN_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-init"}
-"""Beside the system's first process: of a user's session, of a container."""
+_ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-init"}
+"""Besides the system's first process: the first one of a user's session or of a container."""
 
 
 def is_under_dvc() -> bool:
-    """Whether DVC started this process. Started by hand, a stage may outlive its terminal."""
+    """Whether DVC started this process. A stage that was started by hand may outlive its terminal."""
     return _MARK in os.environ
 
 
 def end_with_dvc(exit_code: int) -> bool:
-    """End this process, from now on, when ``dvc repro`` is gone; return whether DVC is still there."""
-    line = _line_to_dvc()
-    if line is None:
+    """End this process as soon as ``dvc repro`` is gone; return whether DVC is running now."""
+    watched = _ancestors_up_to_dvc()
+    if watched is None:
         return False
 
     def watch() -> None:
-        while _above()[: len(line)] == line:
-            time.sleep(_PARENT_POLL_S)
+        while _ancestors()[: len(watched)] == watched:
+            time.sleep(_POLL_S)
         os._exit(exit_code)
 
-    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+    threading.Thread(target=watch, name="dvc-watchdog", daemon=True).start()
     return True
 
 
-def _line_to_dvc() -> list[psutil.Process] | None:
-    """Return the processes above this one up to DVC's; None where DVC went before this process could look.
+def _ancestors_up_to_dvc() -> list[psutil.Process] | None:
+    """Return the ancestors of this process up to DVC; None if DVC ended before this process could look.
 
-    What DVC starts, and what that starts (a shell, torchrun, timeout), has DVC_STAGE in its
-    environment. The next one up is DVC, a Python or a program of its own name; or who takes in
-    orphans, and then DVC is gone; or another program, behind which DVC cannot be seen from
-    here (srun's, on another machine), and then what can be seen is all that can be watched.
+    Everything that DVC starts, directly or not, has DVC_STAGE in its environment. The next
+    ancestor is DVC (a Python, or a program of its own name), or a process that adopts orphans
+    (then DVC is gone), or another program that hides DVC, such as srun on another machine
+    (then the visible ancestors are all that can be watched).
     """
-    above = _above()
-    for number, process in enumerate(above):
-        names, environment = _look_at(process)
+    ancestors = _ancestors()
+    for number, process in enumerate(ancestors):
+        names, environment = _names_and_environment(process)
         if environment.get(_MARK) == os.environ[_MARK]:
             continue
         if any(word in name for name in names for word in _RUN_DVC):
-            return above[: number + 1]
-        if process.pid == 1 or _TAKE_IN_ORPHANS & set(names):
+            return ancestors[: number + 1]
+        if process.pid == 1 or _ADOPT_ORPHANS & set(names):
             return None
-        if environment:  # else the system hides it, and DVC may be further up
-            return above[: number + 1]
-    return None if os.name == "nt" and above else above  # Windows gives orphans no other parent
+        if environment:  # an empty one is hidden by the system, and DVC may be further up
+            return ancestors[: number + 1]
+    return None if os.name == "nt" and ancestors else ancestors  # Windows gives orphans no other parent
 
 
-def _above() -> list[psutil.Process]:
-    """Return the processes above this one; none where the system does not show them, as Linux without /proc."""
-    try:
-        above: list[psutil.Process] = psutil.Process().parents()
-        return above
-    except (psutil.Error, OSError):
-        return []
+def _ancestors() -> list[psutil.Process]:
+    """Return the ancestors of this process; none if the system hides them, like Linux without /proc."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return list(psutil.Process().parents())
+    return []
 
 
-def _look_at(process: psutil.Process) -> tuple[list[str], dict[str, str]]:
+def _names_and_environment(process: psutil.Process) -> tuple[list[str], dict[str, str]]:
     """Return the names of a process and its environment, as far as the system shows them."""
     names: list[str] = []
     environment: dict[str, str] = {}

@@ -1,13 +1,13 @@
-"""What can go wrong, in the words that the user sees.
+"""The errors that a user sees.
 
-Every error that is not a defect of this program is one of these. Its message is
-one line that says what, where, and what to do; its ``exit_code`` is what a stage
-started by hand ends with.
+Every error that is not a defect of this program is one of these. Its message is one line
+that says what is wrong, where, and what to do. A stage that is started by hand ends with
+its ``exit_code``.
 """
 
 
 class SeqlmError(Exception):
-    """Base of all errors that are meant for the user."""
+    """Base class of all errors that are meant for the user."""
 
     exit_code = 1
 
@@ -31,7 +31,7 @@ class NetworkError(SeqlmError):
 
 
 class MachineError(SeqlmError):
-    """The environment refuses: a missing device, a full disk, missing permissions."""
+    """A limit of the machine: a missing device, a full disk, missing permissions."""
 
     exit_code = 5
 

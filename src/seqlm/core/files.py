@@ -1,9 +1,9 @@
-"""Reading and writing files whole.
+"""Reading and writing whole files.
 
-Every writer goes through :func:`replacing`: the bytes land in a temporary file beside
-the target, which then replaces it. A reader therefore finds the old file or the new
-one, never half of one. Text is UTF-8 with ``\\n`` line ends on every system, and equal
-values give equal bytes.
+Every writer goes through :func:`replacing`: the bytes are written to a temporary file beside
+the target, which then replaces it. A reader therefore finds the old file or the new one,
+never half of one. Text is UTF-8 with ``\\n`` line ends on every system, and equal values
+give equal bytes.
 """
 
 import hashlib
@@ -23,7 +23,24 @@ from seqlm.core.errors import DataError, MachineError
 if TYPE_CHECKING:
     import pandas as pd
 
-_HASH_BLOCK = 1 << 20
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError raised inside into a MachineError that names ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError raised inside into a DataError if ``path`` is missing, into a MachineError otherwise."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file: run the stage that writes it") from error
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -31,36 +48,30 @@ def replacing(target: Path) -> Iterator[Path]:
     """Give a temporary path beside ``target``; on success it becomes ``target``.
 
     Missing parent folders are made. On any error the temporary file is removed and an
-    old ``target`` stays as it was. Raises MachineError where the system refuses.
+    old ``target`` stays as it was. Raises MachineError if the system refuses.
     """
-    try:
+    # Created by `open`, so that its mode is that of any new file; `tempfile` lets nobody else read its files.
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
+    with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Made by `open`, so that it may be read by whom the system lets read new files: not so those of `tempfile`.
-        temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
         temporary.open("xb").close()
-    except OSError as error:
-        raise MachineError(f"{target}: cannot be written: {error.strerror}") from error
-    try:
-        yield temporary
-        temporary.replace(target)
-    except OSError as error:
-        raise MachineError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        try:
+            yield temporary
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def fresh_folder(folder: Path) -> Iterator[Path]:
-    """Give an empty folder to work in; it is removed afterwards, and what an earlier, killed run left in it too.
+    """Make ``folder`` anew, without what a killed run left in it; remove it afterwards.
 
-    Raises MachineError where the system refuses.
+    Raises MachineError if the system refuses.
     """
-    try:
+    with write_errors(folder):
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-    except OSError as error:
-        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
     try:
         yield folder
     finally:
@@ -69,16 +80,14 @@ def fresh_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """Give an empty folder inside ``folder``, which is made, to prepare files for it; it is removed afterwards.
+    """Make an empty folder inside ``folder`` to prepare files for it; remove it afterwards.
 
-    Raises MachineError where the system refuses.
+    Raises MachineError if the system refuses.
     """
-    try:
+    with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        place = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
-    except OSError as error:
-        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
-    with place as name:
+        temporary = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
+    with temporary as name:
         yield Path(name)
 
 
@@ -96,7 +105,7 @@ def write_text(target: Path, content: str) -> None:
 def write_json(target: Path, value: Any) -> None:
     """Write ``value`` as indented JSON.
 
-    Floats are written in full; nan and infinity raise ValueError, because JSON has no
+    Floats are written in full. NaN and infinity raise ValueError, because JSON has no
     word for them: callers write null and a reason.
     """
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
@@ -104,26 +113,26 @@ def write_json(target: Path, value: Any) -> None:
 
 def write_checksummed(target: Path, value: dict[str, Any]) -> None:
     """Write a mapping as JSON with the SHA-256 of its content, which :func:`read_checksummed` checks."""
-    write_json(target, value | {"seal": _seal(value)})
+    write_json(target, value | {"checksum": _checksum(value)})
 
 
 def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
-    """Return the mapping that :func:`write_checksummed` wrote, without its seal.
+    """Return the mapping that :func:`write_checksummed` wrote, without its checksum.
 
-    Raises DataError, which ends with ``advice``, where the file is missing or broken,
-    where its ``format`` is not ``version``, and where its content does not match its seal.
+    Raises DataError, which ends with ``advice``, if the file is missing or broken, if its
+    ``format`` is not ``version``, or if its content does not match its checksum.
     """
     value = read_json(path)
     if not isinstance(value, dict):
         raise DataError(f"{path}: not a mapping: {advice}")
     if value.get("format") != version:
         raise DataError(f"{path}: not of format {version}, which this version reads: {advice}")
-    if value.pop("seal", None) != _seal(value):
+    if value.pop("checksum", None) != _checksum(value):
         raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
     return value
 
 
-def _seal(value: dict[str, Any]) -> str:
+def _checksum(value: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -133,7 +142,7 @@ def write_csv(target: Path, frame: "pd.DataFrame") -> None:
 
 
 def write_table(folder: Path, name: str, table: "pd.DataFrame | dict[str, Any]") -> None:
-    """Write a table that a stage reports: a frame as ``NAME.csv``, a mapping as ``NAME.json``."""
+    """Write a table of a stage's report: a frame as ``NAME.csv``, a mapping as ``NAME.json``."""
     if isinstance(table, dict):
         write_json(folder / f"{name}.json", table)
     else:
@@ -156,20 +165,19 @@ def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iter
 
 
 def read_text(path: Path) -> str:
-    """Return a UTF-8 file's text with its line ends as they are.
+    """Return the text of a UTF-8 file, its line ends unchanged.
 
-    Raises DataError where the file is missing or is not UTF-8.
+    Raises DataError if the file is missing or not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8")
+        with read_errors(path):
+            return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}: it was not written by this pipeline") from error
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
 
 def read_json(path: Path) -> Any:
-    """Return the value of a JSON file. Raises DataError where it is missing or broken."""
+    """Return the value of a JSON file. Raises DataError if it is missing or broken."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -179,13 +187,12 @@ def read_json(path: Path) -> Any:
 
 
 def read_csv(path: Path) -> "pd.DataFrame":
-    """Return a CSV file as a frame. Raises DataError where it is missing or broken."""
+    """Return a CSV file as a frame. Raises DataError if it is missing or broken."""
     import pandas as pd
 
     try:
-        return pd.read_csv(path, keep_default_na=False, na_values=[""])
-    except OSError as error:
-        raise _unreadable(path, error) from error
+        with read_errors(path):
+            return pd.read_csv(path, keep_default_na=False, na_values=[""])
     except ValueError as error:
         raise DataError(f"{path}: not CSV: {error}") from error
 
@@ -193,12 +200,11 @@ def read_csv(path: Path) -> "pd.DataFrame":
 def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
     """Return the array of a ``.npy`` file, mapped into memory if ``mmap``.
 
-    Raises DataError where it is missing, truncated, or holds Python objects.
+    Raises DataError if it is missing, truncated, or holds Python objects.
     """
     try:
-        array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except OSError as error:
-        raise _unreadable(path, error) from error
+        with read_errors(path):
+            array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise DataError(f"{path}: not a whole array: run the stage that writes it again") from error
     return array
@@ -206,23 +212,11 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
 
 def sha256_of_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes as hexadecimal digits."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while block := file.read(_HASH_BLOCK):
-                digest.update(block)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    return digest.hexdigest()
+    with read_errors(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def require_sha256(path: Path, digest: str, source: str, advice: str) -> None:
     """Raise DataError, which ends with ``advice``, unless a file has the SHA-256 that ``source`` names for it."""
     if sha256_of_file(path) != digest:
         raise DataError(f"{path}: its content does not match the SHA-256 in {source}: {advice}")
-
-
-def _unreadable(path: Path, error: OSError) -> DataError | MachineError:
-    if isinstance(error, FileNotFoundError):
-        return DataError(f"{path}: no such file: run the stage that writes it")
-    return MachineError(f"{path}: cannot be read: {error.strerror or error}")

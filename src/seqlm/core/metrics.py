@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Nats = NDArray[np.float64]
-"""Surprisals -log p, one for each token of a stream but the first."""
+"""Surprisals -log p, one for each token of a stream except the first."""
 
 
 def perplexity(total_nats: float, num_tokens: int) -> float:
-    """Return exp(total nats / tokens) (8.4.8); infinity where it is too large for a float."""
+    """Return exp(total nats / tokens) (8.4.8); infinity if it is too large for a float."""
     try:
         return math.exp(total_nats / num_tokens)
-    except OverflowError:  # nan stays nan
+    except OverflowError:  # NaN stays NaN
         return math.inf
 
 

@@ -1,4 +1,4 @@
-"""What changes parameters by their gradients."""
+"""Optimizers."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -13,15 +13,15 @@ _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
 
 
 class Optimizer:
-    """SGD or AdamW, which without a decay of the weights is Adam: PyTorch's functions, and what they keep.
+    """SGD or AdamW (Adam if there is no weight decay): PyTorch's functions and their state.
 
-    PyTorch's classes of optimisers do the same, but load its compiler first: that takes as long as PyTorch itself.
+    PyTorch's own classes do the same, but first import its compiler, which takes as long as importing PyTorch.
     """
 
     def __init__(
         self, name: Literal["sgd", "adamw"], parameters: Iterable[torch.nn.Parameter], weight_decay: float = 0.0
     ) -> None:
-        """Take the parameters that are changed; a decay of the weights is AdamW's alone."""
+        """Take the parameters to change; only AdamW uses the weight decay."""
         self._parameters, self._weight_decay = list(parameters), weight_decay
         self._slots: dict[str, list[Tensor]] = {}
         if name == "adamw":
@@ -33,7 +33,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        """Change the parameters by their gradients. Raises ValueError where one has none."""
+        """Change the parameters by their gradients. Raises ValueError if one has none."""
         parameters: list[Tensor] = [*self._parameters]
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if len(gradients) < len(parameters):
@@ -47,18 +47,18 @@ class Optimizer:
         adamw(
             parameters, gradients, self._slots["exp_avg"], self._slots["exp_avg_sq"], [], self._slots["step"],
             lr=lr, weight_decay=self._weight_decay, beta1=_BETA1, beta2=_BETA2, eps=_EPS, amsgrad=False, maximize=False,
-            # On a CPU that goes through memory once, not nine times; elsewhere PyTorch chooses.
+            # On a CPU the fused step passes over memory once instead of nine times; elsewhere PyTorch chooses.
             fused=True if parameters[0].device.type == "cpu" else None,
         )  # fmt: skip
-        # The fused step does not count as a change of the parameters, and compiled loops pack them anew by that count.
+        # The fused step does not increment the versions, by which compiled loops notice that parameters changed.
         for parameter in parameters:
             increment_version(parameter)
 
     def state(self) -> dict[str, Tensor]:
-        """Return what is kept, by the number of its parameter and its own name."""
-        return {f"{index}.{name}": tensor for name, of in self._slots.items() for index, tensor in enumerate(of)}
+        """Return the state by parameter number and name."""
+        return {f"{index}.{name}": tensor for name, slot in self._slots.items() for index, tensor in enumerate(slot)}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from what :meth:`state` returned."""
+        """Continue from a state that :meth:`state` returned."""
         for name, tensor in self.state().items():
             tensor.copy_(state[name])

@@ -1,4 +1,4 @@
-"""How long things take, for those who wait at a terminal. Times never go to a tracked file."""
+"""How long things take, for the person at the terminal. Times are never written to a tracked file."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ Log = Callable[[str], None]
 
 
 def clocked(items: Iterable[T]) -> Iterator[tuple[T, float]]:
-    """Yield items, each with the seconds that it took to come."""
+    """Yield items, each with the seconds that it took to produce."""
     begin = time.monotonic()
     for item in items:
         yield item, time.monotonic() - begin
@@ -20,7 +20,7 @@ def clocked(items: Iterable[T]) -> Iterator[tuple[T, float]]:
 
 @contextmanager
 def timed(what: str, log: Log) -> Iterator[None]:
-    """Say how long what stands inside took."""
+    """Log how long the block took."""
     begin = time.monotonic()
     yield
     log(f"{what}: {time.monotonic() - begin:.1f} s")

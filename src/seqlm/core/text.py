@@ -1,8 +1,8 @@
-"""Reading and counting of cleaned text, in bounded memory.
+"""Cleaned text: reading and counting in bounded memory, passages of it, and numbers in sentences.
 
-A *cleaned line* is the unit: its characters are the line itself, its words are what single
-spaces part. Text is read in blocks of a file, so that neither the length of the text nor
-the length of a line matters. Characters are counted in the bytes of UTF-8: each has one
+The unit is a *cleaned line*: its characters are the line itself, its words are separated by
+spaces. Text is read in blocks of a file, so that neither the length of the text nor the
+length of a line matters. Characters are counted in the bytes of UTF-8: each has exactly one
 byte that does not continue another.
 """
 
@@ -15,19 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
+from seqlm.core.files import read_errors
 
 BLOCK_BYTES = 1 << 16
-"""Text that is worked on at once: little enough for the processor's cache, and for memory to be used again."""
+"""Text that is processed at once: it fits into the processor's cache."""
 SPACE, LINE_END = ord(" "), ord("\n")
 
 _LAST_CONTINUATION = -65
 """The largest byte, as a signed number, that continues a character."""
 _MAX_HEAD_BYTES = 1 << 14
-"""What the first lines may be together: the text may be one long line."""
+"""How far the first lines are read: the text may be one long line."""
 
 
 def words(line: str) -> list[str]:
-    """Return the words of a cleaned line: what spaces part."""
+    """Return the words of a cleaned line, which spaces separate."""
     return [word for word in line.split(" ") if word]
 
 
@@ -38,23 +39,20 @@ def read_first_lines(path: Path, limit: int) -> Iterator[str]:
 
 
 def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Yield a file that this pipeline wrote in blocks. Raises DataError where it is missing."""
-    try:
-        with path.open("rb") as file:
-            while block := file.read(block_bytes):
-                yield block
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file: run the stage that writes it") from error
+    """Yield a file that this pipeline wrote in blocks. Raises DataError if it is missing."""
+    with read_errors(path), path.open("rb") as file:
+        while block := file.read(block_bytes):
+            yield block
 
 
 def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
-    """Yield a text file that this pipeline wrote in blocks. Raises DataError where it is missing or broken."""
+    """Yield a text file that this pipeline wrote in blocks. Raises DataError if it is missing or broken."""
     pending = b""
     try:
         for block in byte_blocks(path, block_bytes):
             data = pending + block
             text, used = utf_8_decode(data)
-            pending = data[used:]  # the bytes of a character that the block's end cuts in two
+            pending = data[used:]  # the first bytes of a character that the end of the block cuts in two
             if text:
                 yield text
         utf_8_decode(pending, "strict", True)
@@ -68,15 +66,15 @@ def starts_of_characters(block: bytes) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class Counts:
-    """Size of a text: lines, characters (line ends not counted) and words."""
+class TextSize:
+    """Lines, characters (without line ends) and words of a text."""
 
     lines: int
     characters: int
     words: int
 
 
-def count_text(path: Path, block_bytes: int = BLOCK_BYTES) -> Counts:
+def count_text(path: Path, block_bytes: int = BLOCK_BYTES) -> TextSize:
     """Return the size of a text file whose lines all end in ``\\n``."""
     lines = characters = num_words = 0
     in_word = False
@@ -87,4 +85,20 @@ def count_text(path: Path, block_bytes: int = BLOCK_BYTES) -> Counts:
         characters += int(np.count_nonzero(starts_of_characters(block))) - ends
         num_words += int(np.count_nonzero(in_words[1:] > in_words[:-1])) + int(in_words[0] and not in_word)
         in_word = bool(in_words[-1])
-    return Counts(lines, characters, num_words)
+    return TextSize(lines, characters, num_words)
+
+
+def evenly_spaced(num_windows: int, length: int, total: int) -> NDArray[np.int64]:
+    """Return where ``num_windows`` windows begin that are spread evenly over ``total`` items.
+
+    Each window has ``length`` items; the first begins at 0, the last ends at ``total``. If
+    there are fewer places to begin than windows, every place is returned once.
+    """
+    last = total - length
+    num_windows = min(num_windows, last + 1)
+    return np.arange(num_windows) * last // max(num_windows - 1, 1)
+
+
+def quantity(number: int, noun: str) -> str:
+    """Return a number with its noun, as in "1 character" or "1,200 characters"."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

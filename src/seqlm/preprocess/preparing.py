@@ -6,7 +6,7 @@ from pathlib import Path
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, temporary_folder
-from seqlm.core.text import Counts, count_text
+from seqlm.core.text import TextSize, count_text
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.splitting import split_text
@@ -20,7 +20,7 @@ _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
 class Preprocessed:
     """What became of a corpus: the size of each split and what decoding met."""
 
-    counts: dict[str, Counts]
+    counts: dict[str, TextSize]
     decoding: DecodingReport
 
     def warnings(self, normalise: str) -> list[str]:
@@ -68,7 +68,7 @@ def clean_and_split(
 
 def _split(
     cleaned: Path, parts: Mapping[str, Path], normalise: str, fractions: Mapping[str, float]
-) -> dict[str, Counts]:
+) -> dict[str, TextSize]:
     """Split a cleaned text into files, and return the size of each. Raises DataError for text that is too short."""
     whole = count_text(cleaned)
     _require_enough(whole, normalise)
@@ -80,7 +80,7 @@ def _split(
     return counts
 
 
-def _require_enough(count: Counts, normalise: str) -> None:
+def _require_enough(count: TextSize, normalise: str) -> None:
     other_scripts = ", or set preprocess.normalise: none for other scripts" if normalise == "letters" else ""
     if count.words == 0:
         what = "holds no letters A-Z" if normalise == "letters" else "holds nothing but white space"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import torch
 
-from seqlm.core.cpu_contention import SHARED, OtherLoad, re_exec, shorter_wait
+from seqlm.core.cpu_contention import OtherLoad, re_exec, shorter_wait
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.trainer import Callback, Trainer
 
@@ -40,7 +40,7 @@ def contention_monitor(checkpoint: Checkpoint, seconds: float = _SECONDS_BETWEEN
         if num_threads == 1 or trainer.ranks.size > 1 or trainer.is_done or now[0] - last[0] < seconds:
             return
         elapsed, worked = now[0] - last[0], now[1] - last[1]
-        share = worked / (elapsed * num_threads) if other_load.share() >= SHARED else 1.0
+        share = worked / (elapsed * num_threads) if other_load.is_high() else 1.0
         # Two checks in a row must see other work: a moment of it is not worth a restart.
         if wait := shorter_wait(max(share, previous_share)):
             checkpoint.save(*trainer.state())

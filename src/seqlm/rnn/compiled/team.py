@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from seqlm.core.cpu_contention import SHARED, OtherLoad
+from seqlm.core.cpu_contention import OtherLoad
 from seqlm.rnn.compiled.compiling import entry, inner, spliced
 
 Control = NDArray[np.int64]
@@ -82,7 +82,7 @@ class _Watch:
     def looks(self) -> int:
         """Return after how many looks a thread naps."""
         if time.monotonic() >= self._next_look:
-            self._looks = _LOOKS_BESIDE_OTHERS if self._neighbours.share() >= SHARED else _LOOKS_ALONE
+            self._looks = _LOOKS_BESIDE_OTHERS if self._neighbours.is_high() else _LOOKS_ALONE
             self._next_look = time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
         return self._looks
 
