@@ -1,7 +1,7 @@
-"""What every stage script shares: one-line errors, exit codes, and the end of orphans.
+"""What all stage scripts share: one-line errors, exit codes, and a watchdog for DVC.
 
-A script writes ``@stage()`` above its function in place of ``@click.command()``; the
-function gets the :class:`~seqlm.core.layout.Layout` of the folder that it works in.
+A script writes ``@stage()`` above its function instead of ``@click.command()``; the function
+gets the :class:`~seqlm.core.layout.Layout` of its folder.
 """
 
 import errno
@@ -26,32 +26,32 @@ except ModuleNotFoundError as missing:
     )
 
 
-# ``readable=False``: a file that may not be read is refused by who opens it, with code 5, not as a wrong option.
+# ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
 
 
 def existing_file() -> click.Path:
-    """Return the option type of a file that must be there."""
+    """Return the option type of a file that must exist."""
     return click.Path(path_type=Path, exists=True, dir_okay=False, readable=False)
 
 
 def file() -> click.Path:
-    """Return the option type of a file, there or not."""
+    """Return the option type of a file that need not exist."""
     return click.Path(path_type=Path, dir_okay=False, readable=False)
 
 
 def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a click command of a function, with this project's errors and exit codes.
+    """Make a function a click command with this project's errors and exit codes.
 
     The function's first argument is ``layout``, of the folder that ``--root`` names. A
     SeqlmError becomes one line on the terminal and its exit code; a full disk, missing
     permissions and missing memory become code 5. Help comes from the function's docstring.
-    ``uses_torch``: before PyTorch is loaded it is seen whether other work wants the processors.
+    ``uses_torch``: look whether the processors are busy before PyTorch is imported.
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
-            _show_any_letter()
+            _escape_unencodable()
             if uses_torch:
                 shorten_spinning()
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):
@@ -85,11 +85,16 @@ def clear_stale_runs(layout: Layout, runs: list[str]) -> None:
         click.echo(f"removed {stale}: no such run is left")
 
 
-def _show_any_letter() -> None:
-    """Show letters that the terminal's encoding lacks as escapes: on Windows it often lacks some."""
+def _escape_unencodable() -> None:
+    """Print characters that the terminal's encoding lacks as escapes: on Windows it often lacks some."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def warn(message: str) -> None:
+    """Print a warning."""
+    click.echo(f"warning: {message}", err=True)
 
 
 def _folder() -> click.Path:

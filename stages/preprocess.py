@@ -4,13 +4,13 @@ from dataclasses import asdict
 
 import click
 
-from harness import stage
+from harness import stage, warn
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.preprocess.settings import PreprocessParams
 
 _FIRST_LINES = 11
-"""Lines shown in the reports: as many as the book looks at."""
+"""Lines in the reports: as many as the book shows."""
 
 
 @stage()
@@ -26,7 +26,7 @@ def main(layout: Layout) -> None:
     raw, fractions = find_raw_text(layout.raw_text, layout.corpus_record), params.split.model_dump()
     result = clean_and_split(raw, layout.splits, params.normalise, params.errors, fractions)
     for warning in result.warnings(params.normalise):
-        click.echo(f"warning: {warning}", err=True)
+        warn(warning)
     sizes = {split: asdict(counts) for split, counts in result.counts.items()}
     reports = layout.reports("preprocess")
     write_csv(reports / "splits.csv", pd.DataFrame([{"split": split} | size for split, size in sizes.items()]))

@@ -28,6 +28,11 @@ class Report:
     foreign_letters: int = 0
 
 
+def clean_line(line: str) -> str:
+    """Return a line as the book cleans it (section 8.2)."""
+    return re.sub("[^A-Za-z]+", " ", line).strip().lower()
+
+
 def clean(path: Path, normalise: str, errors: str, block_bytes: int = 1 << 20) -> tuple[str, Report]:
     """Return the cleaned text of a file, and what was met on the way."""
     report, target = Report(), StringIO()

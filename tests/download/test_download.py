@@ -173,7 +173,7 @@ def test_the_data_folder_comes_before_the_network(
     (tmp_path / "data/raw/corpus.txt").unlink()
     result = download("none", fallback="sample", SEQLM_DATA_DIR=str(tmp_path / "own"))
     assert result.returncode == 3
-    assert "a web page (HTML) stands in place of the text" in result.stderr
+    assert "a web page (HTML) instead of the text" in result.stderr
     assert DIGEST in result.stderr
     assert hashlib.sha256(PAGE).hexdigest() in result.stderr
 

@@ -3,9 +3,9 @@
 import string
 from pathlib import Path
 
+from reference import clean_line
 from seqlm.core.files import sha256_of_file
 from seqlm.download.corpora import read_registry
-from seqlm.preprocess.cleaning import clean_line
 
 
 def test_the_sample_is_long_enough_and_has_every_letter_early(root: Path) -> None:

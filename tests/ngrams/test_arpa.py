@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference import clean_line
 from seqlm.core.errors import DataError
 from seqlm.ngrams.arpa.reading import read_arpa
 from seqlm.ngrams.arpa.writing import escape, unescape, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.preprocess.cleaning import clean_line
 from smoke import ROOT
 
 TOKENS = ["<unk>", " ", "\n", "a", "b\\", "ß\u3000\0"]

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference import clean_line
 from seqlm.core.errors import DataError
 from seqlm.core.text import TextSize, count_text
-from seqlm.preprocess.cleaning import clean_blocks, clean_line
+from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
 
 BLOCK_BYTES = 3

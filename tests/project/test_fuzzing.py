@@ -16,12 +16,13 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from reference import clean_line
 from seqlm.configure.settings import check_whole
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
 from seqlm.ngrams.arpa.reading import read_arpa
 from seqlm.ngrams.models.storage import load_models
-from seqlm.preprocess.cleaning import clean_blocks, clean_line
+from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.rnn.building import load_network
 from seqlm.score.store import load_score

@@ -56,7 +56,7 @@ def _ancestors_up_to_dvc() -> list[psutil.Process] | None:
             continue
         if any(word in name for name in names for word in _RUN_DVC):
             return ancestors[: number + 1]
-        if process.pid == 1 or _ADOPT_ORPHANS & set(names):
+        if process.pid == 1 or _ADOPT_ORPHANS & names:
             return None
         if environment:  # an empty one is hidden by the system, and DVC may be further up
             return ancestors[: number + 1]
@@ -70,13 +70,9 @@ def _ancestors() -> list[psutil.Process]:
     return []
 
 
-def _names_and_environment(process: psutil.Process) -> tuple[list[str], dict[str, str]]:
+def _names_and_environment(process: psutil.Process) -> tuple[set[str], dict[str, str]]:
     """Return the names of a process and its environment, as far as the system shows them."""
-    names: list[str] = []
-    environment: dict[str, str] = {}
     with contextlib.suppress(psutil.Error, OSError):
-        names.append(process.name().lower())
-        names.append(Path(process.exe()).name.lower())
-    with contextlib.suppress(psutil.Error, OSError):
-        environment = process.environ()
-    return names, environment
+        shown = process.as_dict(["name", "exe", "environ"])
+        return {Path(shown[key] or "").name.lower() for key in ("name", "exe")}, shown["environ"] or {}
+    return set(), {}

@@ -23,6 +23,7 @@ from seqlm.core.errors import DataError, MachineError
 if TYPE_CHECKING:
     import pandas as pd
 
+
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
     """Turn an OSError raised inside into a MachineError that names ``path``."""

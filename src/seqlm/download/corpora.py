@@ -1,29 +1,27 @@
-"""The registry of corpora, and the ways a corpus comes here.
+"""The registry of corpora, and the ways to get a corpus.
 
-A registered corpus is known by its SHA-256, so that it is the same text whichever
-source it came from; a user's own file is taken as it is.
+A registered corpus is known by its SHA-256, so it is the same text whichever source it came
+from. A user's own file is taken as it is.
 """
 
 import gzip
-import hashlib
 import shutil
-import stat
 import zlib
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, cast
 
 from pydantic import Field
 
-from seqlm.core.errors import DataError, MachineError, NetworkError, ParamsError
+from seqlm.core.errors import DataError, NetworkError, ParamsError
 from seqlm.core.files import replacing, sha256_of_file
-from seqlm.core.settings import Section, check, read_params
-from seqlm.download.fetching import Limits, fetch, wrong_hash
+from seqlm.core.progress import Log
+from seqlm.core.settings import Section, load
+from seqlm.download.fetching import fetch, wrong_hash
+from seqlm.download.settings import Limits
 
 _BLOCK = 1 << 20
 _HEAD_BYTES = 512
-
-Log = Callable[[str], None]
 
 
 class Corpus(Section):
@@ -39,73 +37,75 @@ class Corpus(Section):
     description: str
 
 
-class Registry(Section):
-    """The content of ``corpora.yaml``."""
-
-    corpora: dict[str, Corpus]
-
-
 def read_registry(path: Path) -> dict[str, Corpus]:
-    """Return the registered corpora by name. Raises ParamsError where the file is broken."""
-    return check(read_params(path), "registry", Registry, source=str(path)).corpora
+    """Return the registered corpora by name. Raises ParamsError if the file is broken."""
+    return load(path, "corpora", dict[str, Corpus])
 
 
+def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
+    """Whether ``name`` is a registered corpus; otherwise it must be the path of a file, relative to ``root``.
+
+    Raises ParamsError if it is neither.
+    """
+    path = root / name
+    if name in registry or path.exists() or path.is_symlink():
+        return name in registry
+    raise ParamsError(f"download.corpus = {name!r}: neither a registered corpus ({', '.join(registry)}) nor a file")
+
+
+@dataclass(frozen=True)
 class Sources:
-    """Where registered corpora are looked for, and the file of the embedded sample."""
+    """Where registered corpora are looked for."""
 
-    def __init__(self, data_folder: Path | None, cache: Path, sample: Path, limits: Limits) -> None:
-        self._data_folder = data_folder
-        self._cache = cache
-        self._sample = sample
-        self._limits = limits
+    data_folder: Path | None
+    cache: Path
+    sample: Path
+    """The file of the embedded sample."""
+    limits: Limits
 
     def find(self, name: str, corpus: Corpus, log: Log) -> Path:
         """Return a file with the hash of ``corpus``: from the data folder, the cache, or a URL.
 
-        ``say`` is told each source that fails. Raises DataError where a source has other
-        bytes, NetworkError where none can be reached.
+        Each source that fails is logged. Raises DataError if a source has other bytes,
+        NetworkError if none can be reached.
         """
         if not corpus.urls:
-            return _verified(self._sample, corpus)
-        if self._data_folder is not None and (own := self._data_folder / corpus.file).exists():
+            return _verified(self.sample, corpus)
+        if self.data_folder is not None and (own := self.data_folder / corpus.file).exists():
             return _verified(own, corpus)
-        limits = Limits(self._limits.timeout_s, self._limits.deadline_s, min(self._limits.max_bytes, corpus.bytes))
+        limits = self.limits.model_copy(update={"max_bytes": min(self.limits.max_bytes, corpus.bytes)})
         wrong: DataError | None = None
         for url in corpus.urls:
             try:
-                return fetch(url, self._cache, corpus.file, corpus.sha256, limits)
-            except DataError as error:
+                return fetch(url, self.cache, corpus.file, corpus.sha256, limits)
+            except (DataError, NetworkError) as error:
                 log(str(error))
-                wrong = wrong or error
-            except NetworkError as error:
-                log(str(error))
-        if wrong:
-            raise wrong
-        folder = self._data_folder or "the folder that SEQLM_DATA_DIR names"
-        raise NetworkError(
-            f"{name}: no source can be reached: bring the network back, or put {corpus.file} into {folder}"
+                wrong = wrong or (error if isinstance(error, DataError) else None)
+        folder = self.data_folder or "the folder that SEQLM_DATA_DIR names"
+        raise wrong or NetworkError(
+            f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folder}"
         )
 
 
 def _verified(path: Path, corpus: Corpus) -> Path:
-    found = sha256_of_file(path)
-    if found != corpus.sha256:
+    if (found := sha256_of_file(path)) != corpus.sha256:
         with path.open("rb") as file:
-            raise DataError(wrong_hash(str(path), corpus.sha256, found, file.read(_HEAD_BYTES)))
+            raise wrong_hash(str(path), corpus.sha256, found, file.read(_HEAD_BYTES))
     return path
 
 
-def bring_registered(
+def get_registered(
     name: str, registry: dict[str, Corpus], sources: Sources, fallback: str | None, text: Path, log: Log
 ) -> dict[str, Any]:
-    """Make ``text`` the registered corpus and return its record; what has its SHA-256 already is kept, unasked.
+    """Make ``text`` the registered corpus and return its record. A file with the right SHA-256 is kept as it is.
 
-    Where no source can be reached and ``fallback`` names another corpus, that one comes
-    instead, and the record and ``say`` tell so; but never in the place of another text,
-    which would be lost. Raises NetworkError or DataError.
+    If no source can be reached, the corpus ``fallback`` takes its place, and the record and the
+    log say so; but it never replaces another text, which would be lost. Raises NetworkError or
+    DataError.
     """
+    record = _record(name, registry[name])
     if _is(text, registry[name]):
-        return _record(name, registry[name])
+        return record
     try:
         path = sources.find(name, registry[name], log)
     except NetworkError as error:
@@ -116,12 +116,10 @@ def bring_registered(
                 f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus back "
                 "to that one, or remove the file"
             ) from error
-        log(f"NO SOURCE OF {name} CAN BE REACHED: going on with the corpus {fallback!r} instead ({error})")
-        record = _record(fallback, registry[fallback])
-        record |= {"requested": name, "fallback": True, "reason": f"no source of {name} could be reached"}
+        log(f"NO SOURCE OF {name} CAN BE REACHED: using the corpus {fallback!r} instead ({error})")
+        replaced = {"requested": name, "fallback": True, "reason": f"no source of {name} could be reached"}
+        record = _record(fallback, registry[fallback]) | replaced
         path = sources.find(fallback, registry[fallback], log)
-    else:
-        record = _record(name, registry[name])
     with replacing(text) as temporary:
         shutil.copyfile(path, temporary)
     return record
@@ -133,63 +131,39 @@ def _is(text: Path, corpus: Corpus) -> bool:
 
 def _record(name: str, corpus: Corpus) -> dict[str, Any]:
     record: dict[str, Any] = {"name": name, "requested": name, "fallback": False, "reason": None}
-    record |= {"file": corpus.file, "sha256": corpus.sha256, "bytes": corpus.bytes}
-    return record | {"licence": corpus.licence, "description": corpus.description}
+    return record | corpus.model_dump(include={"file", "sha256", "bytes", "licence", "description"})
 
 
-def bring_own(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
+def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
     """Copy a user's own text file, unpacked if it is ``.gz``, to ``text`` and return its record.
 
-    Raises DataError for what is no file, is empty, broken or larger than ``max_bytes``,
-    MachineError for what may not be read.
+    Raises DataError if it is no regular file, empty, broken or larger than ``max_bytes``.
     """
     _require_regular_file(path)
-    digest, size = hashlib.sha256(), 0
-    with replacing(text) as temporary:
+    with _open(path) as source, replacing(text) as temporary, temporary.open("wb") as target:
         try:
-            with _opened(path) as source, temporary.open("wb") as target:
-                while block := source.read(_BLOCK):
-                    size += len(block)
-                    if size > max_bytes:
-                        raise DataError(f"{path}: more than {max_bytes} bytes unpacked: raise download.max_bytes")
-                    digest.update(block)
-                    target.write(block)
+            while block := source.read(_BLOCK):
+                if target.tell() + len(block) > max_bytes:
+                    raise DataError(f"{path}: more than {max_bytes} bytes unpacked: raise download.max_bytes")
+                target.write(block)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{path}: not a whole gzip file: {error}") from error
-        except PermissionError as error:
-            raise MachineError(f"{path}: may not be read: check its permissions") from error
-        if size == 0:
+        if target.tell() == 0:
             raise DataError(f"{path}: empty: bring a text")
-    record = {"name": path.name, "requested": path.name, "fallback": False, "reason": None, "file": path.name}
-    return record | {"sha256": digest.hexdigest(), "bytes": size, "licence": "not stated", "description": "own text"}
+    sha256, size = sha256_of_file(text), text.stat().st_size
+    corpus = Corpus(file=path.name, urls=[], sha256=sha256, bytes=size, licence="not stated", description="own text")
+    return _record(path.name, corpus)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
 def _require_regular_file(path: Path) -> None:
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError as error:
-        what = "a link to nowhere" if path.is_symlink() else "no such file"
-        raise DataError(f"{path}: {what}") from error
-    except OSError as error:
-        raise MachineError(f"{path}: cannot be read: {error.strerror}") from error
-    if stat.S_ISDIR(mode):
+    """Raise DataError unless ``path`` is a regular file."""
+    if not path.exists():
+        raise DataError(f"{path}: {'a link to nowhere' if path.is_symlink() else 'no such file'}")
+    if path.is_dir():
         raise DataError(f"{path}: a folder, not a text file")
-    if not stat.S_ISREG(mode):
+    if not path.is_file():
         raise DataError(f"{path}: not a regular file: copy its content to one")
-
-
-def is_registered(choice: str, registry: dict[str, Corpus], root: Path) -> bool:
-    """Whether ``choice`` names a registered corpus; otherwise it must be the path of a file, from ``root`` on.
-
-    Raises ParamsError where it is neither.
-    """
-    if choice in registry:
-        return True
-    path = root / choice
-    if path.exists() or path.is_symlink():
-        return False
-    raise ParamsError(f"download.corpus = {choice!r}: neither a registered corpus ({', '.join(registry)}) nor a file")

@@ -1,15 +1,14 @@
-"""Brings one file over HTTP, verified, in bounded time and size.
+"""Fetches one file over HTTP, verified, in bounded time and size.
 
-pooch keeps the cache and writes files whole; the :class:`Downloader` here is what it
-calls for the transfer, because pooch's own gives up neither on a server that drips nor
-on one that never ends.
+pooch keeps the cache and writes whole files. It calls the :class:`Downloader` here for the
+transfer, because pooch's own gives up neither on a server that drips nor on one that never
+ends, and does not tell a full disk from a broken connection.
 """
 
 import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +17,9 @@ import pooch
 import requests
 import urllib3
 
-from seqlm.core.errors import DataError, MachineError, NetworkError
+from seqlm.core.errors import DataError, NetworkError
+from seqlm.core.files import write_errors
+from seqlm.download.settings import Limits
 
 _RETRIED_STATUS = frozenset({429, 500, 502, 503, 504})
 _MAX_TRIES = 3
@@ -26,29 +27,11 @@ _READ_BYTES = 1 << 16
 _HTML_MARKS = (b"<!doctype html", b"<html")
 
 
-def looks_like_html(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a web page."""
-    return head.lstrip().lower().startswith(_HTML_MARKS)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long and how much a transfer may take."""
-
-    timeout_s: float
-    """Longest silence, in seconds."""
-    deadline_s: float
-    """Longest transfer, retries included, in seconds."""
-    max_bytes: int
-    """Largest body, in bytes."""
-
-
 def fetch(url: str, folder: Path, file_name: str, sha256: str, limits: Limits) -> Path:
-    """Return the path in ``folder`` of the file with this hash, fetching it from ``url`` if it is not there.
+    """Return the path in ``folder`` of the file with this hash; it is fetched from ``url`` if it is missing.
 
-    Raises NetworkError where the source cannot be reached or breaks off, DataError where it
-    answers with other bytes than the hash asks for, and MachineError where the folder cannot
-    be written.
+    Raises NetworkError if the source cannot be reached or breaks off, DataError if it sends
+    bytes with another hash, and MachineError if the folder cannot be written.
     """
     pooch.get_logger().setLevel("ERROR")
     return Path(pooch.retrieve(url, f"sha256:{sha256}", file_name, folder, downloader=Downloader(sha256, limits)))
@@ -64,49 +47,43 @@ class Downloader:
     def __call__(self, url: str, output_file: Any, _pooch: object) -> None:
         """Write the body of ``url`` to ``output_file``, a path or an open binary file; raises as :func:`fetch`."""
         deadline = time.monotonic() + self._limits.deadline_s
-        for attempt in range(1, _MAX_TRIES + 1):
-            wait = self._try(url, Path(getattr(output_file, "name", output_file)), deadline)
-            if wait is None:
-                return
-            if attempt == _MAX_TRIES or time.monotonic() + wait > deadline:
-                break
-            time.sleep(wait)
-        raise NetworkError(f"{url}: the server stays busy or broken (HTTP {self._last_status})")
-
-    def _try(self, url: str, target: Path, deadline: float) -> float | None:
-        """Transfer once. Return None when done, or the seconds to wait before another try."""
         with _SafeSession() as session:
-            with _network_errors(url):
-                response = session.get(url, stream=True, timeout=self._limits.timeout_s)
-            if response.status_code in _RETRIED_STATUS:
-                self._last_status = response.status_code
-                return _retry_after(response)
+            response = self._get(session, url, deadline)
             if not response.ok:
                 raise NetworkError(f"{url}: HTTP {response.status_code} {response.reason}")
-            self._receive(url, response, target, deadline)
-        return None
+            self._receive(url, response, Path(getattr(output_file, "name", output_file)), deadline)
+
+    def _get(self, session: requests.Session, url: str, deadline: float) -> requests.Response:
+        """Return the first response that is not a request to try again, or the last one before the deadline."""
+        for attempt in range(1, _MAX_TRIES + 1):
+            with _network_errors(url):
+                response = session.get(url, stream=True, timeout=self._limits.timeout_s)
+            value = response.headers.get("Retry-After", "")
+            wait = float(value) if value.isdigit() else 0.5
+            if response.status_code not in _RETRIED_STATUS or time.monotonic() + wait > deadline:
+                break
+            if attempt < _MAX_TRIES:
+                time.sleep(wait)
+        return response
 
     def _receive(self, url: str, response: requests.Response, target: Path, deadline: float) -> None:
         digest, head, received = hashlib.sha256(), b"", 0
-        try:
-            with target.open("wb") as file:
-                for block in self._blocks(url, response, deadline):
-                    head = head or block
-                    digest.update(block)
-                    received += file.write(block)
-        except OSError as error:  # of the disk alone: those of the network come as NetworkError
-            raise MachineError(f"{target.parent}: cannot be written: {error.strerror}") from error
+        with write_errors(target.parent), target.open("wb") as file:
+            for block in self._blocks(url, response, deadline):
+                head = head or block
+                digest.update(block)
+                received += file.write(block)
         promised = response.headers.get("Content-Length", "")
         if promised.isdigit() and "Content-Encoding" not in response.headers and received < int(promised):
             raise NetworkError(f"{url}: broke off after {received} of {promised} bytes")
         if digest.hexdigest() != self._sha256:
-            raise DataError(wrong_hash(url, self._sha256, digest.hexdigest(), head))
+            raise wrong_hash(url, self._sha256, digest.hexdigest(), head)
 
     def _blocks(self, url: str, response: requests.Response, deadline: float) -> Iterator[bytes]:
         received = 0
         while True:
             with _network_errors(url):
-                # read1 returns what has come; read would wait for a whole block, however slowly it drips.
+                # read1 returns what has arrived; read would wait for a whole block, however slowly it drips.
                 block = response.raw.read1(_READ_BYTES, decode_content=True)
             if not block:
                 return
@@ -118,18 +95,11 @@ class Downloader:
             yield block
 
 
-@contextmanager
-def _network_errors(url: str) -> Iterator[None]:
-    try:
-        yield
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-        raise NetworkError(f"{url}: {_reason(error)}") from error
-
-
-def wrong_hash(where: str, expected: str, found: str, head: bytes) -> str:
-    """Return the message for a file with another hash than the registry's."""
-    what = "a web page (HTML) stands in place of the text" if looks_like_html(head) else "not the expected text"
-    return f"{where}: {what}: SHA-256 expected {expected}, found {found}"
+def wrong_hash(where: str, expected: str, found: str, head: bytes) -> DataError:
+    """Return the error of a file with another hash than the registry's; ``head`` are its first bytes."""
+    is_html = head.lstrip().lower().startswith(_HTML_MARKS)
+    what = "a web page (HTML) instead of the text" if is_html else "not the expected text"
+    return DataError(f"{where}: {what}: SHA-256 expected {expected}, found {found}")
 
 
 class _SafeSession(requests.Session):
@@ -142,17 +112,16 @@ class _SafeSession(requests.Session):
         return target
 
 
-def _retry_after(response: requests.Response) -> float:
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else 0.5
-
-
-def _reason(error: Exception) -> str:
-    """Return a short reason: the exceptions of requests spell out objects and addresses."""
-    if isinstance(error, requests.Timeout):
-        return "no answer in time"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "its certificate cannot be verified"
-    if isinstance(error, requests.ConnectionError):
-        return "cannot be reached"
-    return f"the transfer broke off ({type(error).__name__})"
+@contextmanager
+def _network_errors(url: str) -> Iterator[None]:
+    """Turn errors of the network into a NetworkError with a short reason: theirs spell out objects and addresses."""
+    try:
+        yield
+    except requests.Timeout as error:
+        raise NetworkError(f"{url}: no answer in time") from error
+    except requests.exceptions.SSLError as error:
+        raise NetworkError(f"{url}: its certificate cannot be verified") from error
+    except requests.ConnectionError as error:
+        raise NetworkError(f"{url}: cannot be reached") from error
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        raise NetworkError(f"{url}: the transfer broke off ({type(error).__name__})") from error

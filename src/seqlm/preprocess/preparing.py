@@ -12,23 +12,23 @@ from seqlm.preprocess.decoding import DecodingReport, RawText
 from seqlm.preprocess.splitting import split_text
 
 MIN_CHARACTERS = 500
-"""Characters of the shortest text that is taken: val and test, a tenth each, then hold some words to score."""
+"""Characters of the shortest text that is accepted, so that val and test, a tenth each, have some words to score."""
 _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
 
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """What became of a corpus: the size of each split and what decoding met."""
+    """The size of each split of a corpus, and what decoding found."""
 
     counts: dict[str, TextSize]
     decoding: DecodingReport
 
     def warnings(self, normalise: str) -> list[str]:
-        """Return what a user should know about the text that was kept."""
+        """Return what a user should know about the text."""
         decoding, found = self.decoding, []
         if decoding.replaced:
             found.append(f"{decoding.replaced} byte sequences were not UTF-8 and were replaced")
-        share = _foreign_share(decoding)
+        share = decoding.foreign_letters / max(1, decoding.letters)
         if normalise == "letters" and share >= _FOREIGN_SHARE_WORTH_A_WARNING:
             found.append(
                 f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"
@@ -37,7 +37,7 @@ class Preprocessed:
 
 
 def find_raw_text(path: Path, record: Path) -> RawText:
-    """Return the text that the download stage brought, with the name that its ``record``, where there is one, gives."""
+    """Return the text that the download stage wrote, with the name in its ``record`` if there is one."""
     if not path.exists():
         raise DataError(f"{path}: no such file: run the stage that writes it")
     known = read_json(record) if record.exists() else None
@@ -49,11 +49,11 @@ def clean_and_split(
 ) -> Preprocessed:
     """Clean ``raw`` and write ``NAME.txt`` to ``folder`` for each of the ``fractions``, in order.
 
-    Nothing is put in place before all splits are whole. Raises DataError for text that
-    cannot be decoded, holds no letters (under ``normalise="letters"``) or is too short.
+    No split is replaced before all are complete. Raises DataError for text that cannot be
+    decoded, has no letters (under ``normalise="letters"``) or is too short.
     """
-    with temporary_folder(folder) as place:
-        cleaned, parts = place / "cleaned.txt", {split: place / f"{split}.txt" for split in fractions}
+    with temporary_folder(folder) as work:
+        cleaned, parts = work / "cleaned.txt", {split: work / f"{split}.txt" for split in fractions}
         decoding = DecodingReport()
         with cleaned.open("wb") as target:
             target.writelines(clean_blocks(raw, normalise, errors, decoding))
@@ -90,7 +90,3 @@ def _require_enough(count: TextSize, normalise: str) -> None:
             f"{count.characters} characters are left after cleaning, too few to train on and to score: "
             f"bring a text of at least {MIN_CHARACTERS}{other_scripts}"
         )
-
-
-def _foreign_share(decoding: DecodingReport) -> float:
-    return decoding.foreign_letters / max(1, decoding.letters)

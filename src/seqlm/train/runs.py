@@ -33,7 +33,7 @@ def read_config(path: Path) -> RunConfig:
     if not path.exists():
         raise ParamsError(f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}")
     value = read_json(path)
-    if not isinstance(value, dict) or {"format", "seal"} & set(value):
+    if not isinstance(value, dict) or {"format", "checksum"} & set(value):
         value = read_checksummed(path, CONFIG_FORMAT, "run the configure stage again")
         del value["format"]
     config = check(value, path.stem, RunConfig, source=str(path))
