@@ -26,8 +26,8 @@ from seqlm.preprocess.decoding import RawText
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.score.metrics import summarise
 from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
-from seqlm.vocab.kinds.registry import kind_of
-from seqlm.vocab.kinds.subword import SubwordParams
+from seqlm.vocab.kinds.registry import token_kind
+from seqlm.vocab.subword_training import SubwordParams
 from seqlm.vocab.vocabulary import Vocab
 
 CORPORA = {
@@ -62,10 +62,10 @@ def vocabularies(layout: Layout, separator: str, sizes: list[int]) -> Iterator[t
     for algorithm in ALGORITHMS:
         for size in sizes:
             settings = SubwordParams(algorithm=algorithm, vocab_size=size, min_freq=2)  # type: ignore[arg-type]
-            pieces = kind_of("subword").learn(texts["train"], separator, settings)
+            tokenizer = token_kind("subword").train_tokenizer(texts["train"], separator, settings)
             yield (
                 f"{algorithm} {size}",
-                build_corpus(texts, layout.corpus("subword"), "subword", separator, 0, [], pieces),
+                build_corpus(texts, layout.corpus("subword"), "subword", separator, 0, [], tokenizer),
             )
 
 

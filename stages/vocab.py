@@ -18,14 +18,15 @@ def main(layout: Layout, kind: str) -> None:
 
     from seqlm.core.files import write_csv, write_json
     from seqlm.vocab.corpus_building import SPLITS, build_corpus, require_scorable
-    from seqlm.vocab.kinds.registry import kind_of
+    from seqlm.vocab.kinds.registry import token_kind
 
     params = load(layout.params, "vocab", VocabParams)
-    settings, separator = params.of(kind), params.line_separator
+    settings, separator = getattr(params, kind), params.line_separator
     texts = {split: layout.split(split) for split in SPLITS}
     require_scorable(texts, kind, separator)
-    pieces = kind_of(kind).learn(texts["train"], separator, settings)
-    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, *kind_of(kind).choice(settings), pieces)
+    tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
+    min_freq, reserved = token_kind(kind).vocab_rule(settings)
+    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, reserved, tokenizer)
     head = pd.DataFrame({"token": vocab.tokens[:_HEAD_ROWS], "count": vocab.counts[:_HEAD_ROWS]})
     write_csv(layout.reports("vocab", kind, "head.csv"), head.rename_axis("index").reset_index())
     splits = {

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reference import clean_line
 from seqlm.core.errors import DataError
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams

@@ -1,4 +1,4 @@
-"""Vocabularies and encoded splits are those of plain Python, and with the unknown tokens they are the text."""
+"""Vocabularies and encoded splits equal those of plain Python, and with the unknown tokens they are the text."""
 
 import json
 import tempfile
@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.vocab import interning as numbering
-from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split, stream_blocks
-from seqlm.vocab.encoded import encode_tokens, load_corpus
+from seqlm.vocab import interning
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
+from seqlm.vocab.encoded import load_corpus
 from seqlm.vocab.hashing import HashedWordInterner
 from seqlm.vocab.interning import CharInterner, Interner, ProvisionalIds, WordInterner
-from seqlm.vocab.kinds.registry import kind_of
+from seqlm.vocab.kinds.registry import token_kind
 from seqlm.vocab.vocabulary import Kind, Vocab
 
 texts = st.lists(
@@ -39,14 +39,14 @@ def write_splits(folder: Path, contents: list[str]) -> dict[str, Path]:
 @given(
     splits, kinds, separators, st.integers(0, 3), reserved_tokens, st.sampled_from([1, 2, 7, 1 << 20]), st.booleans()
 )
-def test_a_corpus_is_that_of_plain_python(
+def test_a_corpus_equals_that_of_plain_python(
     contents: list[str], kind: Kind, separator: str, min_freq: int, reserved: list[str], block: int, compiled: bool
 ) -> None:
-    streams_of = [reference.tokens(content, kind, separator) for content in contents]
-    tokens, counts = reference.vocabulary(streams_of[0], min_freq, reserved)
+    streams = [reference.tokens(content, kind, separator) for content in contents]
+    tokens, counts = reference.vocabulary(streams[0], min_freq, reserved)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(kind_of(kind)), "numbered_bytes", block)
-        patch.setattr(numbering, "COMPILED_FROM_BYTES", 0 if compiled else 1 << 40)
+        patch.setattr(type(token_kind(kind)), "interned_bytes", block)
+        patch.setattr(interning, "COMPILED_FROM_BYTES", 0 if compiled else 1 << 40)
         folder = Path(name)
         paths = write_splits(folder, contents)
         if not any(counts[1:]):
@@ -60,7 +60,7 @@ def test_a_corpus_is_that_of_plain_python(
         assert corpus.vocab == vocab
         first_line = contents[0].split("\n")[0]
         assert corpus.first_line == len(reference.tokens(first_line, kind, separator))
-        for split, stream, content in zip(SPLITS, streams_of, contents, strict=True):
+        for split, stream, content in zip(SPLITS, streams, contents, strict=True):
             ids = load_split(folder / "corpus", split)
             assert ids.tolist() == reference.encode(stream, tokens)
             assert ids.dtype == np.min_scalar_type(len(tokens) - 1)
@@ -68,64 +68,55 @@ def test_a_corpus_is_that_of_plain_python(
             assert (info.num_tokens, info.num_unknown) == (len(stream), np.count_nonzero(ids == 0))
             assert info.num_chars == len(reference.tokens(content, "char", separator))
             encoded = corpus.splits[split]
-            assert encoded.texts() == stream
-            assert encoded.ends().tolist() == np.cumsum([len(token) for token in stream]).tolist()
-            assert encoded.unknown_places().tolist() == np.flatnonzero(ids == 0).tolist()
-            for start, stop in [(0, 3), (2, 5), (1, None)]:
+            assert len(encoded) == len(stream)
+            for start, stop in [(0, None), (0, 3), (2, 5), (1, None)]:
                 assert encoded.texts(start, stop) == stream[start:stop]
+                distinct = encoded.distinct_ids(start, stop)
+                assert [([*tokens, *corpus.unknown_tokens])[index] for index in distinct] == stream[start:stop]
                 assert encoded.lengths(start, stop).tolist() == [len(token) for token in stream[start:stop]]
-            alone = encode_tokens(vocab, stream)
-            assert (alone.texts(), alone.ids.tolist()) == (stream, ids.tolist())
 
 
 @pytest.mark.parametrize("make", [WordInterner, lambda: HashedWordInterner(2)], ids=["Python", "compiled"])
 @given(st.lists(st.text(alphabet="ab \n\té漢", max_size=30), max_size=8))
-def test_words_are_numbered_by_first_appearance(make: Callable[[], Interner], blocks: list[str]) -> None:
-    """Beginning with a table of two entries, the compiled loops must enlarge it again and again."""
-    found = make()
-    numbers = [number for block in blocks if block for number in found.number(block).tolist()]
+def test_words_are_interned_by_first_appearance(make: Callable[[], Interner], blocks: list[str]) -> None:
+    """Starting with a table of two entries, the compiled loops must enlarge it again and again."""
+    interner = make()
+    ids = [index for block in blocks if block for index in interner.intern(block).tolist()]
     expected = [word for block in blocks for word in reference.words(block.replace("\n", " "))]
-    assert found.names() == list(dict.fromkeys(expected))
-    assert [found.names()[number] for number in numbers] == expected
+    assert interner.tokens() == list(dict.fromkeys(expected))
+    assert [interner.tokens()[index] for index in ids] == expected
 
 
 def test_many_words_are_told_apart() -> None:
-    """Thirty thousand words of 1 to 40 letters, each twice; the table begins with room for five hundred."""
+    """Thirty thousand words of 1 to 40 letters, each twice; the table starts with room for five hundred."""
     rng = np.random.default_rng(0)
     words = list({"".join(rng.choice(list("abé"), rng.integers(1, 40))) for _ in range(30_000)})
-    found = HashedWordInterner(1 << 10)
-    twice = np.concatenate([found.number(" ".join(words)), found.number("\n".join(words))])
+    interner = HashedWordInterner(1 << 10)
+    twice = np.concatenate([interner.intern(" ".join(words)), interner.intern("\n".join(words))])
     assert twice.tolist() == 2 * list(range(len(words)))
-    assert found.names() == words
+    assert interner.tokens() == words
 
 
 @given(st.lists(st.text(max_size=20), max_size=5))
-def test_characters_are_numbered_by_first_appearance(blocks: list[str]) -> None:
-    found, whole = CharInterner(), "".join(blocks)
-    numbers = [number for block in blocks for number in found.number(block).tolist()]
-    assert found.names() == list(dict.fromkeys(whole))
-    assert "".join(found.names()[number] for number in numbers) == whole
+def test_characters_are_interned_by_first_appearance(blocks: list[str]) -> None:
+    interner, whole = CharInterner(), "".join(blocks)
+    ids = [index for block in blocks for index in interner.intern(block).tolist()]
+    assert interner.tokens() == list(dict.fromkeys(whole))
+    assert "".join(interner.tokens()[index] for index in ids) == whole
 
 
-def test_a_word_longer_than_all_blocks_is_one_word(tmp_path: Path) -> None:
-    path = tmp_path / "split.txt"
-    path.write_text("a " + "b" * 1000 + " c\n")
-    blocks = list(stream_blocks(path, "word", "", block_bytes=10))
-    assert [word for block in blocks for word in block.split()] == ["a", "b" * 1000, "c"]
-
-
-def test_a_draft_keeps_numbers_of_any_size(tmp_path: Path) -> None:
+def test_provisional_ids_of_any_size_are_kept_in_small_types(tmp_path: Path) -> None:
     parts = [[0, 1, 1], [70_000], [], [2, 255, 256]]
-    draft = ProvisionalIds(tmp_path / "draft", (np.array(part, np.uint32) for part in parts))
-    assert [part.tolist() for part in draft.parts()] == parts
-    assert draft.num_tokens == 7
-    assert {number: int(draft.occurrences[number]) for number in np.flatnonzero(draft.occurrences)} == {
+    stream = ProvisionalIds(tmp_path / "ids", (np.array(part, np.uint32) for part in parts))
+    assert [part.tolist() for part in stream.parts()] == parts
+    assert stream.num_tokens == 7
+    assert {index: int(stream.occurrences[index]) for index in np.flatnonzero(stream.occurrences)} == {
         0: 1, 1: 2, 2: 1, 255: 1, 256: 1, 70_000: 1,
     }  # fmt: skip
-    assert (tmp_path / "draft").stat().st_size == 3 * 1 + 1 * 4 + 3 * 4
+    assert (tmp_path / "ids").stat().st_size == 3 * 1 + 1 * 4 + 3 * 4
 
 
-def test_changed_files_are_refused(tmp_path: Path) -> None:
+def test_changed_files_of_unknown_tokens_are_refused(tmp_path: Path) -> None:
     paths = write_splits(tmp_path, ["a b\n", "a c\n", "d c\n"])
     build_corpus(paths, tmp_path, "word", "", 0, [])
     # c and d are unknown: c in val, then d and c in test.
@@ -138,7 +129,7 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
         load_corpus(tmp_path)
     build_corpus(paths, tmp_path, "word", "", 0, [])
     (tmp_path / "unknown_test.npy").write_bytes((tmp_path / "unknown_val.npy").read_bytes())
-    with pytest.raises(DataError, match=r"unknown_test\.npy: its content does not match"):
+    with pytest.raises(DataError, match=r"unknown_test\.npy: its content does not match the SHA-256 in unknown\.json"):
         load_corpus(tmp_path)
     build_corpus(paths, tmp_path, "word", "", 0, [])
     other = Vocab.load(tmp_path / "vocab.json")

@@ -1,4 +1,4 @@
-"""Subwords: text comes back exactly, in any script; equal settings give equal pieces; memory stays bounded."""
+"""Subwords: text comes back exactly, in any script; equal settings give equal tokenizers; memory stays bounded."""
 
 import hashlib
 import json
@@ -16,47 +16,58 @@ from hypothesis import strategies as st
 import subwords
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import check
-from seqlm.vocab import subword_training as piece_training
-from seqlm.vocab.corpus_building import SPLITS, load_split, stream_blocks
+from seqlm.vocab import subword_tokenizer, subword_training
+from seqlm.vocab.byte_fallback import BYTE_TOKENS
+from seqlm.vocab.corpus_building import SPLITS, load_split
 from seqlm.vocab.encoded import load_corpus
-from seqlm.vocab.kinds.registry import kind_of
-from seqlm.vocab.kinds.subword import BYTE_TOKENS, SubwordParams
+from seqlm.vocab.kinds.registry import token_kind
 from seqlm.vocab.subword_tokenizer import SubwordTokenizer
-from seqlm.vocab.subword_training import sampled_blocks, train_pieces
+from seqlm.vocab.subword_training import SubwordParams, sample_text, train_tokenizer
 from seqlm.vocab.vocabulary import Vocab
 
-SUBWORD = kind_of("subword")
+SUBWORD = token_kind("subword")
 TRAIN = "the sea, the tide; the sailor's sea\n\n  der Fluß und das Meer — 日本の海\n" * 20
-PIECES = {
-    algorithm: train_pieces([SUBWORD.cut(TRAIN, "\n")], subwords.settings(algorithm, 400))
+TOKENIZERS = {
+    algorithm: train_tokenizer([SUBWORD.pretokenize(TRAIN, "\n")], subwords.settings(algorithm, 400))
     for algorithm in subwords.ALGORITHMS
 }
-"""Pieces that are learnt from a text of several scripts."""
+"""Tokenizers that are trained on a text of several scripts."""
 separators = st.sampled_from(["", " ", "\n"])
+
+
+def trained_on(text: str, algorithm: str, vocab_size: int, min_freq: int = 2) -> SubwordTokenizer:
+    return train_tokenizer([SUBWORD.pretokenize(text, "")], subwords.settings(algorithm, vocab_size, min_freq))
+
+
+def characters_of(tokenizer: SubwordTokenizer) -> set[str]:
+    """Return the tokens that are single characters."""
+    return {token for token in tokenizer.tokens if len(token) == 1} - set(BYTE_TOKENS)
+
+
 algorithms = pytest.mark.parametrize("algorithm", subwords.ALGORITHMS)
-# Text of any script, and much that stands near what train has.
+# Text of any script, and text that is similar to train.
 texts = st.text() | st.text(alphabet="thesa,' \n日\0\U0010ff41é<unk>", max_size=60)
 
 
 @algorithms
 @given(text=texts, separator=separators)
 def test_text_of_any_script_comes_back(algorithm: str, text: str, separator: str) -> None:
-    vocab = Vocab("subword", ["<unk>", *PIECES[algorithm].names], [], separator, {}, PIECES[algorithm])
+    vocab = Vocab("subword", ["<unk>", *TOKENIZERS[algorithm].tokens], [], separator, {}, TOKENIZERS[algorithm])
     tokens = vocab.tokenize(text)
     ids = vocab.encode(tokens)
     assert (ids > 0).all()
     joined = text.replace("\n", separator)
     assert vocab.join(vocab.decode(ids.tolist())) == joined
-    # The characters of all pieces are those of the text, those written in bytes too.
+    # The lengths add up to the characters of the text, including those that are written in bytes.
     assert vocab.lengths(tokens).sum() == len(joined)
 
 
 @given(st.lists(st.text(alphabet="ab 'é,漢\n", max_size=40), min_size=3, max_size=3), separators, st.integers(1, 7))
 @settings(max_examples=40)
-def test_blocks_cut_no_piece(contents: list[str], separator: str, block: int) -> None:
+def test_blocks_cut_no_token(contents: list[str], separator: str, block: int) -> None:
     contents = [f"ab{content}\n" for content in contents]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(SUBWORD), "numbered_bytes", block)
+        patch.setattr(type(SUBWORD), "interned_bytes", block)
         folder = Path(name)
         paths = {split: folder / f"{split}.txt" for split in SPLITS}
         for path, content in zip(paths.values(), contents, strict=True):
@@ -69,24 +80,24 @@ def test_blocks_cut_no_piece(contents: list[str], separator: str, block: int) ->
             tokens = vocab.tokenize(content.removesuffix("\n"))
             assert corpus.splits[split].texts() == tokens
             assert vocab.join(tokens) == content.removesuffix("\n").replace("\n", separator)
-            assert vocab.splits[split].num_chars == corpus.splits[split].ends()[-1]
-            blocks = list(stream_blocks(paths[split], "subword", separator, block))
+            assert vocab.splits[split].num_chars == corpus.splits[split].lengths().sum()
+            blocks = list(SUBWORD.blocks(paths[split], separator, block))
             assert "".join(blocks) == content.removesuffix("\n")
 
 
 def test_a_small_vocabulary_by_hand(tmp_path: Path) -> None:
-    # Of "ab ab ab" the stretches are "ab" once and " ab" twice: the pair a, b occurs three times and is merged, then
-    # the space and "ab". Then nothing is left to merge, and 256 bytes, three characters and two pieces are known.
+    # The pretokens of "ab ab ab" are "ab" once and " ab" twice: the pair a, b occurs three times and is merged, then
+    # the space and "ab". Nothing is left to merge: there are 256 bytes, three characters and two merged tokens.
     for split in SPLITS:
         (tmp_path / f"{split}.txt").write_text("ab ab ab\n")
     paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
     vocab = subwords.build(paths, tmp_path, "subword", "")
     assert len(vocab) == 1 + 256 + 3 + 2
-    # By frequency: " ab" twice, "ab" once, and what never occurs.
+    # By frequency: " ab" twice, "ab" once, then the tokens that never occur.
     assert vocab.tokens[:3] == ["<unk>", " ab", "ab"]
     assert vocab.counts == [0, 2, 1] + [0] * 259
     assert load_split(tmp_path, "train").tolist() == [2, 1, 1]
-    # ï is two bytes of UTF-8, C3 AF; the first of them counts as the character.
+    # ï has two bytes in UTF-8, C3 AF; the first counts as the character.
     tokens = vocab.tokenize("abï")
     assert tokens == ["ab", BYTE_TOKENS[0xC3], BYTE_TOKENS[0xAF]]
     assert vocab.lengths(tokens).tolist() == [2, 1, 0]
@@ -104,35 +115,30 @@ def test_a_small_vocabulary_by_hand(tmp_path: Path) -> None:
         ("日本、海", "", ["日本", "、", "海"]),
     ],
 )
-def test_pieces_are_looked_for_inside_words(text: str, separator: str, expected: list[str]) -> None:
-    assert SUBWORD.cut(text, separator) == expected
+def test_pretokens_are_words_with_their_space_and_punctuation(text: str, separator: str, expected: list[str]) -> None:
+    assert SUBWORD.pretokenize(text, separator) == expected
 
 
 @algorithms
 def test_rare_characters_are_written_in_bytes(algorithm: str) -> None:
-    pieces = train_pieces([SUBWORD.cut("the sea é " * 3, "")], subwords.settings(algorithm, 400, min_freq=4))
-    # Of "the sea é " the space occurs three times and e twice each time: t, h, s and a are as rare as é.
-    assert {" ", "e"} <= set(pieces.names)
-    assert not set("thsaé") & set("".join(pieces.names))
-    assert "é" not in "".join(pieces.names)
-    assert pieces.tokenize(["é"]) == [BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]]
+    tokenizer = trained_on("the sea é " * 3, algorithm, 400, min_freq=4)
+    # Each "the sea é " has three spaces and two e, so both occur at least four times; t, h, s and a are as rare as é.
+    assert {" ", "e"} <= set(tokenizer.tokens)
+    assert not set("thsaé") & set("".join(tokenizer.tokens))
+    assert tokenizer.tokenize(["é"]) == [BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]]
 
 
 @algorithms
-def test_there_are_no_more_pieces_than_asked_for(algorithm: str) -> None:
+def test_the_vocabulary_has_the_size_that_is_asked_for(algorithm: str) -> None:
     text = " ".join(map("".join, np.random.default_rng(0).choice(list("abcdefghij"), (3000, 6))))
     for size in (300, 500):
-        pieces = train_pieces([SUBWORD.cut(text, "")], subwords.settings(algorithm, size))
-        assert len(pieces.names) + 1 == size
+        assert len(trained_on(text, algorithm, size).tokens) + 1 == size
 
 
-def test_of_more_characters_than_there_is_room_for_the_rarest_are_written_in_bytes() -> None:
-    # 300 tokens leave 43 for pieces, of which three quarters may be characters: 32.
-    text = "".join(chr(0x4E00 + number) * (200 - number) for number in range(100))
-    pieces = train_pieces([SUBWORD.cut(text, "")], subwords.settings("bpe", 300))
-    assert {name for name in pieces.names if len(name) == 1} - set(BYTE_TOKENS) == {
-        chr(0x4E00 + number) for number in range(32)
-    }
+def test_characters_take_three_quarters_of_a_small_vocabulary_at_most() -> None:
+    # 300 tokens leave room for 43 beside the bytes, and three quarters of it for 32 characters.
+    tokenizer = trained_on("".join(chr(0x4E00 + number) * (200 - number) for number in range(100)), "bpe", 300)
+    assert characters_of(tokenizer) == {chr(0x4E00 + number) for number in range(32)}
 
 
 PROGRAM = """
@@ -142,13 +148,13 @@ sys.path.insert(0, "tests")
 import subwords
 for algorithm in subwords.ALGORITHMS:
     folder = Path(sys.argv[1]) / sys.argv[2] / algorithm
-    subwords.learnt(Path(sys.argv[1]) / "train.txt", algorithm=algorithm, vocab_size=900).save(folder)
+    subwords.trained(Path(sys.argv[1]) / "train.txt", algorithm=algorithm, vocab_size=900).save(folder)
     print(hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest())
 """
 
 
 def test_two_runs_give_equal_bytes_whatever_the_threads(tmp_path: Path) -> None:
-    # Natural text: of words that are drawn, pieces would be equally good by chance.
+    # Natural text: among random words, several tokens would be equally good.
     (tmp_path / "train.txt").write_text((Path(__file__).parents[2] / "data/sample.txt").read_text())
     found = []
     for number, threads in enumerate(("1", "2", "2")):
@@ -162,29 +168,29 @@ def test_two_runs_give_equal_bytes_whatever_the_threads(tmp_path: Path) -> None:
     assert len(set(found[0])) == 3
 
 
-def test_a_long_text_is_learnt_from_in_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piece_training, "SAMPLE_BYTES", 64 * 50)
+def test_a_long_text_is_sampled_in_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subword_training, "SAMPLE_BYTES", 64 * 50)
     path = tmp_path / "train.txt"
     lines = [f"wörter number{number:05d} here\n" for number in range(5000)]
     path.write_text("".join(lines), encoding="utf-8")
-    blocks = list(sampled_blocks(path))
+    blocks = list(sample_text(path))
     assert len(blocks) == 64
     assert sum(len(block.encode()) for block in blocks) <= 64 * 50
-    # Whole words, from all over the text.
+    # Whole words, from all parts of the text.
     assert {word for block in blocks for word in block.split()} <= {word for line in lines for word in line.split()}
     assert {int(word[6:]) // 500 for block in blocks for word in block.split() if word[0] == "n"} == set(range(10))
-    monkeypatch.setattr(piece_training, "SAMPLE_BYTES", path.stat().st_size)
-    assert "".join(sampled_blocks(path)) == "".join(lines)
+    monkeypatch.setattr(subword_training, "SAMPLE_BYTES", path.stat().st_size)
+    assert "".join(sample_text(path)) == "".join(lines)
 
 
-def test_changed_pieces_are_refused(tmp_path: Path) -> None:
+def test_a_changed_tokenizer_is_refused(tmp_path: Path) -> None:
     paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
     for path in paths.values():
         path.write_text("the sea and the tide\n")
     subwords.build(paths, tmp_path, "subword", "")
     path = tmp_path / "tokenizer.json"
-    described = json.loads((tmp_path / "vocab.json").read_text())["pieces"]
-    assert described == hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = json.loads((tmp_path / "vocab.json").read_text())["tokenizer"]
+    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
     path.write_bytes(path.read_bytes().replace(b'"BPE"', b'"BPF"'))
     with pytest.raises(DataError, match=r"tokenizer\.json: its content does not match the SHA-256 in vocab\.json"):
         Vocab.load(tmp_path / "vocab.json")
@@ -210,22 +216,19 @@ def test_wrong_settings_are_refused(changes: dict[str, object], complaint: str) 
     assert complaint in str(caught.value)
 
 
-def test_the_library_s_description_is_its_own(tmp_path: Path) -> None:
-    """Whoever has the library reads the file that lies beside the vocabulary."""
+def test_the_library_reads_the_stored_tokenizer(tmp_path: Path) -> None:
     from tokenizers import Tokenizer
 
-    for algorithm, pieces in PIECES.items():
-        pieces.save(tmp_path / algorithm)
+    for algorithm, tokenizer in TOKENIZERS.items():
+        tokenizer.save(tmp_path / algorithm)
         read = Tokenizer.from_file(str(tmp_path / algorithm / "tokenizer.json"))
-        assert read.get_vocab() == {name: number for number, name in enumerate(pieces.names)}
-        assert [token.value for token in read.model.tokenize(" sea")] == pieces.tokenize([" sea"])
+        assert read.get_vocab() == {token: index for index, token in enumerate(tokenizer.tokens)}
+        assert [token.value for token in read.model.tokenize(" sea")] == tokenizer.tokenize([" sea"])
 
 
-def test_what_is_kept_of_stretches_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from seqlm.vocab import subword_tokenizer as module
-
-    monkeypatch.setattr(module, "_MAX_KEPT", 2)
-    fresh = SubwordTokenizer(PIECES["bpe"]._description)
-    stretches = ["the", " sea", " tide", "the", " x"]
-    assert fresh.tokenize(stretches) == PIECES["bpe"].tokenize(stretches)
-    assert len(fresh._kept) <= 2
+def test_a_full_cache_changes_no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(subword_tokenizer, "_CACHE_SIZE", 2)
+    fresh = SubwordTokenizer.load(tmp_path, TOKENIZERS["bpe"].save(tmp_path))
+    pretokens = ["the", " sea", " tide", "the", " x"]
+    assert fresh.tokenize(pretokens) == TOKENIZERS["bpe"].tokenize(pretokens)
+    assert len(fresh._cache) <= 2

@@ -9,48 +9,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference import clean_line
 from seqlm.core.errors import DataError
-from seqlm.preprocess.cleaning import clean_line
 from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split, token_blocks
 from seqlm.vocab.vocabulary import Vocab, choose_tokens
 
 
-def write_splits(folder: Path, **contents: str) -> dict[str, Path]:
+def build(folder: Path, kind: str = "char", separator: str = "", **contents: str) -> Vocab:
     for split in SPLITS:
         (folder / f"{split}.txt").write_text(contents.get(split, "a\n"))
-    return {split: folder / f"{split}.txt" for split in SPLITS}
-
-
-def build(folder: Path, kind: str = "char", separator: str = "", **contents: str) -> Vocab:
-    return build_corpus(write_splits(folder, **contents), folder, kind, separator, 0, [])
+    texts = {split: folder / f"{split}.txt" for split in SPLITS}
+    return build_corpus(texts, folder, kind, separator, 0, [])
 
 
 def chosen(tokens: Sequence[str], min_freq: int, reserved: list[str]) -> tuple[list[str], list[int]]:
-    met = list(dict.fromkeys(tokens))
-    occurrences = np.array([tokens.count(token) for token in met])
-    found = choose_tokens(met, occurrences, min_freq, reserved)
+    seen = list(dict.fromkeys(tokens))
+    occurrences = np.array([tokens.count(token) for token in seen])
+    found = choose_tokens(seen, occurrences, min_freq, reserved)
     return found.tokens, found.counts
 
 
-def test_tokens_come_by_frequency_then_by_first_appearance() -> None:
-    # b 3 times; c and a twice each, c seen first; d once.
-    tokens, counts = chosen("cabbcabd", min_freq=0, reserved=[])
-    assert tokens == ["<unk>", "b", "c", "a", "d"]
-    assert counts == [0, 3, 2, 2, 1]
+def test_tokens_are_sorted_by_frequency_then_by_first_appearance() -> None:
+    # b 3 times; c and a twice each, c first; d once.
+    assert chosen("cabbcabd", 0, []) == (["<unk>", "b", "c", "a", "d"], [0, 3, 2, 2, 1])
 
 
 def test_rare_tokens_count_as_unknown_and_reserved_ones_stay() -> None:
-    tokens, counts = chosen(["x", "y", "x", "z"], min_freq=2, reserved=["<pad>", "y"])
     # y is reserved, so it stays with its one occurrence; z is dropped.
-    assert tokens == ["<unk>", "<pad>", "y", "x"]
-    assert counts == [1, 0, 1, 2]
+    assert chosen(["x", "y", "x", "z"], 2, ["<pad>", "y"]) == (["<unk>", "<pad>", "y", "x"], [1, 0, 1, 2])
 
 
-def test_the_vocabulary_is_built_on_train_alone(tmp_path: Path) -> None:
+def test_the_vocabulary_is_built_from_train_only_and_saved_whole(tmp_path: Path) -> None:
     vocab = build(tmp_path, train="ab\nab\n", val="abz\n", test="b\n")
     assert vocab.tokens == ["<unk>", "a", "b"]
     assert load_split(tmp_path, "val").tolist() == [1, 2, 0]
     assert vocab.splits["val"].unknown_share == pytest.approx(1 / 3)
+    loaded = Vocab.load(tmp_path / "vocab.json")
+    assert loaded == vocab
+    assert loaded.encode(["b", "?"]).tolist() == [2, 0]
 
 
 @pytest.mark.parametrize(("separator", "joined"), [("", "abc"), (" ", "ab c"), ("\n", "ab\nc")])
@@ -60,69 +56,55 @@ def test_lines_are_joined_by_the_separator(separator: str, joined: str, tmp_path
     assert vocab.num_chars["train"] == len(joined)
 
 
-def test_words_count_the_same_characters_as_characters_do(tmp_path: Path) -> None:
+def test_all_kinds_of_tokens_have_the_same_number_of_characters(tmp_path: Path) -> None:
     vocab = build(tmp_path, kind="word", separator="\n", train="to be\n\nor not\n")
     assert vocab.tokens == ["<unk>", "to", "be", "or", "not"]
     assert vocab.num_chars["train"] == len("to be\n\nor not")
 
 
-def test_a_saved_vocabulary_needs_no_corpus(tmp_path: Path) -> None:
-    saved = build(tmp_path, train="abc\n")
-    loaded = Vocab.load(tmp_path / "vocab.json")
-    assert loaded == saved
-    assert loaded.encode(["c", "?"]).tolist() == [saved.tokens.index("c"), 0]
-
-
-def test_the_smallest_integer_type_is_stored(tmp_path: Path) -> None:
-    assert build(tmp_path, train="abc\n").dtype == np.uint8
-    many = " ".join(f"w{number}" for number in range(300))
-    build(tmp_path, kind="word", train=many + "\n")
-    assert load_split(tmp_path, "train").dtype == np.uint16
-
-
 def test_an_index_outside_the_vocabulary_is_an_error(tmp_path: Path) -> None:
     vocab = build(tmp_path, train="ab\n")
-    with pytest.raises(IndexError, match="index 3 is outside a vocabulary of 3"):
-        vocab.decode([3])
-    with pytest.raises(IndexError):
-        vocab.decode([-1])
+    for index in (3, -1):
+        with pytest.raises(IndexError, match=f"index {index} is outside a vocabulary of 3"):
+            vocab.decode([index])
 
 
 def test_changed_files_are_refused(tmp_path: Path) -> None:
     build(tmp_path, train="abab\n")
     array = tmp_path / "train.npy"
     array.write_bytes(array.read_bytes()[:-1] + b"\x01")
-    with pytest.raises(DataError, match=r"train\.npy: its content does not match"):
+    with pytest.raises(DataError, match=r"train\.npy: its content does not match the SHA-256 in vocab\.json"):
         load_split(tmp_path, "train")
     path = tmp_path / "vocab.json"
     value = json.loads(path.read_text())
-    path.write_text(json.dumps(value | {"format": 99}))
-    with pytest.raises(DataError, match="not of format 2"):
-        Vocab.load(path)
-    path.write_text(json.dumps(value | {"tokens": ["<unk>", "b", "a"]}))
-    with pytest.raises(DataError, match="does not match its SHA-256"):
-        Vocab.load(path)
+    for change, complaint in (
+        ({"format": 99}, "not of format 3"),
+        ({"tokens": ["<unk>", "b", "a"]}, "does not match its SHA-256"),
+    ):
+        path.write_text(json.dumps(value | change))
+        with pytest.raises(DataError, match=complaint):
+            Vocab.load(path)
 
 
-@given(
-    lines=st.lists(st.text(alphabet="ab c", max_size=8), min_size=1, max_size=6),
-    separator=st.sampled_from(["", " ", "\n"]),
-)
 @pytest.mark.parametrize("block_size", [1, 2, 1 << 20])
+@given(st.lists(st.text(alphabet="ab c", max_size=8), min_size=1, max_size=6), st.sampled_from(["", " ", "\n"]))
 def test_blocks_do_not_change_the_tokens(
-    block_size: int, lines: list[str], separator: str, tmp_path_factory: pytest.TempPathFactory
+    block_size: int, tmp_path_factory: pytest.TempPathFactory, lines: list[str], separator: str
 ) -> None:
     path = tmp_path_factory.mktemp("blocks") / "split.txt"
     path.write_text("".join(line + "\n" for line in lines))
-    blocks = token_blocks(path, "char", separator, block_size)
-    characters = "".join(block for block in blocks if isinstance(block, str))
-    found_words = [word for block in token_blocks(path, "word", separator, block_size) for word in block]
-    assert characters == separator.join(lines)
-    assert found_words == " ".join(lines).split()
+    for kind, expected in (("char", list(separator.join(lines))), ("word", " ".join(lines).split())):
+        assert [token for block in token_blocks(path, kind, separator, block_size) for token in block] == expected
+
+
+def test_a_word_longer_than_all_blocks_is_one_word(tmp_path: Path) -> None:
+    (tmp_path / "split.txt").write_text("a " + "b" * 1000 + " c\n")
+    blocks = token_blocks(tmp_path / "split.txt", "word", "", block_bytes=10)
+    assert [word for block in blocks for word in block] == ["a", "b" * 1000, "c"]
 
 
 @given(st.lists(st.sampled_from(["the", "time", "machine", "<unk>"]), min_size=1))
-def test_encoding_and_decoding_come_round(tokens: list[str]) -> None:
+def test_decoding_undoes_encoding(tokens: list[str]) -> None:
     vocab = Vocab("word", ["<unk>", "the", "time", "machine"], [0, 1, 1, 1], "", {})
     assert vocab.decode(vocab.encode(tokens)) == tokens
 

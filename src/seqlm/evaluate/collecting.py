@@ -8,7 +8,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import Texts, make_mixtures, val_bits
 from seqlm.score.metrics import headline
 from seqlm.score.store import Score, load_scores
-from seqlm.vocab.kinds.registry import KINDS, kind_of
+from seqlm.vocab.kinds.registry import KINDS, token_kind
 
 
 def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Texts], mixtures: bool) -> list[Score]:
@@ -45,7 +45,7 @@ def choices(scores: Sequence[Score]) -> dict[str, float]:
 
 def diagnosed(scores: Sequence[Score]) -> list[Score]:
     """Return the models over characters whose diagnostics were stored, the best on val first."""
-    found = [score for score in scores if "positions" in score.metadata and kind_of(score.info.token).is_character]
+    found = [score for score in scores if "positions" in score.metadata and token_kind(score.info.token).is_character]
     return sorted(found, key=lambda score: float(score.nats["val"].sum()))
 
 

@@ -12,7 +12,7 @@ from seqlm.evaluate.diagnostics import calibration_error, calibration_table, cla
 from seqlm.heldout.store import Heldout
 from seqlm.score.store import Score
 from seqlm.score.surprisal_view import passage
-from seqlm.vocab.kinds.registry import KINDS, kind_of
+from seqlm.vocab.kinds.registry import KINDS
 
 _MAX_PASSAGES = 8
 
@@ -55,12 +55,12 @@ def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_cha
     scores = [result.score for result in results]
     shown = [score for score in scores if score.info.family != "ngram"]
     for kind in KINDS:
-        of_kind = [s for s in scores if s.info.counts_predicted_token and s.info.token == kind and not s.info.dynamic]
-        shown += of_kind[:1]
+        token_kind = [s for s in scores if s.info.counts_predicted_token and s.info.token == kind and not s.info.dynamic]
+        shown += token_kind[:1]
     tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
     for score in shown[:_MAX_PASSAGES]:
         token = score.info.token
         nats = heldouts[token].text("test").with_unknown_cost(score.nats["test"])
-        found[score.name] = passage(kind_of(token), tokens[token], nats, num_chars)
+        found[score.name] = passage(token_kind(token), tokens[token], nats, num_chars)
     return found

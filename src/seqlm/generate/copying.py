@@ -45,20 +45,20 @@ def longest_common_substrings(
 def decoded_blocks(vocab: Vocab, ids: NDArray[np.integer], block_tokens: int = BLOCK_TOKENS) -> Iterator[Codes]:
     """Yield the text of a stream of tokens as code points: words are joined by spaces."""
     blocks = _joined_blocks(vocab, ids, block_tokens)
-    return blocks if vocab.of_kind.has_unknown else _in_characters(vocab.of_kind, blocks)
+    return blocks if vocab.token_kind.has_unknown else _in_characters(vocab.token_kind, blocks)
 
 
 def _in_characters(kind: TokenKind, blocks: Iterable[Codes]) -> Iterator[Codes]:
     """Yield a text whose tokens may be single bytes as characters."""
     pending = ""
     for block in blocks:
-        text, pending = kind.whole(pending + block.tobytes().decode("utf-32-le"))
+        text, pending = kind.decode_incremental(pending + block.tobytes().decode("utf-32-le"))
         yield _codes(text)
     yield _codes(kind.join([pending]))
 
 
 def _joined_blocks(vocab: Vocab, ids: NDArray[np.integer], block_tokens: int) -> Iterator[Codes]:
-    joiner = vocab.of_kind.joiner
+    joiner = vocab.token_kind.separator
     codes = _codes("".join(joiner + token for token in vocab.tokens))
     lengths = np.array([len(joiner) + len(token) for token in vocab.tokens])
     starts = np.cumsum(lengths) - lengths

@@ -41,7 +41,7 @@ class TextGenerator:
         Raises DataError if a prefix has a token that the vocabulary lacks, unless ``on_unknown`` is "unk".
         """
         encoded = [encode_prefix(self.vocab, prefix, on_unknown) for prefix in prefixes]
-        separator = self.vocab.of_kind.joiner
+        separator = self.vocab.token_kind.separator
         continuations = self.continue_ids(encoded, num_preds, sampling, seed)
         return [separator + self.vocab.join(self.vocab.decode(ids)) for ids in continuations]
 
@@ -92,9 +92,9 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
     """
     tokens = vocab.tokenize(prefix)
     if not tokens:
-        raise DataError(f"the prefix {prefix!r} contains no {vocab.of_kind.noun}: give at least one")
+        raise DataError(f"the prefix {prefix!r} contains no {vocab.token_kind.noun}: give at least one")
     if on_unknown == "error" and (unknown := [token for token in tokens if token not in vocab]):
         raise DataError(
-            f"the {vocab.of_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk"
+            f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk"
         )
     return [int(index) for index in vocab.encode(tokens)]

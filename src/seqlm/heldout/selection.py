@@ -57,7 +57,7 @@ def _select(
     ends = np.cumsum(np.concatenate([split.lengths(begin, end) for begin, end in ranges]))
     num_chars = sum(passage.num_chars(vocab.line_separator) for passage in passages)
     # Unless the tokens are the whole text, the blanks between words count as characters too.
-    scored_chars = ends[-1] - ends[0] if vocab.of_kind.is_lossless else num_chars - _chars_up_to_first(vocab, passages)
+    scored_chars = ends[-1] - ends[0] if vocab.token_kind.is_lossless else num_chars - _chars_up_to_first(vocab, passages)
     selection = Selection(
         [list(pair) for pair in ranges], int(scored_chars), unknown_share(ids), num_chars / vocab.num_chars[name]
     )
@@ -91,11 +91,11 @@ def chars_up_to_first_token(vocab: Vocab, text: str) -> int:
     joined, tokens = text.replace("\n", vocab.line_separator), vocab.tokenize(text)
     if not tokens:
         return len(joined)
-    return vocab.of_kind.characters_before_first(joined) + vocab.of_kind.length(tokens[0])
+    return vocab.token_kind.characters_before_first(joined) + vocab.token_kind.length(tokens[0])
 
 
 def _is_text_of(vocab: Vocab, tokens: Sequence[str], text: str) -> bool:
-    if vocab.of_kind.has_unknown:
+    if vocab.token_kind.has_unknown:
         return list(tokens) == vocab.tokenize(text)
     # The space before a passage belongs to its first token, the one at its end to the next passage.
     return vocab.join(tokens).strip() == text.replace("\n", vocab.line_separator).strip()

@@ -73,6 +73,6 @@ class SpellingModel:
 
 def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     """Return the cost in nats of each of some tokens that a vocabulary lacks; shape ``(len(tokens),)``."""
-    if vocab.of_kind.is_character or not tokens:
+    if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), NATS_OF_ANY_CHARACTER)
     return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nats(tokens)

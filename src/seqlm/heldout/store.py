@@ -166,6 +166,6 @@ def read_beginning_of_train(layout: Layout, kind: Kind, num_tokens: int) -> Stre
     num_tokens = min(num_tokens, heldout.max_chars)
     lengths = split.lengths(0, num_tokens)
     chars = int(lengths[1:].sum())
-    if not corpus.vocab.of_kind.is_lossless:  # the blanks between words count as characters too: an estimate
+    if not corpus.vocab.token_kind.is_lossless:  # the blanks between words count as characters too: an estimate
         chars = round(corpus.vocab.num_chars["train"] * (num_tokens - 1) / (len(split) - 1))
     return stream_of(split.ids[:num_tokens], heldout.costs_of_first(split, num_tokens), np.cumsum(lengths), chars)

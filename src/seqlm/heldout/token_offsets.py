@@ -13,7 +13,7 @@ _BLOCK = 1 << 20
 
 def token_offsets(vocab: Vocab, ids: NDArray[np.integer], positions: Sequence[TextPosition]) -> list[int]:
     """Return how many tokens of a split's ``ids`` end before each of some increasing positions."""
-    kind, separator = vocab.of_kind, vocab.line_separator
+    kind, separator = vocab.token_kind, vocab.line_separator
     if not kind.is_lossless:
         return [position.words for position in positions]
     chars = [position.num_chars(separator) for position in positions]

@@ -58,7 +58,7 @@ def join_splits(corpus: EncodedCorpus, chunking: Chunking) -> CorpusStream:
     If the tokens are the whole text, the line separator joins the splits.
     """
     tokens, splits = [*corpus.vocab.tokens, *corpus.unknown_tokens], list(corpus.splits.values())
-    separator = corpus.vocab.line_separator if corpus.vocab.of_kind.is_lossless else ""
+    separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""
     if separator and separator not in tokens:
         tokens.append(separator)
     joint = np.array([tokens.index(separator)] if separator else [], np.int64)

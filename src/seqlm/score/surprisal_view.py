@@ -18,12 +18,12 @@ def passage(kind: TokenKind, tokens: Sequence[str], nats: Nats, num_chars: int) 
     """
     used, length = 0, 0
     while used < len(tokens) and length < num_chars:
-        length += len(tokens[used]) + len(kind.joiner)
+        length += len(tokens[used]) + len(kind.separator)
         used += 1
     shown, values = list(tokens[:used]), [math.nan, *nats[: max(used - 1, 0)].tolist()][:used]
     if kind.is_lossless and not kind.is_character:
         shown, values = per_character(kind, shown, values)
-    return {"tokens": shown, "joiner": kind.joiner, "bits": [_rounded(value) for value in values]}
+    return {"tokens": shown, "joiner": kind.separator, "bits": [_rounded(value) for value in values]}
 
 
 def per_character(kind: TokenKind, tokens: Sequence[str], values: Sequence[float]) -> tuple[list[str], list[float]]:

@@ -120,5 +120,5 @@ def _score(model: TextScorer, text: str) -> dict[str, Any]:
     if len(tokens) < 2:
         raise DataError(f"the text has {len(tokens)} {model.vocab.kind} tokens: at least two are needed")
     nats = model.score(stream.ids)
-    shown = passage(model.vocab.of_kind, tokens, stream.with_unknown_cost(nats), _MAX_SHOWN_CHARS)
+    shown = passage(model.vocab.token_kind, tokens, stream.with_unknown_cost(nats), _MAX_SHOWN_CHARS)
     return {"token": model.vocab.kind, "passage": shown} | summarise(nats, stream)

@@ -1,4 +1,4 @@
-"""Encoded splits as the text that they stand for, without holding a string for each token."""
+"""Encoded splits as the text that they encode, without a string for each token in memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,66 +19,53 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class EncodedSplit:
-    """A stream of tokens: their ids, and what stands in the text where the vocabulary has none."""
+    """A stream of tokens: their ids, and the tokens that the vocabulary lacks."""
 
     vocab: Vocab
     ids: NDArray[Any]
     """Shape ``(num_tokens,)``; 0 for tokens that the vocabulary lacks."""
     unknown: NDArray[np.integer]
-    """For each token of id 0, in their order, its place in ``unknown_tokens``."""
+    """For each token of id 0, in their order, its index in ``unknown_tokens``."""
     unknown_tokens: Sequence[str]
-    """The tokens that the vocabulary lacks; more may stand here than occur in this stream."""
+    """The tokens that the vocabulary lacks; some of them may not occur in this stream."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def unknown_places(self) -> NDArray[np.int64]:
-        """Return where the unknown tokens stand; shape ``(len(unknown),)``."""
-        parts = [
-            np.flatnonzero(self.ids[start : start + _BLOCK] == 0) + start for start in range(0, len(self.ids), _BLOCK)
-        ]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+    def distinct_ids(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return the ids from position ``start`` up to ``stop`` or the end, with an id of its own for each token.
+
+        Unknown token i of ``unknown_tokens`` has the id ``len(vocab) + i``.
+        """
+        ids = np.asarray(self.ids[start:stop])
+        if len(unknown := np.flatnonzero(ids == 0)):
+            first = int(np.searchsorted(self._unknown_positions, start))
+            ids = ids.astype(np.int64)
+            ids[unknown] = len(self.vocab) + self.unknown[first : first + len(unknown)].astype(np.int64)
+        return ids
 
     def lengths(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
-        """Return the characters of each token from place ``start`` up to ``stop`` or the end."""
-        ids = np.asarray(self.ids[start:stop])
-        found: NDArray[np.int64] = self._known_lengths[ids]
-        found[ids == 0] = self._unknown_lengths[self._unknown_between(start, ids)]
-        return found
-
-    def ends(self) -> NDArray[np.int64]:
-        """Return how many characters of tokens have passed after each token; shape ``(num_tokens,)``.
-
-        What stands between words is no token and is not counted.
-        """
-        ends = np.empty(len(self.ids), np.int64)
-        for start in range(0, len(self.ids), _BLOCK):
-            ends[start : start + _BLOCK] = self.lengths(start, start + _BLOCK)
-        return np.cumsum(ends, out=ends)
+        """Return the number of characters of each token from position ``start`` up to ``stop`` or the end."""
+        lengths: NDArray[np.int64] = self._lengths[self.distinct_ids(start, stop)]
+        return lengths
 
     def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
-        """Return the tokens as they stand in the text, from place ``start`` up to ``stop`` or the end."""
-        ids = np.asarray(self.ids[start:stop])
-        unknown = iter(self._unknown_between(start, ids).tolist())
-        tokens = self.vocab.tokens
-        return [tokens[index] if index else self.unknown_tokens[next(unknown)] for index in ids.tolist()]
-
-    def _unknown_between(self, start: int, ids: NDArray[Any]) -> NDArray[np.integer]:
-        """Return the places in ``unknown_tokens`` of the unknown tokens among ``ids``, which begin at ``start``."""
-        first = int(np.searchsorted(self._places, start))
-        return np.asarray(self.unknown[first : first + np.count_nonzero(ids == 0)])
+        """Return the tokens as they appear in the text, from position ``start`` up to ``stop`` or the end."""
+        return [self._texts[index] for index in self.distinct_ids(start, stop).tolist()]
 
     @cached_property
-    def _places(self) -> NDArray[np.int64]:
-        return self.unknown_places()
+    def _unknown_positions(self) -> NDArray[np.int64]:
+        starts = range(0, len(self.ids), _BLOCK)
+        parts = [np.flatnonzero(self.ids[start : start + _BLOCK] == 0) + start for start in starts]
+        return np.concatenate([np.empty(0, np.int64), *parts])
 
     @cached_property
-    def _known_lengths(self) -> NDArray[np.int64]:
-        return self.vocab.lengths(self.vocab.tokens)
+    def _texts(self) -> list[str]:
+        return [*self.vocab.tokens, *self.unknown_tokens]
 
     @cached_property
-    def _unknown_lengths(self) -> NDArray[np.int64]:
-        return self.vocab.lengths(self.unknown_tokens)
+    def _lengths(self) -> NDArray[np.int64]:
+        return self.vocab.lengths(self._texts)
 
 
 @dataclass(frozen=True)
@@ -87,33 +74,23 @@ class EncodedCorpus:
 
     vocab: Vocab
     splits: dict[str, EncodedSplit]
+    unknown_tokens: Sequence[str]
+    """The tokens of all splits that the vocabulary lacks, in the order of their first appearance."""
     first_line: int
     """Tokens of the text's first line."""
-
-    @property
-    def unknown_tokens(self) -> Sequence[str]:
-        """The tokens of all splits that the vocabulary lacks, in the order of their first appearance."""
-        return next(iter(self.splits.values())).unknown_tokens
 
 
 def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
     """Return the encoded corpus of a folder; its arrays are mapped from files.
 
-    Raises DataError where a file is missing, changed, of another format, or of another
+    Raises DataError if a file is missing, changed, of another format, or of another
     ``kind`` of token.
     """
     vocab, unknown = Vocab.load(folder / "vocab.json", kind), read_unknown(folder)
     splits = {}
     for split in SPLITS:
-        numbers = unknown.numbers[split]
-        if len(numbers) != vocab.splits[split].num_unknown:
+        indices = unknown.indices[split]
+        if len(indices) != vocab.splits[split].num_unknown:
             raise DataError(f"{folder}: unknown.json belongs to another vocab.json: run the vocab stage again")
-        splits[split] = EncodedSplit(vocab, load_split(folder, split, mmap=True, vocab=vocab), numbers, unknown.tokens)
-    return EncodedCorpus(vocab, splits, unknown.first_line)
-
-
-def encode_tokens(vocab: Vocab, tokens: Sequence[str]) -> EncodedSplit:
-    """Return a text that is no split of the corpus as a stream of its tokens."""
-    ids = vocab.encode(tokens)
-    places = np.flatnonzero(ids == 0)
-    return EncodedSplit(vocab, ids, np.arange(len(places)), [tokens[place] for place in places.tolist()])
+        splits[split] = EncodedSplit(vocab, load_split(folder, split, mmap=True, vocab=vocab), indices, unknown.tokens)
+    return EncodedCorpus(vocab, splits, unknown.tokens, unknown.first_line)

@@ -24,20 +24,15 @@ def require_every_kind(setting: str, orders: Mapping[Kind, int]) -> None:
 
 
 def _line_end(value: object) -> object:
-    """Return a line end for backslash and n, which is what a shell and ``dvc exp run -S`` hand over."""
+    """Return a line end for a backslash and n, which a shell and ``dvc exp run -S`` pass on."""
     return "\n" if value == "\\n" else value
 
 
 class _SharedParams(Section):
-    """What holds for all kinds."""
+    """Settings that all kinds share."""
 
     line_separator: Annotated[Literal["", " ", "\n"], BeforeValidator(_line_end)]
-    """What joins lines in the stream of characters; a line end may be written as ``\\n`` in two characters."""
-
-    def of(self, kind: str) -> Section:
-        """Return the settings of one kind of token."""
-        section: Section = getattr(self, kind)
-        return section
+    """What joins lines in the stream of characters; a line end may be written with the two characters ``\\n``."""
 
 
 if TYPE_CHECKING:
@@ -45,4 +40,4 @@ if TYPE_CHECKING:
 else:
     _OF_KINDS = {name: (kind.settings, ...) for name, kind in ALL.items()}
     VocabParams = create_model("VocabParams", __base__=_SharedParams, **_OF_KINDS)
-    """Settings of all vocabularies: those that they share, and an entry for each kind of token."""
+    """The shared settings, and an entry for each kind of token."""

@@ -1,120 +1,101 @@
-"""The pieces that a subword vocabulary has, and how a text is written in them.
+"""The tokens of a subword vocabulary, and how text is written in them.
 
-They are a model of the library ``tokenizers``, kept in ``tokenizer.json`` in its format.
-The library finds the pieces of one stretch of text at a time; what it was not shown in
-training is spelt in bytes here, so that it never meets a character that it does not know.
+They are a model of the library ``tokenizers``, stored in ``tokenizer.json`` in its format.
+The library tokenizes one pretoken at a time. Characters that it did not see in training are
+written in bytes before, so it never meets an unknown character.
 """
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
-from seqlm.core.files import read_text, sha256_of_file, write_text
-from seqlm.vocab.kinds.subword import BYTE_TOKENS
+from seqlm.core.files import read_text, require_sha256, sha256_of_file, write_text
+from seqlm.vocab.byte_fallback import BYTE_TOKENS, with_byte_fallback
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from tokenizers.models import Model
 
 FILE = "tokenizer.json"
-_MAX_KEPT = 1 << 18
-"""Stretches whose pieces are kept."""
+_CACHE_SIZE = 1 << 18
+"""Pretokens whose tokens are cached."""
 
 
 class SubwordTokenizer:
-    """Pieces, and how stretches of text are made of them."""
+    """Splits pretokens into subwords."""
 
     def __init__(self, description: str) -> None:
-        """Take a model as the library describes it in JSON; it is read when it is needed."""
+        """Take a model as the library describes it in JSON; it is parsed when it is needed."""
         self._description = description
-        self._kept: dict[str, list[int]] = {}
+        self._cache: dict[str, list[int]] = {}
 
     @classmethod
     def load(cls, folder: Path, digest: str) -> "SubwordTokenizer":
-        """Return the pieces of a folder. Raises DataError where the file is missing or changed."""
-        path = folder / FILE
-        if sha256_of_file(path) != digest:
-            raise DataError(f"{path}: its content does not match the SHA-256 in vocab.json: run the vocab stage again")
-        return cls(read_text(path))
+        """Read a tokenizer from a folder. Raises DataError if the file is missing or changed."""
+        require_sha256(folder / FILE, digest, "vocab.json", "run the vocab stage again")
+        return cls(read_text(folder / FILE))
 
     def save(self, folder: Path) -> str:
-        """Write the pieces to a folder; return the SHA-256 of the file."""
+        """Write the tokenizer to a folder; return the SHA-256 of the file."""
         write_text(folder / FILE, self._description)
         return sha256_of_file(folder / FILE)
 
     @cached_property
-    def names(self) -> list[str]:
-        """The pieces in the order of the library's numbers."""
-        numbers = self._vocab
-        return sorted(numbers, key=lambda name: numbers[name])
+    def tokens(self) -> list[str]:
+        """All tokens in the order of the library's ids."""
+        return sorted(self._ids, key=self._ids.__getitem__)
 
-    def numbers(self, stretch: str) -> list[int]:
-        """Return the library's numbers of the pieces of a stretch, which the stretches around it do not change."""
-        found = self._kept.get(stretch)
+    def encode(self, pretoken: str) -> list[int]:
+        """Return the library's ids of the tokens of a pretoken, which do not depend on the text around it."""
+        found = self._cache.get(pretoken)
         if found is None:
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
-            parts = spelt(stretch, self._alphabet)
-            found = self._kept[stretch] = [token.id for part in parts for token in self._model.tokenize(part)]
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            parts = with_byte_fallback(pretoken, self._alphabet)
+            found = self._cache[pretoken] = [token.id for part in parts for token in self._model.tokenize(part)]
         return found
 
-    def tokenize(self, stretches: Sequence[str]) -> list[str]:
-        """Return the pieces of some stretches, one after the other."""
-        names = self.names
-        return [names[number] for stretch in stretches for number in self.numbers(stretch)]
+    def tokenize(self, pretokens: Sequence[str]) -> list[str]:
+        """Return the tokens of some pretokens."""
+        tokens = self.tokens
+        return [tokens[index] for pretoken in pretokens for index in self.encode(pretoken)]
+
+    @cached_property
+    def _library(self) -> "Tokenizer":
+        from tokenizers import Tokenizer
+
+        return Tokenizer.from_str(self._description)
 
     @cached_property
     def _model(self) -> "Model":
-        from tokenizers import Tokenizer
-
-        model: Model = Tokenizer.from_str(self._description).model
+        model: Model = self._library.model
         return model
 
     @cached_property
-    def _vocab(self) -> dict[str, int]:
-        from tokenizers import Tokenizer
-
-        found: dict[str, int] = Tokenizer.from_str(self._description).get_vocab()
-        return found
+    def _ids(self) -> dict[str, int]:
+        return dict(self._library.get_vocab())
 
     @cached_property
     def _alphabet(self) -> frozenset[str]:
-        """The characters that pieces are made of; those that stand for bytes are written in bytes themselves."""
-        return frozenset(name for name in self._vocab if len(name) == 1) - frozenset(BYTE_TOKENS)
-
-
-def parts_of(stretch: str, alphabet: frozenset[str]) -> list[str]:
-    """Return the parts of a stretch that are written in an alphabet."""
-    return [part for part in spelt(stretch, alphabet) if part[0] in alphabet]
-
-
-def spelt(stretch: str, alphabet: frozenset[str]) -> list[str]:
-    """Return the parts of a stretch that are written in an alphabet, and between them each byte of what is not."""
-    if alphabet.issuperset(stretch):
-        return [stretch]
-    parts = []
-    for is_known, run in groupby(stretch, alphabet.__contains__):
-        text = "".join(run)
-        parts += [text] if is_known else [BYTE_TOKENS[byte] for byte in text.encode("utf-8", "surrogatepass")]
-    return parts
+        """The characters that tokens are made of, without those that stand for bytes."""
+        return frozenset(token for token in self._ids if len(token) == 1) - frozenset(BYTE_TOKENS)
 
 
 class SubwordInterner:
-    """Numbers pieces as the library does, whether they occur or not."""
+    """Gives subwords the library's ids; all of them count as seen."""
 
-    def __init__(self, pieces: SubwordTokenizer, cut: Callable[[str], Sequence[str]]) -> None:
-        self._pieces, self._cut = pieces, cut
+    def __init__(self, tokenizer: SubwordTokenizer, pretokenize: Callable[[str], Sequence[str]]) -> None:
+        self._tokenizer, self._pretokenize = tokenizer, pretokenize
 
-    def number(self, block: str) -> NDArray[Any]:
-        """Return the numbers of the pieces of a block."""
-        numbers = chain.from_iterable(map(self._pieces.numbers, self._cut(block)))
-        return np.fromiter(numbers, np.uint32)
+    def intern(self, block: str) -> NDArray[Any]:
+        """Return the ids of the subwords of a block."""
+        return np.fromiter(chain.from_iterable(map(self._tokenizer.encode, self._pretokenize(block))), np.uint32)
 
-    def names(self) -> list[str]:
-        """Return all pieces."""
-        return self._pieces.names
+    def tokens(self) -> list[str]:
+        """Return all subwords."""
+        return self._tokenizer.tokens

@@ -1,11 +1,10 @@
-"""Learning the pieces of a subword vocabulary from a sample of train, in bounded memory.
+"""Training of a subword tokenizer on a sample of train, in bounded memory.
 
-Equal settings and texts give equal pieces. The library's trainers of BPE and WordPiece
-count and compare whole numbers, and so give the same in any order. Its trainer of
-Unigram adds up probabilities in an order that it draws, and its last digits differ from
-run to run: scores are rounded to a thousandth of a nat, and pieces stand in the order of
-their scores. (Two pieces of the very same worth, one too many for the vocabulary, could
-still be chosen between by chance; none were met.)
+Equal settings and texts give equal tokenizers. The library's trainers of BPE and WordPiece
+count and compare whole numbers, so their result does not depend on any order. Its trainer of
+Unigram adds probabilities in a random order, so its last digits differ from run to run: scores
+are rounded to a thousandth of a nat, and tokens are sorted by score. (Chance could still
+choose between two tokens of exactly the same score if only one fits; none were found.)
 """
 
 import json
@@ -14,68 +13,82 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from seqlm.core.text import text_blocks
-from seqlm.vocab.kinds.subword import BYTE_TOKENS, SubwordParams
-from seqlm.vocab.subword_tokenizer import SubwordTokenizer, parts_of
+from pydantic import Field
+
+from seqlm.core.settings import Section
+from seqlm.core.text import evenly_spaced, text_blocks
+from seqlm.vocab.byte_fallback import BYTE_TOKENS, with_byte_fallback
+from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 SAMPLE_BYTES = 1 << 23
-"""Text that pieces are learnt from: of a longer one passages are taken, evenly spread over it."""
+"""A longer text is sampled in evenly spaced passages of this size in all."""
 _PASSAGES = 64
-_MOST_CHARACTERS = 0.75
-"""Of the room for pieces, what single characters may take; the rarest beyond that are written in bytes."""
+_MAX_ALPHABET_SHARE = 0.75
+"""Share of the vocabulary, without the bytes, that single characters may take; the rarest others become bytes."""
 _DIGITS = 3
 _STEP = 0.0001
-"""By how much the library parts the scores of characters that no spelling needs."""
-_BEYOND = 1.0
-"""How much less than the least probable piece a byte gets."""
-_BATCH = 1000
+"""The difference between the scores that the library gives to characters that no tokenization needs."""
+_BYTE_PENALTY = 1.0
+"""By how much a byte scores below the least probable token, in nats."""
 _THREADS = "TOKENIZERS_PARALLELISM"
 
 
-def sampled_blocks(path: Path) -> Iterator[str]:
-    """Yield the text that pieces are learnt from in blocks, each whole words."""
+class SubwordParams(Section):
+    """Settings of subwords."""
+
+    algorithm: Literal["bpe", "unigram", "wordpiece"]
+    """How subwords are learned: bpe and wordpiece merge pairs, unigram drops tokens from a large set by likelihood."""
+    vocab_size: Annotated[int, Field(ge=300, le=1_000_000)]
+    """Most tokens, with ``<unk>`` and the 256 bytes; a short text has fewer to learn."""
+    min_freq: Annotated[int, Field(ge=0, le=10**9)]
+    """Characters that occur less often are written in bytes, and bpe and wordpiece do not merge rarer pairs."""
+
+
+def sample_text(path: Path) -> Iterator[str]:
+    """Yield the text to learn from in blocks of whole words."""
     size = path.stat().st_size
     if size <= SAMPLE_BYTES:
         yield "".join(text_blocks(path))
         return
     with path.open("rb") as file:
-        for number in range(_PASSAGES):
-            file.seek(number * (size // _PASSAGES))
+        for start in evenly_spaced(_PASSAGES, size // _PASSAGES, size - size % _PASSAGES).tolist():
+            file.seek(start)
             text = file.read(SAMPLE_BYTES // _PASSAGES).decode("utf-8", "ignore")
-            places = [place for place in (text.find(" "), text.find("\n")) if place >= 0]
-            yield text[min(places, default=0) : max(text.rfind(" "), text.rfind("\n"), 0) or len(text)]
+            blanks = [position for position in (text.find(" "), text.find("\n")) if position >= 0]
+            yield text[min(blanks, default=0) : max(text.rfind(" "), text.rfind("\n"), 0) or len(text)]
 
 
-def train_pieces(blocks: Iterable[Sequence[str]], settings: SubwordParams) -> SubwordTokenizer:
-    """Return the pieces that are learnt from the stretches of a text (:meth:`SubwordKind.cut`), in blocks."""
-    stretches: Counter[str] = Counter()
+def train_tokenizer(blocks: Iterable[Sequence[str]], settings: SubwordParams) -> SubwordTokenizer:
+    """Return a tokenizer that is trained on blocks of pretokens (:meth:`SubwordKind.pretokenize`)."""
+    pretokens: Counter[str] = Counter()
     for block in blocks:
-        stretches.update(block)
-    alphabet = _alphabet(stretches, settings)
+        pretokens.update(block)
+    alphabet = _alphabet(pretokens, settings)
     known, parts = frozenset(alphabet), Counter[str]()
-    for stretch, count in stretches.items():
-        for part in parts_of(stretch, known):
-            parts[part] += count
-    return SubwordTokenizer(_trained(parts, alphabet, settings))
+    for pretoken, count in pretokens.items():
+        for part in with_byte_fallback(pretoken, known):
+            if part[0] in known:
+                parts[part] += count
+    return SubwordTokenizer(_train(parts, alphabet, settings))
 
 
-def _alphabet(stretches: Mapping[str, int], settings: SubwordParams) -> list[str]:
-    """Return the characters that pieces are made of, the most frequent first."""
+def _alphabet(pretokens: Mapping[str, int], settings: SubwordParams) -> list[str]:
+    """Return the characters that tokens are made of, the most frequent first."""
     counts: Counter[str] = Counter()
-    for stretch, count in stretches.items():
-        for character in stretch:
+    for pretoken, count in pretokens.items():
+        for character in pretoken:
             counts[character] += count
-    for never in ("\0", *BYTE_TOKENS):  # the library ends its sentences with the first
-        counts.pop(never, None)
-    found = sorted(counts, key=lambda character: (-counts[character], character))
-    most = int(_MOST_CHARACTERS * (settings.vocab_size - 1 - len(BYTE_TOKENS)))
-    return [character for character in found if counts[character] >= settings.min_freq][:most]
+    for character in ("\0", *BYTE_TOKENS):  # the library uses the first as the end of a sentence
+        counts.pop(character, None)
+    ranked = sorted(counts, key=lambda character: (-counts[character], character))
+    most = int(_MAX_ALPHABET_SHARE * (settings.vocab_size - 1 - len(BYTE_TOKENS)))
+    return [character for character in ranked if counts[character] >= settings.min_freq][:most]
 
 
-def _trained(parts: Mapping[str, int], alphabet: list[str], settings: SubwordParams) -> str:
-    """Return the library's description of what it learnt from parts of text, each so often."""
+def _train(parts: Counter[str], alphabet: list[str], settings: SubwordParams) -> str:
+    """Return the library's description of the tokenizer that it learns from parts of text with their counts."""
     from tokenizers import Tokenizer, models, trainers
 
     shared: dict[str, Any] = {
@@ -88,40 +101,34 @@ def _trained(parts: Mapping[str, int], alphabet: list[str], settings: SubwordPar
         trainer: Any = trainers.BpeTrainer(min_frequency=settings.min_freq, **shared)
     elif settings.algorithm == "unigram":
         tokenizer = Tokenizer(models.Unigram())
-        # No byte occurs in what is learnt from: they come behind the pieces.
-        room = shared["vocab_size"] - len(BYTE_TOKENS)
-        trainer = trainers.UnigramTrainer(**shared | {"vocab_size": room, "initial_alphabet": alphabet})
+        # The training text has no bytes; they are added after the other tokens.
+        size = shared["vocab_size"] - len(BYTE_TOKENS)
+        trainer = trainers.UnigramTrainer(**shared | {"vocab_size": size, "initial_alphabet": alphabet})
     else:
-        # Pieces inside a word need no mark of their own: the space before the first says where a word begins.
+        # Tokens inside a word need no prefix: the space before a word marks its first token.
         tokenizer = Tokenizer(models.WordPiece(unk_token="", continuing_subword_prefix=""))
         trainer = trainers.WordPieceTrainer(min_frequency=settings.min_freq, continuing_subword_prefix="", **shared)
     with _one_thread():
-        tokenizer.train_from_iterator(_repeated(parts), trainer)
+        tokenizer.train_from_iterator(parts.elements(), trainer)
     if settings.algorithm == "unigram":
-        tokenizer = Tokenizer(models.Unigram(_in_order(json.loads(tokenizer.to_str())["model"]["vocab"])))
+        tokenizer = Tokenizer(models.Unigram(_reproducible(json.loads(tokenizer.to_str())["model"]["vocab"])))
     description: str = tokenizer.to_str(pretty=True)
     return description + "\n"
 
 
-def _in_order(scored: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Return pieces, their scores free of what the library draws, and the bytes behind them.
+def _reproducible(scored: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return tokens with scores that do not depend on chance, followed by the bytes.
 
-    Characters that no likely spelling of the text needs get the least score of all pieces from it, each
-    in an order that is drawn a little more than the one before; here all of them have the least.
+    The library gives the lowest scores to the characters that no likely tokenization needs,
+    each a little more than the one before in a random order. Here all of them get the lowest.
     """
-    least = min((score for _, score in scored), default=0.0)
-    drawn = least + _STEP * sum(len(piece) == 1 for piece, _ in scored)
-    found = [(piece, least if len(piece) == 1 and score <= drawn else score) for piece, score in scored]
-    rounded = [(piece, round(score, _DIGITS)) for piece, score in found]
+    lowest = min((score for _, score in scored), default=0.0)
+    highest = lowest + _STEP * sum(len(token) == 1 for token, _ in scored)
+    found = [(token, lowest if len(token) == 1 and score <= highest else score) for token, score in scored]
+    rounded = [(token, round(score, _DIGITS)) for token, score in found]
     return sorted(rounded, key=lambda pair: (-pair[1], pair[0])) + [
-        (byte, round(least - _BEYOND, _DIGITS)) for byte in BYTE_TOKENS
+        (byte, round(lowest - _BYTE_PENALTY, _DIGITS)) for byte in BYTE_TOKENS
     ]
-
-
-def _repeated(parts: Mapping[str, int]) -> Iterator[list[str]]:
-    for part, count in parts.items():
-        for start in range(0, count, _BATCH):
-            yield [part] * min(_BATCH, count - start)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Vocabularies of one kind of token, and corpora encoded with them (section 8.2).
 
-A vocabulary is built on the training split alone. ``<unk>`` is token 0; reserved tokens
+A vocabulary is built only from the training split. ``<unk>`` is token 0; reserved tokens
 follow; then come the tokens of the text by falling frequency, ties by first appearance.
-A kind whose tokens are learnt has all of them here, those too that do not occur.
+Subwords are all here, including those that do not occur.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.vocab.kinds.kind import TokenKind
-from seqlm.vocab.kinds.registry import Kind, kind_of
+from seqlm.vocab.kinds.registry import Kind, token_kind
 from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 UNKNOWN = "<unk>"
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Vocab:
     counts: list[int]
     line_separator: str
     splits: dict[str, SplitInfo]
-    pieces: SubwordTokenizer | None = field(default=None, repr=False, compare=False)
-    """What text is cut into tokens with, where these are learnt."""
+    tokenizer: SubwordTokenizer | None = field(default=None, repr=False, compare=False)
+    """Splits text into tokens, if these are subwords."""
     _indices: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -65,19 +65,14 @@ class Vocab:
         return token in self._indices
 
     @property
-    def of_kind(self) -> TokenKind:
-        """All that is asked of the kind of token."""
-        return kind_of(self.kind)
+    def token_kind(self) -> TokenKind:
+        """The kind of token."""
+        return token_kind(self.kind)
 
     @property
     def num_chars(self) -> dict[str, int]:
         """Characters of each split, lines joined: the same for all kinds of tokens."""
         return {name: split.num_chars for name, split in self.splits.items()}
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The smallest unsigned integer type that holds every index."""
-        return np.min_scalar_type(len(self) - 1)
 
     def encode(self, tokens: Sequence[str]) -> NDArray[np.int64]:
         """Return the indices of ``tokens``, 0 for those the vocabulary lacks; shape ``(len(tokens),)``."""
@@ -86,38 +81,36 @@ class Vocab:
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the tokens of ``ids``. Raises IndexError for an index outside the vocabulary."""
-        size = len(self)
-        result = []
+        ids = list(ids)
         for index in ids:
-            if not 0 <= index < size:
-                raise IndexError(f"index {index} is outside a vocabulary of {size}")
-            result.append(self.tokens[index])
-        return result
+            if not 0 <= index < len(self):
+                raise IndexError(f"index {index} is outside a vocabulary of {len(self)}")
+        return [self.tokens[index] for index in ids]
 
     def tokenize(self, text: str) -> list[str]:
         """Return the tokens of a cleaned text of any number of lines."""
-        return self.of_kind.tokenize(text, self.line_separator, self.pieces)
+        return self.token_kind.tokenize(text, self.line_separator, self.tokenizer)
 
     def join(self, tokens: Iterable[str]) -> str:
-        """Return the text of ``tokens``: words are joined by spaces."""
-        return self.of_kind.join(tokens)
+        """Return the text of ``tokens``, in which spaces separate words."""
+        return self.token_kind.join(tokens)
 
     def lengths(self, tokens: Sequence[str]) -> NDArray[np.int64]:
-        """Return how many characters of the text each token has; shape ``(len(tokens),)``."""
-        return np.fromiter(map(self.of_kind.length, tokens), np.int64, len(tokens))
+        """Return the number of characters of each token; shape ``(len(tokens),)``."""
+        return np.fromiter(map(self.token_kind.length, tokens), np.int64, len(tokens))
 
     @classmethod
     def load(cls, path: Path, kind: str | None = None) -> "Vocab":
-        """Read a ``vocab.json``. Raises DataError where it is broken, of another format, or of another ``kind``."""
+        """Read a ``vocab.json``. Raises DataError if it is broken, of another format, or of another ``kind``."""
         value = read_checksummed(path, FORMAT, "run the vocab stage again")
         if kind is not None and value["kind"] != kind:
             raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
         splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
-        pieces = SubwordTokenizer.load(path.parent, value["pieces"]) if "pieces" in value else None
-        return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits, pieces)
+        tokenizer = SubwordTokenizer.load(path.parent, value["tokenizer"]) if "tokenizer" in value else None
+        return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits, tokenizer)
 
     def save(self, path: Path) -> None:
-        """Write this vocabulary as JSON with a hash of its content, and its pieces beside it."""
+        """Write this vocabulary as JSON with a checksum, and its tokenizer beside it."""
         value: dict[str, Any] = {
             "format": FORMAT,
             "kind": self.kind,
@@ -126,23 +119,23 @@ class Vocab:
             "tokens": self.tokens,
             "counts": self.counts,
         }
-        if self.pieces is not None:
-            value["pieces"] = self.pieces.save(path.parent)
+        if self.tokenizer is not None:
+            value["tokenizer"] = self.tokenizer.save(path.parent)
         write_checksummed(path, value)
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The tokens of a vocabulary, chosen among all that were met."""
+    """The tokens of a vocabulary, chosen among all that were seen."""
 
     tokens: list[str]
     counts: list[int]
     ids: NDArray[np.integer]
-    """For each token that was met its index in the vocabulary, 0 for those that it lacks."""
+    """For each token that was seen, its index in the vocabulary, 0 for those that it lacks."""
 
 
 def choose_tokens(
-    met: Sequence[str],
+    seen: Sequence[str],
     occurrences: NDArray[np.int64],
     min_freq: int,
     reserved: Sequence[str],
@@ -151,25 +144,25 @@ def choose_tokens(
 ) -> Chosen:
     """Choose the tokens of a vocabulary.
 
-    ``met`` names the tokens of all splits in the order of their first appearance, and
-    ``occurrences`` says how often each of them, or of the first of them, occurs in train.
+    ``seen`` are the tokens of all splits in the order of their first appearance, and
+    ``occurrences`` is how often each of them occurs in train; it may be shorter.
     ``min_freq``: tokens that occur less often are left out and count as ``<unk>``;
     ``keep_all``: none is left out, even if it does not occur in train.
     """
     if keep_all:
-        occurrences = np.pad(occurrences, (0, len(met) - len(occurrences)))
+        occurrences = np.pad(occurrences, (0, len(seen) - len(occurrences)))
     special = {token: index for index, token in enumerate([UNKNOWN, *reserved])}
-    # A stable order keeps those of equal frequency in the order of their first appearance.
+    # A stable sort keeps tokens of equal frequency in the order of their first appearance.
     ranked = np.argsort(-occurrences, kind="stable")
     ranked = ranked[occurrences[ranked] >= (0 if keep_all else max(min_freq, 1))]
-    if found := [number for number, token in enumerate(met) if token in special]:
+    if found := [number for number, token in enumerate(seen) if token in special]:
         ranked = ranked[~np.isin(ranked, found)]
-    ids = np.zeros(len(met), np.min_scalar_type(len(special) + len(ranked) - 1))
+    ids = np.zeros(len(seen), np.min_scalar_type(len(special) + len(ranked) - 1))
     ids[ranked] = np.arange(len(special), len(special) + len(ranked))
     counts = np.zeros(len(special) + len(ranked), np.int64)
     counts[len(special) :] = occurrences[ranked]
     for number in found:
-        ids[number] = special[met[number]]
+        ids[number] = special[seen[number]]
         counts[ids[number]] = occurrences[number] if number < len(occurrences) else 0
     counts[0] = occurrences.sum() - counts[1:].sum()
-    return Chosen([*special, *(met[number] for number in ranked.tolist())], counts.tolist(), ids)
+    return Chosen([*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids)

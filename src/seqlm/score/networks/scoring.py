@@ -27,7 +27,7 @@ from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_root
 from seqlm.score.settings import DynamicParams
 from seqlm.score.store import TRAIN_SUBSET, Score, score_of
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.kinds.registry import kind_of
+from seqlm.vocab.kinds.registry import token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 NUM_TUNING_TOKENS = 20_000
@@ -61,7 +61,7 @@ def score_network(info: ModelInfo, network: Network, streams: Streams, train_sub
     ``train_subset`` is the part of train that it was trained on, if that is not all of it.
     """
     score = partial(stream_nll, network)
-    metadata = diagnose(network_predictor(network), streams["test"].ids) if kind_of(info.token).is_character else {}
+    metadata = diagnose(network_predictor(network), streams["test"].ids) if token_kind(info.token).is_character else {}
     found = score_of(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
     if train_subset is None:
         return found

@@ -21,7 +21,7 @@ from seqlm.score.ngrams.dynamic import recounted_nll
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, save_scores, score_of
 from seqlm.vocab.corpus_building import load_split
-from seqlm.vocab.kinds.registry import Kind, kind_of
+from seqlm.vocab.kinds.registry import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 BEST_OF_KIND = "best_of_kind"
@@ -58,7 +58,7 @@ def score_ngrams(models: Mapping[str, NGramModel], vocab: Vocab, streams: Stream
     best = min(on_val, key=lambda name: on_val[name])
     for name, model in models.items():
         metadata: dict[str, Any] = {BEST_OF_KIND: name == best}
-        if name == best and kind_of(vocab.kind).is_character:
+        if name == best and token_kind(vocab.kind).is_character:
             metadata |= diagnose(ngram_predictor(model), streams["test"].ids)
         info = describe_ngram(model.smoothing, model.order, vocab)
         yield score_of(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams, metadata)

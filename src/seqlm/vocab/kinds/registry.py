@@ -1,4 +1,4 @@
-"""The list of all kinds of tokens: whatever asks for kinds asks here."""
+"""The list of all kinds of tokens; every other module looks kinds up here."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     Kind = str
 else:
     Kind = Literal[tuple(ALL)]
-    """The name of a kind, and nothing else where settings are checked."""
+    """The name of a kind; settings accept no other string."""
 
 KINDS: tuple[Kind, ...] = tuple(ALL)
 """The names of all kinds."""
 
 
-def kind_of(name: str) -> TokenKind:
+def token_kind(name: str) -> TokenKind:
     """Return the kind of this name."""
     return ALL[name]
 

@@ -1,42 +1,27 @@
-"""Words: what spaces and line ends part."""
+"""Words, which spaces and line ends separate."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from seqlm.core.text import BLOCK_BYTES, text_blocks, words
-from seqlm.vocab.kinds.counted import CountedKind
-from seqlm.vocab.kinds.kind import blocks_behind_blanks
-
-if TYPE_CHECKING:
-    from seqlm.vocab.interning import Interner
-    from seqlm.vocab.subword_tokenizer import SubwordTokenizer
+from seqlm.core.text import BLOCK_BYTES, words
+from seqlm.vocab import interning
+from seqlm.vocab.kinds.kind import TokenKind
+from seqlm.vocab.subword_tokenizer import SubwordTokenizer
 
 
-class WordKind(CountedKind):
+class WordKind(TokenKind):
     """Words."""
 
-    name, noun, joiner = "word", "word", " "
-    numbered_bytes = 64 * BLOCK_BYTES
+    name, noun, separator = "word", "word", " "
+    interned_bytes = 64 * BLOCK_BYTES
 
-    def blocks(self, path: Path, line_separator: str, block_bytes: int) -> Iterator[str]:
-        """Yield a split in blocks that end behind a blank, line ends as they are."""
-        yield from blocks_behind_blanks(text_blocks(path, block_bytes))
-
-    def cut(self, block: str, line_separator: str) -> Sequence[str]:
-        """Return the words of a block."""
-        return words(block.replace("\n", " "))
-
-    def tokenize(self, text: str, line_separator: str, pieces: "SubwordTokenizer | None") -> list[str]:
+    def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
         """Return the words of a text."""
         return words(text.replace("\n", " "))
 
-    def numbering(self, num_bytes: int, line_separator: str, pieces: "SubwordTokenizer | None") -> "Interner":
-        """Return what numbers words, faster for a large text."""
-        from seqlm.vocab import interning as numbering
-
-        if num_bytes < numbering.COMPILED_FROM_BYTES:
-            return numbering.WordInterner()
-        from seqlm.vocab.hashing import HashedWordInterner
+    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> interning.Interner:
+        """Return an interner of words, a faster one for a large text."""
+        if num_bytes < interning.COMPILED_FROM_BYTES:
+            return interning.WordInterner()
+        from seqlm.vocab.hashing import HashedWordInterner  # imports the compiler
 
         return HashedWordInterner()
