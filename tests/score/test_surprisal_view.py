@@ -5,15 +5,9 @@ import math
 import numpy as np
 import pytest
 
-<<<<<<< HEAD:tests/score/test_surprisal_view.py
-from seqlm.score.surprisal_view import passage, per_character
-from seqlm.vocab.kinds.registry import token_kind
-from seqlm.vocab.kinds.subword import BYTE_TOKENS
-=======
 from seqlm.score.surprisal_view import passage, spread
 from seqlm.vocab.byte_fallback import BYTE_TOKENS
 from seqlm.vocab.kinds.registry import token_kind
->>>>>>> 2f9fff3 (Give vocab standard names and remove its import cycle):tests/evaluate/test_spread.py
 
 SUBWORD = token_kind("subword")
 BIT = math.log(2)

@@ -1,11 +1,13 @@
 """Reads ``params.yaml`` and checks it against typed models.
 
-``params.yaml`` holds every value, the models hold every rule: no model has defaults, so
-a value stands in one place only.
+``params.yaml`` has every value, the models have every rule: no model has defaults, so each
+value is in one place only.
 """
 
+import functools
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
@@ -19,9 +21,27 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 NumThreads = Annotated[int, Field(ge=1, le=1024)]
 Device = Literal["cpu", "cuda", "mps", "auto"]
 
+_UNKNOWN = {"extra_forbidden", "invalid_key"}
+_PLAIN = {
+    "int_type": "should be a whole number",
+    "float_type": "should be a number",
+    "bool_type": "should be true or false",
+    "string_type": "should be text",
+    "list_type": "should be a list",
+    "dict_type": "should be a mapping of settings",
+    "model_type": "should be a mapping of settings",
+    "none_required": "should be null",
+    "too_short": "should have {min_length} or more entries",
+    "too_long": "should have at most {max_length} entries",
+    "string_too_short": "should have {min_length} or more characters",
+    "string_too_long": "should have at most {max_length} characters",
+    "string_pattern_mismatch": "should match the pattern {pattern}",
+}
+"""Complaints of the library in plain words."""
+
 
 class Section(BaseModel):
-    """A section of ``params.yaml``: unknown keys, nan and infinity are refused, types are strict."""
+    """A section of ``params.yaml``: unknown keys, NaN and infinity are refused, types are strict."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -29,7 +49,7 @@ class Section(BaseModel):
 def read_params(path: Path) -> dict[str, Any]:
     """Return the whole of a ``params.yaml`` as plain values (YAML 1.2, as DVC reads it).
 
-    Raises ParamsError where the file is missing, not YAML, or not a mapping.
+    Raises ParamsError if the file is missing, not YAML, or not a mapping.
     """
     try:
         value = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
@@ -37,49 +57,97 @@ def read_params(path: Path) -> dict[str, Any]:
         raise ParamsError(f"{path}: cannot be read: {error.strerror}") from error
     except (YAMLError, UnicodeDecodeError) as error:
         raise ParamsError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except Exception as error:  # the YAML reader lets many kinds escape: of dates, numbers, nesting
+    except Exception as error:  # the YAML reader lets many other kinds through, for dates, numbers and nesting
         raise ParamsError(f"{path}: not YAML: {type(error).__name__}: {' '.join(str(error).split())}") from error
     if not isinstance(value, dict):
         raise ParamsError(f"{path}: must be a mapping of section names to settings")
     return value
 
 
-def load(path: Path, key: str, kind: type[T]) -> T:
-    """Return the top-level ``key`` of the params file at ``path``, checked as ``kind``.
+def load(path: Path, key: str, model: type[T]) -> T:
+    """Return the top-level ``key`` of the params file at ``path``, checked as ``model``.
 
     Raises ParamsError, one line that names the key, the value and what is allowed.
     """
     values = read_params(path)
     if key not in values:
         raise ParamsError(f"{path}: {key}: missing")
-    return check(values[key], key, kind, source=str(path))
+    return check(values[key], key, model, source=str(path))
 
 
-def check(value: object, key: str, kind: type[T], *, source: str) -> T:
-    """Return ``value`` as a checked ``kind``; ``key`` and ``source`` name it in the error."""
+def check(value: object, key: str, model: type[T], *, source: str) -> T:
+    """Return ``value`` as a checked ``model``; ``key`` ("" for a whole file) and ``source`` name it in errors."""
     try:
-        return TypeAdapter(kind).validate_python(value)
+        return TypeAdapter(model).validate_python(value)
     except ValidationError as error:
-        raise ParamsError(f"{source}: {describe_first(error, key)}") from error
+        raise ParamsError(f"{source}: {_describe(error, value, key, model)}") from error
 
 
-def describe_first(error: ValidationError, key: str) -> str:
-    """Return the first complaint of ``error`` as ``key = value: what is allowed``.
-
-    ``key`` is where the checked value stands, "" for a whole file.
-    """
-    first = error.errors(include_url=False)[0]
-    name = ".".join(str(part) for part in (key, *first["loc"]) if part != "")
-    message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    if first["type"] == "extra_forbidden":
-        return f"{name}: unknown setting (check the spelling)"
-    if first["type"] == "missing":
+def _describe(error: ValidationError, value: Any, key: str, model: Any) -> str:
+    """Return the most useful complaint of ``error`` in one line, an unknown setting before all others."""
+    found = [(_path(details, value), details) for details in error.errors(include_url=False)]
+    found.sort(key=lambda pair: pair[1]["type"] not in _UNKNOWN)
+    # The alternatives of a union complain one by one: the deepest complaint is about the one that was meant.
+    path = max((other for other, _ in found if other[: len(found[0][0])] == found[0][0]), key=len)
+    same = [details for other, details in found if other == path]
+    name = ".".join(str(part) for part in (key, *path) if part != "")
+    message = " or ".join(dict.fromkeys(map(_in_plain_words, same))).replace(" or should be ", " or ")
+    if same[0]["type"] in _UNKNOWN:
+        given = functools.reduce(lambda inner, part: inner[part], path[:-1], value)
+        return f"{name}: unknown setting{_suggest(str(path[-1]), given, _fields(model, path[:-1]))}"
+    if same[0]["type"] == "missing":
         return f"{name}: missing"
-    return f"{name} = {_shown(first['input'])}: {message}"
+    if same[0]["loc"][-1:] == ("[key]",):
+        return f"{name}: unknown setting: {message}"
+    return f"{name} = {_shown(same[0]['input'])}: {message}"
+
+
+def _in_plain_words(details: Any) -> str:
+    message: str = details["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return _PLAIN[details["type"]].format(**details.get("ctx", {})) if details["type"] in _PLAIN else message
+
+
+def _path(details: Any, value: Any) -> tuple[Any, ...]:
+    """Return where the value of a complaint is, without the library's names for the alternatives of a union."""
+    path: list[Any] = []
+    for part in details["loc"]:
+        if isinstance(value, dict) and (part in value or details["type"] == "missing"):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            value = value[part]
+        else:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _fields(model: Any, path: tuple[Any, ...]) -> list[str]:
+    """Return the settings that ``model`` allows at ``path``."""
+    sections = _sections(model)
+    for part in path:
+        inner = [section.model_fields[part] for section in sections if part in section.model_fields]
+        sections = [found for field in inner for found in _sections(field.annotation)] or sections
+    return [name for section in sections for name in section.model_fields]
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [section for argument in get_args(annotation) for section in _sections(argument)]
+
+
+def _suggest(unknown: str, given: Any, allowed: list[str]) -> str:
+    """Return a suggestion for an unknown setting: one that is missing, or one with a similar name or its initials."""
+    missing = [name for name in allowed if name not in given]
+    initials = "".join(word[:1] for word in unknown.split("_"))
+    near = get_close_matches(unknown, missing or allowed, 1, 0.0 if missing else 0.6)
+    if suggestion := initials if initials in (missing or allowed) else "".join(near):
+        return f": did you mean {suggestion}?"
+    return " (check the spelling)"
 
 
 def _shown(value: object) -> str:
-    """Return ``value`` as YAML would write it, cut where it is long."""
+    """Return ``value`` as YAML would write it, shortened if it is long."""
     words = {"None": "null", "True": "true", "False": "false"}
     text = words.get(repr(value), repr(value))
     return text if len(text) <= 80 else text[:77] + "..."

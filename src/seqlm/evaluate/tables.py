@@ -55,8 +55,8 @@ def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_cha
     scores = [result.score for result in results]
     shown = [score for score in scores if score.info.family != "ngram"]
     for kind in KINDS:
-        token_kind = [s for s in scores if s.info.counts_predicted_token and s.info.token == kind and not s.info.dynamic]
-        shown += token_kind[:1]
+        static = [s for s in scores if s.info.counts_predicted_token and s.info.token == kind and not s.info.dynamic]
+        shown += static[:1]
     tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
     for score in shown[:_MAX_PASSAGES]:
