@@ -19,21 +19,22 @@ def main(layout: Layout) -> None:
     import pandas as pd
 
     from seqlm.core.files import write_csv, write_json
-    from seqlm.core.text import read_first_lines
+    from seqlm.core.text import quantity, read_first_lines
     from seqlm.preprocess.preparing import clean_and_split, find_raw_text
 
     params = load(layout.params, "preprocess", PreprocessParams)
     raw, fractions = find_raw_text(layout.raw_text, layout.corpus_record), params.split.model_dump()
     result = clean_and_split(raw, layout.splits, params.normalise, params.errors, fractions)
-    for warning in result.warnings(params.normalise):
+    for warning in result.warnings:
         warn(warning)
-    sizes = {split: asdict(counts) for split, counts in result.counts.items()}
+    sizes = {split: asdict(size) for split, size in result.sizes.items()}
     reports = layout.reports("preprocess")
     write_csv(reports / "splits.csv", pd.DataFrame([{"split": split} | size for split, size in sizes.items()]))
     write_json(reports / "lines.json", list(read_first_lines(layout.split("train"), _FIRST_LINES)))
     write_json(reports / "summary.json", sizes | {"decoding": asdict(result.decoding)})
-    for split, counts in result.counts.items():
-        click.echo(f"{split}: {counts.lines:,} lines, {counts.characters:,} characters, {counts.words:,} words")
+    for split, size in result.sizes.items():
+        lines, characters = quantity(size.lines, "line"), quantity(size.characters, "character")
+        click.echo(f"{split}: {lines}, {characters}, {quantity(size.words, 'word')}")
 
 
 if __name__ == "__main__":

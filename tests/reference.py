@@ -137,7 +137,7 @@ def split(text: str, fractions: Mapping[str, float]) -> dict[str, str]:
         cuts.append(_nearest_cut(text, reached * total, tolerance))
     ends = [*cuts, total]
     if any(end <= start for start, end in zip([0, *cuts], ends, strict=True)):
-        raise DataError("too few lines and words")
+        raise DataError("too few line ends and spaces")
     parts = {}
     for name, start, end in zip(fractions, [0, *cuts], ends, strict=True):
         part = text[start:end]

@@ -211,7 +211,7 @@ def test_what_cannot_be_reached_ends_with_code_4_or_falls_back(fault: str, downl
     assert download.text == TEXT  # the real text comes back with the network
 
 
-WRONG = {"page": "a web page (HTML)", "wrong": "not the expected text", "endless": "sends more than the 2050 bytes"}
+WRONG = {"page": "a web page (HTML)", "wrong": "not the expected text", "endless": "more than the expected 2,050 bytes"}
 
 
 @pytest.mark.parametrize("fault", WRONG)
@@ -321,7 +321,7 @@ def test_own_text_that_cannot_be_taken_is_named(download: Download, tmp_path: Pa
         ("empty.txt", 3, "empty"),
         ("half.txt.gz", 3, "not a whole gzip file"),
         ("no.txt.gz", 3, "not a whole gzip file"),
-        ("bomb.txt.gz", 3, "more than 1000000 bytes unpacked"),
+        ("bomb.txt.gz", 3, "more than 1,000,000 bytes unpacked"),
         ("nowhere.txt", 3, "a link to nowhere"),
         ("pipe.txt", 3, "not a regular file"),
         ("data", 3, "a folder, not a text file"),

@@ -92,7 +92,7 @@ def test_a_text_is_split_as_in_plain_python(text: str, shares: dict[str, float],
         try:
             expected = reference.split(text, shares)
         except DataError:
-            with pytest.raises(DataError, match="too few lines and words"):
+            with pytest.raises(DataError, match="too few line ends and spaces"):
                 split_text(path, targets, shares, len(text), block_bytes)
             return
         split_text(path, targets, shares, len(text), block_bytes)
@@ -113,4 +113,4 @@ def test_a_text_of_many_blocks_is_prepared_as_in_plain_python(normalise: str, ro
     assert vars(result.decoding) == vars(report)
     for name, part in reference.split(expected, FRACTIONS).items():
         assert (tmp_path / "text" / f"{name}.txt").read_bytes() == part.encode()
-        assert result.counts[name] == TextSize(*reference.count(part))
+        assert result.sizes[name] == TextSize(*reference.count(part))

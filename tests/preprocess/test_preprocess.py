@@ -7,15 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from seqlm.core.errors import DataError
+from seqlm.core.files import write_json
+from seqlm.core.layout import Layout
+from seqlm.preprocess import gutenberg
+from seqlm.preprocess.preparing import find_raw_text
 from smoke import ROOT
 from stages_by_hand import RunStage
 
 TEXT = "The tide went out.\n\nIt came back, slowly.\n" * 40
+PROSE = "The tide went out, slowly; and when it came back nobody was there to see it.\n"
+START, END = (f"*** {which} OF THE PROJECT GUTENBERG EBOOK TIDES ***\n" for which in ("START", "END"))
 
 
-def put_corpus(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "data" / "raw").mkdir()
-    (tmp_path / "data" / "raw" / "corpus.txt").write_bytes(content)
+def put_corpus(tmp_path: Path, content: bytes, name: str = "diary.txt") -> None:
+    """Write a corpus as the download stage would, under the name of the user's own file."""
+    layout = Layout(tmp_path)
+    layout.raw_text.parent.mkdir(exist_ok=True)
+    layout.raw_text.write_bytes(content)
+    write_json(layout.corpus_record, {"name": name, "file": name})
 
 
 def set_params(tmp_path: Path, old: str, new: str) -> None:
@@ -38,30 +48,24 @@ def test_three_splits_and_a_table_of_their_sizes(run_stage: RunStage, tmp_path: 
     assert (tmp_path / "reports/preprocess/splits.csv").read_text().startswith("split,lines,characters,words\ntrain,")
 
 
-def test_marks_and_line_ends_do_not_change_the_splits(run_stage: RunStage, tmp_path: Path) -> None:
-    found = []
-    for content in (TEXT, "\ufeff" + TEXT, TEXT.replace("\n", "\r\n"), TEXT.replace("\n", "\r")):
-        (tmp_path / "data" / "raw").mkdir(exist_ok=True)
-        (tmp_path / "data/raw/corpus.txt").write_bytes(content.encode())
-        assert run_stage("preprocess").returncode == 0
-        found.append([(tmp_path / f"data/text/{split}.txt").read_bytes() for split in ("train", "val", "test")])
-    assert found[0] == found[1] == found[2] == found[3]
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "holds no letters"),
-        (b"   \n \n", "holds no letters"),
-        (b"1234 5678\n" * 100, "holds no letters"),
-        (b"abc\xff" * 100, "not UTF-8 at byte 3"),
-        (b"abc\x00def\n" * 10, "NUL byte at byte 3"),
+        (b"", "has no letters A-Z: bring a text, or set preprocess.normalise: none for other scripts"),
+        (b"   \n \n", "has no letters A-Z"),
+        (b"1234 5678\n" * 100, "has no letters A-Z"),
+        (b"one\r\ntwo\rthree \xe9t\xe9\n" * 100, "line 3: not UTF-8 at byte 15: convert it"),
+        (b"one\n\ntw\x00\n" * 100, "line 3: NUL byte at byte 7: this is not a text file"),
         (("some text\n" * 50).encode("utf-16"), "UTF-16"),
-        (b"a" * 1000, "too few lines and words"),
-        (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split holds no words"),
+        (b"x", "has only 1 character after cleaning, too few to train on and to score"),
+        # Four lines of 77 characters, of which cleaning drops four each.
+        (PROSE.encode() * 4, "has only 292 characters after cleaning"),
+        # However long it is, a text without blanks cannot be split, and a longer one would not help.
+        (b"a" * 1_000_000, "has too few line ends and spaces to be split into train, val, test: break it into lines"),
+        (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split has no words: change preprocess.split"),
     ],
 )
-def test_text_that_cannot_be_used_ends_with_one_line_and_code_3(
+def test_a_text_that_cannot_be_used_ends_with_one_line_and_code_3(
     content: bytes, complaint: str, run_stage: RunStage, tmp_path: Path
 ) -> None:
     put_corpus(tmp_path, content)
@@ -69,12 +73,50 @@ def test_text_that_cannot_be_used_ends_with_one_line_and_code_3(
     old.parent.mkdir()
     old.write_text("old\n")
     result = run_stage("preprocess")
-    assert result.returncode == 3, result.stderr
-    assert complaint in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert (result.returncode, result.stderr.count("\n")) == (3, 1), result.stderr
+    assert f"error: diary.txt: {complaint}" in result.stderr
+    assert "longer text" not in result.stderr
     assert old.read_text() == "old\n"
     assert [path.name for path in old.parent.iterdir()] == ["train.txt"]
-    assert not (tmp_path / "reports").exists()
+    assert not (tmp_path / "reports" / "preprocess").exists()
+
+
+@pytest.mark.parametrize("content", [PROSE * 40, "潮水退去，慢慢地；無人在場。\n" * 75], ids=["English", "Chinese"])
+def test_three_kilobytes_are_enough(content: str, run_stage: RunStage, tmp_path: Path) -> None:
+    assert 3000 < len(content.encode()) < 3300
+    put_corpus(tmp_path, content.encode())
+    set_params(tmp_path, "normalise: letters", "normalise: none")
+    result = run_stage("preprocess")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_numbers_of_one_are_singular(run_stage: RunStage, tmp_path: Path) -> None:
+    put_corpus(tmp_path, b"word " * 198 + b"a\nb\n" + b"\xff")
+    set_params(tmp_path, "errors: strict", "errors: replace")
+    result = run_stage("preprocess")
+    assert "train: 1 line, 7" in result.stdout
+    assert "1 byte sequence was not UTF-8 and was replaced" in result.stderr
+
+
+def test_a_licence_of_project_gutenberg_is_warned_of(run_stage: RunStage, tmp_path: Path) -> None:
+    header, body, licence = "Title: Tides\n" * 10, PROSE * 100, "You may copy it.\n" * 100
+    text = header + START + body + END + licence
+    put_corpus(tmp_path, text.encode())
+    # 130 characters before the start marker; the end marker, of 50, and 1,700 after it.
+    share = (len(header) + len(END) + len(licence)) / len(text)
+    assert (
+        f"warning: {share:.1%} of the text is Project Gutenberg's header and licence" in run_stage("preprocess").stderr
+    )
+    put_corpus(tmp_path, body.encode())
+    assert run_stage("preprocess").stderr == ""
+
+
+def test_a_marker_is_found_wherever_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gutenberg, "_BLOCK_BYTES", 100)
+    for before in range(50, 110):
+        (tmp_path / "x").write_text("a" * before + END + "b" * 100)
+        outside = len(END) + 100
+        assert gutenberg.boilerplate_share(tmp_path / "x") == outside / (before + outside), before
 
 
 def test_bytes_that_are_not_utf8_can_be_replaced_on_demand(run_stage: RunStage, tmp_path: Path) -> None:
@@ -82,7 +124,7 @@ def test_bytes_that_are_not_utf8_can_be_replaced_on_demand(run_stage: RunStage, 
     set_params(tmp_path, "errors: strict", "errors: replace")
     result = run_stage("preprocess")
     assert result.returncode == 0
-    assert "2 byte sequences were not UTF-8" in result.stderr
+    assert "2 byte sequences were not UTF-8 and were replaced" in result.stderr
     assert json.loads((tmp_path / "reports/preprocess/summary.json").read_text())["decoding"]["replaced"] == 2
 
 
@@ -98,10 +140,14 @@ def test_dropped_scripts_are_warned_of(run_stage: RunStage, tmp_path: Path) -> N
     assert (tmp_path / "data/text/test.txt").read_text().startswith("прилив ушёл tide\n")
 
 
-def test_a_missing_corpus_is_named(run_stage: RunStage) -> None:
+def test_a_missing_corpus_and_one_without_a_record_go_by_their_path(run_stage: RunStage, tmp_path: Path) -> None:
     result = run_stage("preprocess")
     assert result.returncode == 3
     assert "data/raw/corpus.txt: no such file: run the stage that writes it" in result.stderr
+    with pytest.raises(DataError, match="no such file: run the stage that writes it"):
+        find_raw_text(tmp_path / "x", tmp_path / "summary.json")
+    (tmp_path / "x").write_text("text")
+    assert find_raw_text(tmp_path / "x", tmp_path / "summary.json").name == str(tmp_path / "x")
 
 
 @pytest.mark.parametrize(

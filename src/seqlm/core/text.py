@@ -20,6 +20,8 @@ from seqlm.core.files import read_errors
 BLOCK_BYTES = 1 << 16
 """Text that is processed at once: it fits into the processor's cache."""
 SPACE, LINE_END = ord(" "), ord("\n")
+NUM_CODE_POINTS = 0x110000
+"""All characters of Unicode, and the code points that are none yet."""
 
 _LAST_CONTINUATION = -65
 """The largest byte, as a signed number, that continues a character."""

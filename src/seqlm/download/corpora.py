@@ -17,6 +17,7 @@ from seqlm.core.errors import DataError, NetworkError, ParamsError
 from seqlm.core.files import replacing, sha256_of_file
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section, load
+from seqlm.core.text import quantity
 from seqlm.download.fetching import fetch, wrong_hash
 from seqlm.download.settings import Limits
 
@@ -144,7 +145,8 @@ def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
         try:
             while block := source.read(_BLOCK):
                 if target.tell() + len(block) > max_bytes:
-                    raise DataError(f"{path}: more than {max_bytes} bytes unpacked: raise download.max_bytes")
+                    limit = quantity(max_bytes, "byte")
+                    raise DataError(f"{path}: more than {limit} unpacked: raise download.max_bytes")
                 target.write(block)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{path}: not a whole gzip file: {error}") from error

@@ -19,6 +19,7 @@ import urllib3
 
 from seqlm.core.errors import DataError, NetworkError
 from seqlm.core.files import write_errors
+from seqlm.core.text import quantity
 from seqlm.download.settings import Limits
 
 _RETRIED_STATUS = frozenset({429, 500, 502, 503, 504})
@@ -89,7 +90,7 @@ class Downloader:
                 return
             received += len(block)
             if received > self._limits.max_bytes:
-                raise DataError(f"{url}: sends more than the {self._limits.max_bytes} bytes allowed")
+                raise DataError(f"{url}: sends more than the expected {quantity(self._limits.max_bytes, 'byte')}")
             if time.monotonic() > deadline:
                 raise NetworkError(f"{url}: not finished after {self._limits.deadline_s:g} seconds")
             yield block

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, temporary_folder
-from seqlm.core.text import TextSize, count_text
+from seqlm.core.text import TextSize, count_text, quantity
 from seqlm.preprocess.cleaning import clean_blocks
 from seqlm.preprocess.decoding import DecodingReport, RawText
+from seqlm.preprocess.gutenberg import boilerplate_share
 from seqlm.preprocess.splitting import split_text
 
 MIN_CHARACTERS = 500
@@ -18,22 +19,11 @@ _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """The size of each split of a corpus, and what decoding found."""
+    """The size of each split of a corpus, and what a user should know about the text."""
 
-    counts: dict[str, TextSize]
+    sizes: dict[str, TextSize]
     decoding: DecodingReport
-
-    def warnings(self, normalise: str) -> list[str]:
-        """Return what a user should know about the text."""
-        decoding, found = self.decoding, []
-        if decoding.replaced:
-            found.append(f"{decoding.replaced} byte sequences were not UTF-8 and were replaced")
-        share = decoding.foreign_letters / max(1, decoding.letters)
-        if normalise == "letters" and share >= _FOREIGN_SHARE_WORTH_A_WARNING:
-            found.append(
-                f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"
-            )
-        return found
+    warnings: list[str]
 
 
 def find_raw_text(path: Path, record: Path) -> RawText:
@@ -58,35 +48,48 @@ def clean_and_split(
         with cleaned.open("wb") as target:
             target.writelines(clean_blocks(raw, normalise, errors, decoding))
         try:
-            counts = _split(cleaned, parts, normalise, fractions)
+            whole = count_text(cleaned)
+            require_enough(whole, normalise, MIN_CHARACTERS)
+            split_text(cleaned, parts, fractions, whole.characters + whole.lines)
         except DataError as error:
             raise DataError(f"{raw.name}: {error}") from error
+        sizes = {split: count_text(path) for split, path in parts.items()}
+        for split, size in sizes.items():
+            if size.words == 0:
+                raise DataError(f"{raw.name}: the {split} split has no words: change preprocess.split")
         for split, path in parts.items():
             path.replace(folder / f"{split}.txt")
-    return Preprocessed(counts, decoding)
+    warnings = decoding_warnings(decoding, normalise)
+    if share := boilerplate_share(raw.path):
+        warnings.append(
+            f"{share:.1%} of the text is Project Gutenberg's header and licence, before its line '*** START OF' and "
+            "after '*** END OF': remove them, or models learn from one and are scored on the other"
+        )
+    return Preprocessed(sizes, decoding, warnings)
 
 
-def _split(
-    cleaned: Path, parts: Mapping[str, Path], normalise: str, fractions: Mapping[str, float]
-) -> dict[str, TextSize]:
-    """Split a cleaned text into files, and return the size of each. Raises DataError for text that is too short."""
-    whole = count_text(cleaned)
-    _require_enough(whole, normalise)
-    split_text(cleaned, parts, fractions, whole.characters + whole.lines)
-    counts = {split: count_text(path) for split, path in parts.items()}
-    for split, count in counts.items():
-        if count.words == 0:
-            raise DataError(f"the {split} split holds no words: bring a longer text")
-    return counts
+def decoding_warnings(decoding: DecodingReport, normalise: str) -> list[str]:
+    """Return what a user should know about the decoding and cleaning of a text."""
+    found = []
+    if decoding.replaced:
+        was = "was" if decoding.replaced == 1 else "were"
+        found.append(f"{quantity(decoding.replaced, 'byte sequence')} {was} not UTF-8 and {was} replaced")
+    share = decoding.foreign_letters / max(1, decoding.letters)
+    if normalise == "letters" and share >= _FOREIGN_SHARE_WORTH_A_WARNING:
+        found.append(
+            f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"
+        )
+    return found
 
 
-def _require_enough(count: TextSize, normalise: str) -> None:
+def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:
+    """Raise DataError if a cleaned text has no words or is too short."""
     other_scripts = ", or set preprocess.normalise: none for other scripts" if normalise == "letters" else ""
-    if count.words == 0:
-        what = "holds no letters A-Z" if normalise == "letters" else "holds nothing but white space"
+    if size.words == 0:
+        what = "has no letters A-Z" if normalise == "letters" else "has nothing but white space"
         raise DataError(f"{what}: bring a text{other_scripts}")
-    if count.characters < MIN_CHARACTERS:
+    if size.characters < min_characters:
         raise DataError(
-            f"{count.characters} characters are left after cleaning, too few to train on and to score: "
-            f"bring a text of at least {MIN_CHARACTERS}{other_scripts}"
+            f"has only {quantity(size.characters, 'character')} after cleaning, too few to train on and to score: "
+            f"bring a text of at least {min_characters}{other_scripts}"
         )

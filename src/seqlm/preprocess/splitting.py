@@ -41,7 +41,8 @@ def split_text(
     ends = [*(cut.characters for cut in cuts), total]
     if any(end <= start for start, end in pairwise([0, *ends])):
         raise DataError(
-            f"{total} characters in too few lines and words to split into {', '.join(fractions)}: bring a longer text"
+            f"has too few line ends and spaces to be split into {', '.join(fractions)}: break it into lines, "
+            "for example at the ends of sentences"
         )
     first, *others = (targets[name] for name in fractions)
     _end_with_line_end(source)

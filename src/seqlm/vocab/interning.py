@@ -12,13 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.text import words
+from seqlm.core.text import NUM_CODE_POINTS, words
 
 Ids = NDArray[np.uint32]
 
 COMPILED_FROM_BYTES = 50_000_000
 """Texts of at least this size use compiled loops: the time that these save exceeds their compilation."""
-_CODE_POINTS = 0x110000
 
 
 class Interner(Protocol):
@@ -37,7 +36,7 @@ class CharInterner:
     """Interns characters."""
 
     def __init__(self) -> None:
-        self._ids = np.full(_CODE_POINTS, -1, np.int32)
+        self._ids = np.full(NUM_CODE_POINTS, -1, np.int32)
         """The id of each code point, -1 if it was not seen yet."""
         self._seen: list[str] = []
 
