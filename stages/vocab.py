@@ -2,7 +2,7 @@
 
 import click
 
-from harness import stage
+from harness import stage, warn
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.vocab.settings import KINDS, VocabParams
@@ -17,6 +17,8 @@ def main(layout: Layout, kind: str) -> None:
     import pandas as pd
 
     from seqlm.core.files import write_csv, write_json
+    from seqlm.core.text import quantity
+    from seqlm.vocab.checks import corpus_warnings
     from seqlm.vocab.corpus_building import SPLITS, build_corpus, require_scorable
     from seqlm.vocab.kinds.registry import token_kind
 
@@ -34,7 +36,9 @@ def main(layout: Layout, kind: str) -> None:
         for name, split in vocab.splits.items()
     }
     write_json(layout.reports("vocab", kind, "summary.json"), {"size": len(vocab)} | splits)
-    click.echo(f"{kind}: {len(vocab):,} tokens; unknown in test: {vocab.splits['test'].unknown_share:.2%}")
+    for warning in corpus_warnings(vocab):
+        warn(warning)
+    click.echo(f"{kind}: {quantity(len(vocab), 'token')}; unknown in test: {vocab.splits['test'].unknown_share:.2%}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The vocab stage by hand: what cannot be scored or told apart is refused before anything is written."""
+"""The vocab stage by hand: splits that cannot be scored are refused, and unusual ones are warned of."""
 
 import json
 from pathlib import Path
@@ -65,3 +65,22 @@ def test_a_min_freq_that_leaves_nothing_is_refused(run_stage: RunStage, tmp_path
     assert run_stage("vocab", "--kind", "char").returncode == 0
     tokens = json.loads((tmp_path / "data" / "corpus" / "char" / "vocab.json").read_text())["tokens"]
     assert tokens == ["<unk>", "e", " "]
+
+
+def test_a_jump_in_unknown_words_is_warned_of(run_stage: RunStage, tmp_path: Path) -> None:
+    known, unknown = "the sea and the tide\n", "a strange word is here\n"
+    put_splits(tmp_path, val=known * 9 + unknown, test=known * 6 + unknown * 4)
+    # Each line has five words: 5 of 50 are unknown in val, 20 of 50 in test.
+    warning = "warning: 40.0% of the words of test are unknown, but only 10.0% of those of val"
+    assert warning in run_stage("vocab", "--kind", "word").stderr
+    (tmp_path / "data/text/test.txt").write_text(known * 9 + unknown)
+    assert run_stage("vocab", "--kind", "word").stderr == ""
+
+
+def test_the_cost_of_unknown_characters_is_explained(run_stage: RunStage, tmp_path: Path) -> None:
+    put_splits(tmp_path, val="the sea\n" * 99 + "жё\n", test="the sea\n" * 99 + "жё\n")
+    # 2 of 695 characters are unknown, at 20.1 bits: 0.058 bits per character.
+    warning = "unknown characters add 0.06 bits per character to every model's score on test: each is charged 20.1 bits"
+    assert warning in run_stage("vocab", "--kind", "char").stderr
+    (tmp_path / "data/text/test.txt").write_text("the sea\n" * 199 + "жё\n")
+    assert run_stage("vocab", "--kind", "char").stderr == ""
