@@ -61,7 +61,7 @@ def vocabularies(layout: Layout, separator: str, sizes: list[int]) -> Iterator[t
         yield kind, build_corpus(texts, layout.corpus(kind), kind, separator, 0, [])
     for algorithm in ALGORITHMS:
         for size in sizes:
-            settings = SubwordParams(algorithm=algorithm, vocab_size=size, min_freq=2)  # type: ignore[arg-type]
+            settings = SubwordParams(algorithm=algorithm, vocab_size=size, min_freq=2, character_coverage=1.0)  # type: ignore[arg-type]
             tokenizer = token_kind("subword").train_tokenizer(texts["train"], separator, settings)
             yield (
                 f"{algorithm} {size}",

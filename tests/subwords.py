@@ -12,9 +12,12 @@ from seqlm.vocab.vocabulary import Vocab
 ALGORITHMS = ("bpe", "unigram", "wordpiece")
 
 
-def settings(algorithm: str = "bpe", vocab_size: int = 320, min_freq: int = 2) -> SubwordParams:
+def settings(
+    algorithm: str = "bpe", vocab_size: int | str = 320, min_freq: int = 2, character_coverage: float = 1.0
+) -> SubwordParams:
     """Return settings of a small subword vocabulary."""
-    return SubwordParams(algorithm=algorithm, vocab_size=vocab_size, min_freq=min_freq)  # type: ignore[arg-type]
+    values = {"algorithm": algorithm, "vocab_size": vocab_size, "min_freq": min_freq}
+    return SubwordParams(**values, character_coverage=character_coverage)  # type: ignore[arg-type]
 
 
 def trained(train: Path, separator: str = "", **changes: object) -> SubwordTokenizer:

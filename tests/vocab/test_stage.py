@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stages_by_hand import RunStage
@@ -84,3 +85,14 @@ def test_the_cost_of_unknown_characters_is_explained(run_stage: RunStage, tmp_pa
     assert warning in run_stage("vocab", "--kind", "char").stderr
     (tmp_path / "data/text/test.txt").write_text("the sea\n" * 199 + "жё\n")
     assert run_stage("vocab", "--kind", "char").stderr == ""
+
+
+def test_subwords_as_short_as_characters_are_warned_of(run_stage: RunStage, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = ["".join(map(chr, rng.integers(0x4E00, 0x5000, 3))) for _ in range(200)]
+    texts = ["".join(rng.choice(words, 2000)) + "\n" for _ in range(3)]
+    put_splits(tmp_path, **dict(zip(("train", "val", "test"), texts, strict=True)))
+    result = run_stage("vocab", "--kind", "subword")
+    assert "characters on average: set vocab.subword.vocab_size to auto or to a larger number" in result.stderr
+    change(tmp_path, "vocab_size: 500 ", "vocab_size: auto ")
+    assert run_stage("vocab", "--kind", "subword").stderr == ""

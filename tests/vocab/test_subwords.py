@@ -28,15 +28,16 @@ from seqlm.vocab.vocabulary import Vocab
 SUBWORD = token_kind("subword")
 TRAIN = "the sea, the tide; the sailor's sea\n\n  der Fluß und das Meer — 日本の海\n" * 20
 TOKENIZERS = {
-    algorithm: train_tokenizer([SUBWORD.pretokenize(TRAIN, "\n")], subwords.settings(algorithm, 400))
+    algorithm: train_tokenizer([SUBWORD.pretokenize(TRAIN, "\n")], len(TRAIN), subwords.settings(algorithm, 400))
     for algorithm in subwords.ALGORITHMS
 }
 """Tokenizers that are trained on a text of several scripts."""
 separators = st.sampled_from(["", " ", "\n"])
 
 
-def trained_on(text: str, algorithm: str, vocab_size: int, min_freq: int = 2) -> SubwordTokenizer:
-    return train_tokenizer([SUBWORD.pretokenize(text, "")], subwords.settings(algorithm, vocab_size, min_freq))
+def trained_on(text: str, algorithm: str, vocab_size: int | str, **changes: float) -> SubwordTokenizer:
+    settings = subwords.settings(algorithm, vocab_size, **changes)  # type: ignore[arg-type]
+    return train_tokenizer([SUBWORD.pretokenize(text, "")], len(text.encode()), settings)
 
 
 def characters_of(tokenizer: SubwordTokenizer) -> set[str]:
@@ -141,6 +142,27 @@ def test_characters_take_three_quarters_of_a_small_vocabulary_at_most() -> None:
     assert characters_of(tokenizer) == {chr(0x4E00 + number) for number in range(32)}
 
 
+def test_characters_beyond_the_coverage_are_written_in_bytes() -> None:
+    # 495 times ab, 9 times c, once d: a and b are 99.0 % of 1,000 characters, with c 99.9 %.
+    text = "ab" * 495 + "c" * 9 + "d"
+    for coverage, alphabet in ((0.99, "ab"), (0.995, "abc"), (0.999, "abc"), (0.9995, "abcd"), (1.0, "abcd")):
+        tokenizer = trained_on(text, "bpe", 400, character_coverage=coverage, min_freq=1)
+        assert characters_of(tokenizer) == set(alphabet), coverage
+
+
+@algorithms
+def test_an_automatic_size_follows_from_the_alphabet_and_the_text(algorithm: str) -> None:
+    # 256 bytes and <unk>, twice the space and ten letters, and half the square root of 20,999 bytes: 144.9 / 2.
+    text = " ".join(map("".join, np.random.default_rng(0).choice(list("abcdefghij"), (3000, 6))))
+    assert len(text) == 20_999
+    assert len(trained_on(text, algorithm, "auto").tokens) + 1 == 257 + 2 * 11 + 72
+
+
+def test_an_automatic_size_has_room_for_a_large_alphabet() -> None:
+    text = "".join(chr(0x4E00 + number) * 3 for number in range(3000))
+    assert len(characters_of(trained_on(text, "bpe", "auto"))) == 3000
+
+
 PROGRAM = """
 import hashlib, sys
 from pathlib import Path
@@ -203,14 +225,15 @@ def test_a_changed_tokenizer_is_refused(tmp_path: Path) -> None:
     ("changes", "complaint"),
     [
         ({"algorithm": "words"}, "vocab.subword.algorithm = 'words': should be 'bpe', 'unigram' or 'wordpiece'"),
-        ({"vocab_size": 299}, "vocab.subword.vocab_size = 299: should be greater than or equal to 300"),
-        ({"vocab_size": "many"}, "vocab.subword.vocab_size = 'many'"),
+        ({"vocab_size": 299}, "vocab.subword.vocab_size = 299: should be 'auto' or greater than or equal to 300"),
+        ({"vocab_size": "many"}, "vocab.subword.vocab_size = 'many': should be 'auto' or a whole number"),
+        ({"character_coverage": 1.5}, "vocab.subword.character_coverage = 1.5: should be less than or equal to 1"),
         ({"min_freq": -1}, "vocab.subword.min_freq = -1"),
         ({"reserved_tokens": []}, "vocab.subword.reserved_tokens"),
     ],
 )
 def test_wrong_settings_are_refused(changes: dict[str, object], complaint: str) -> None:
-    values = {"algorithm": "bpe", "vocab_size": 500, "min_freq": 2} | changes
+    values = {"algorithm": "bpe", "vocab_size": 500, "character_coverage": 1.0, "min_freq": 2} | changes
     with pytest.raises(ParamsError) as caught:
         check(values, "vocab.subword", SubwordParams, source="params.yaml")
     assert complaint in str(caught.value)

@@ -10,12 +10,13 @@ BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
 _UNKNOWN_JUMP, _UNKNOWN_RATIO = 0.05, 2.0
 _COST_WORTH_A_WARNING = 0.05
 """Bits per character."""
+_SHORT_SUBWORD = 1.25
 
 
 def corpus_warnings(vocab: Vocab) -> list[str]:
-    """Return warnings about unknown tokens."""
+    """Return warnings about unknown tokens and about subwords that are hardly longer than a character."""
     kind, found = vocab.token_kind, []
-    val, test = vocab.splits["val"], vocab.splits["test"]
+    train, val, test = (vocab.splits[split] for split in ("train", "val", "test"))
     if test.unknown_share > max(_UNKNOWN_RATIO * val.unknown_share, val.unknown_share + _UNKNOWN_JUMP):
         found.append(
             f"{test.unknown_share:.1%} of the {kind.noun}s of test are unknown, but only {val.unknown_share:.1%} of "
@@ -26,5 +27,11 @@ def corpus_warnings(vocab: Vocab) -> list[str]:
         found.append(
             f"unknown characters add {cost:.2f} bits per character to every model's score on test: each is charged "
             f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
+        )
+    length = train.num_chars / max(train.num_tokens, 1)
+    if vocab.tokenizer and length < _SHORT_SUBWORD:
+        found.append(
+            f"a {kind.noun} has {length:.2f} characters on average: set vocab.{kind.name}.vocab_size to auto or "
+            "to a larger number"
         )
     return found

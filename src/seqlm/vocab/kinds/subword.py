@@ -76,7 +76,8 @@ class SubwordKind(TokenKind):
     def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer:
         """Train a tokenizer on a sample of the training split."""
         assert isinstance(settings, SubwordParams)
-        return train_tokenizer((self.pretokenize(text, line_separator) for text in sample_text(path)), settings)
+        blocks = (self.pretokenize(text, line_separator) for text in sample_text(path))
+        return train_tokenizer(blocks, path.stat().st_size, settings)
 
 
 def _required(tokenizer: SubwordTokenizer | None) -> SubwordTokenizer:
