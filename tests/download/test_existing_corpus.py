@@ -1,0 +1,149 @@
+"""A corpus that is here already: it is kept without contacting the network, and nothing replaces it unasked."""
+
+import hashlib
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smoke import ROOT, SMALL, change_params
+from text_server import TEXT, WAVES, Download, TextServer
+from workspace import Workspace
+
+
+def test_a_text_with_the_right_hash_is_kept_and_no_source_is_asked(download: Download, server: TextServer) -> None:
+    assert download().returncode == 0
+    assert server.asked == ["tide"]
+    record = download.record
+    shutil.rmtree(download.folder / "cache")
+    assert download().returncode == 0
+    assert server.asked == ["tide"]
+    assert (download.text, download.record) == (TEXT, record)
+    server.shutdown()
+    for fallback in ("sample", None):
+        assert download(fallback=fallback).returncode == 0
+        assert (download.text, download.record) == (TEXT, record)
+
+
+def test_another_setting_gets_the_other_text_and_a_changed_one_is_replaced(
+    download: Download, server: TextServer
+) -> None:
+    assert download().returncode == 0
+    assert download(corpus="waves").returncode == 0
+    assert (download.text, download.record["name"]) == (WAVES, "waves")
+    download.path.write_bytes(WAVES[:-1])
+    assert download(corpus="waves").returncode == 0
+    assert download.text == WAVES
+    assert server.asked == ["tide", "waves"]  # the cache answered
+
+
+def test_without_a_network_the_sample_replaces_no_other_text(download: Download, server: TextServer) -> None:
+    assert download().returncode == 0
+    record = download.record
+    server.close()
+    result = download(corpus="waves", fallback="sample")
+    assert result.returncode == 4
+    assert "corpus.txt holds another text, which 'sample' does not replace" in result.stderr.splitlines()[-1]
+    # Neither lost nor taken for the one that was asked for.
+    assert (download.text, download.record) == (TEXT, record)
+    download.path.unlink()
+    assert download(corpus="waves", fallback="sample").returncode == 0
+    assert (download.record["name"], download.record["requested"]) == ("sample", "waves")
+
+
+def test_the_fallback_stays_until_the_network_is_back(download: Download, server: TextServer) -> None:
+    server.close()
+    sample = (ROOT / "data/sample.txt").read_bytes()
+    for corpus in ("tide", "tide", "waves"):
+        result = download(corpus=corpus, fallback="sample")
+        assert result.returncode == 0, result.stderr
+        assert f"NO SOURCE OF {corpus} CAN BE REACHED" in result.stderr
+        assert (download.text, download.record["fallback"]) == (sample, True)
+        assert download.record["requested"] == corpus
+    download.server = TextServer()
+    download.server.start()
+    assert download(fallback="sample").returncode == 0
+    assert (download.text, download.record["fallback"]) == (TEXT, False)
+    download.server.close()
+
+
+def test_own_text_is_read_again_when_it_changed(download: Download) -> None:
+    for text in (TEXT, WAVES):
+        (download.folder / "my.txt").write_bytes(text)
+        assert download(corpus="my.txt").returncode == 0
+        assert download.text == text
+        assert download.record["sha256"] == hashlib.sha256(text).hexdigest()
+
+
+@pytest.mark.parametrize("fallback", ["sample", None])
+def test_a_disk_that_fills_up_is_not_a_network_that_fails(
+    fallback: str | None, download: Download, tmp_path: Path, server: TextServer
+) -> None:
+    # No file may grow beyond 1,000 bytes, so the transfer of 2,050 is refused halfway. There is a second source, and
+    # it must not be asked.
+    server.register(tmp_path, faults=("tide", "once_broken"))
+    change_params(tmp_path / "params.yaml", {"download.corpus": "tide", "download.fallback": fallback})
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "stages/download.py")],
+        cwd=tmp_path,
+        env=os.environ | download.environment(),
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+    )
+    assert result.returncode == 5, result.stderr
+    assert result.stderr == f"error: {tmp_path / 'cache/seqlm'}: cannot be written: File too large\n"
+    assert server.asked == ["tide"]
+    assert not list((tmp_path / "data").glob("raw/*"))
+    assert not list((tmp_path / "cache").rglob("*.txt"))
+    assert download().returncode == 0  # with more room
+
+
+def test_a_full_disk_is_not_a_network_that_fails(download: Download, tmp_path: Path, server: TextServer) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(cache)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this system does not allow to mount")
+    try:
+        (cache / "seqlm").mkdir()
+        (cache / "filler").write_bytes(b"x" * 4096)
+        result = download(fallback="sample")
+        assert result.returncode == 5, result.stderr
+        assert result.stderr == f"error: {cache / 'seqlm'}: cannot be written: No space left on device\n"
+        assert server.asked == ["tide"]
+    finally:
+        subprocess.run(["umount", "--lazy", str(cache)], check=True)
+
+
+@pytest.mark.slow
+def test_a_run_without_a_network_changes_nothing(tmp_path: Path, server: TextServer) -> None:
+    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace.environment |= {"NO_PROXY": "*", "no_proxy": "*"}
+    server.register(workspace.folder)
+    workspace.begin(SMALL | {"download.corpus": "tide"})
+    workspace.run("dvc", "repro", "preprocess")
+    workspace.commit("A run with a network")
+    server.shutdown()
+    shutil.rmtree(tmp_path / "cache")
+    for fallback in ("sample", None):
+        workspace.update_params({"download.fallback": fallback})
+        ran = workspace.run("dvc", "repro", "preprocess").stdout
+        assert "Running stage 'download'" in ran
+        assert "Running stage 'preprocess'" not in ran
+    workspace.update_params({"download.fallback": "sample"})
+    workspace.run("dvc", "repro", "preprocess")
+    assert workspace.run("git", "status", "--porcelain").stdout == ""
+    # Another corpus cannot be had, and the one that is here stays.
+    workspace.update_params({"download.corpus": "waves"})
+    assert workspace.run("dvc", "repro", "preprocess", check=False).returncode != 0
+    assert (workspace.folder / "data/raw/corpus.txt").read_bytes() == TEXT
+    assert workspace.run("git", "status", "--porcelain").stdout == " M params.yaml\n"

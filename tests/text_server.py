@@ -1,0 +1,163 @@
+"""A server of texts that misbehaves on demand, and the download stage by hand with a registry that points to it."""
+
+import contextlib
+import hashlib
+import json
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from smoke import change_params
+from stages_by_hand import RunStage
+
+TEXT = b"The tide went out, and the tide came in.\n" * 50
+WAVES = b"Nobody counts the waves.\n" * 80
+PAGE = b"<!DOCTYPE html><html><body>Please sign in</body></html>"
+
+
+class TextServer(ThreadingHTTPServer):
+    """Counts what is asked for. ``plain_port`` is where :meth:`_Handler.fault_insecure` redirects to."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[str] = []
+        self.plain_port = 0
+
+    def start(self) -> None:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def register(self, folder: Path, base: str | None = None, faults: tuple[str, ...] = ("tide",)) -> None:
+        """Add the corpora tide, with one URL for each fault, and waves to the registry of the project in ``folder``."""
+        base, path = base or f"http://127.0.0.1:{self.server_port}", folder / "data" / "corpora.yaml"
+        registry = YAML(typ="safe").load(path)
+        for name, text, urls in (("tide", TEXT, faults), ("waves", WAVES, ("waves",))):
+            registry["corpora"][name] = {
+                "file": f"{name}.txt", "urls": [f"{base}/{url}" for url in urls], "bytes": len(text),
+                "sha256": hashlib.sha256(text).hexdigest(), "licence": "CC0-1.0", "description": name,
+            }  # fmt: skip
+        with path.open("w") as file:
+            YAML().dump(registry, file)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers by the path that is asked for."""
+
+    server: TextServer
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def send(self, status: int, body: bytes = b"", length: int | None = None, **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        fault = self.path.strip("/")
+        self.server.asked.append(fault)
+        times = self.server.asked.count(fault)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            getattr(self, f"fault_{fault}")(times)
+
+    def fault_tide(self, _times: int) -> None:
+        self.send(200, TEXT)
+
+    def fault_waves(self, _times: int) -> None:
+        self.send(200, WAVES)
+
+    def fault_missing(self, _times: int) -> None:
+        self.send(404)
+
+    def fault_once_broken(self, times: int) -> None:
+        self.send(*((500,) if times == 1 else (200, TEXT)))
+
+    def fault_busy(self, times: int) -> None:
+        self.send(429, Retry_After="1") if times == 1 else self.send(200, TEXT)
+
+    def fault_busy_for_long(self, _times: int) -> None:
+        self.send(503, Retry_After="3600")
+
+    def fault_reset(self, _times: int) -> None:
+        self.connection.shutdown(2)
+
+    def fault_truncated(self, _times: int) -> None:
+        self.send(200, TEXT[:100], length=len(TEXT))
+
+    def fault_drip(self, _times: int) -> None:
+        self.send(200, length=len(TEXT))
+        for byte in TEXT:
+            self.wfile.write(bytes([byte]))
+            self.wfile.flush()
+            time.sleep(0.2)
+
+    def fault_page(self, _times: int) -> None:
+        self.send(200, PAGE)
+
+    def fault_wrong(self, _times: int) -> None:
+        self.send(200, TEXT[:-1] + b"?")
+
+    def fault_endless(self, _times: int) -> None:
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(b"x" * 65536)
+
+    def fault_insecure(self, _times: int) -> None:
+        self.send(302, Location=f"http://127.0.0.1:{self.server.plain_port}/tide")
+
+    def fault_silent(self, _times: int) -> None:
+        time.sleep(3)
+
+
+class Download:
+    """The download stage by hand, in a folder of its own."""
+
+    def __init__(self, run_stage: RunStage, folder: Path, server: TextServer) -> None:
+        self.run_stage, self.folder, self.server = run_stage, folder, server
+        self.base: str | None = None
+
+    def __call__(
+        self, *faults: str, corpus: str = "tide", fallback: str | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        self.server.register(self.folder, self.base, faults or ("tide",))
+        limits = {"download.timeout_s": 1.0, "download.deadline_s": 2.5}
+        settings = limits | {"download.corpus": corpus, "download.fallback": fallback}
+        change_params(self.folder / "params.yaml", settings)
+        return self.run_stage("download", **self.environment() | environment)
+
+    def environment(self, cache: str = "cache") -> dict[str, str]:
+        """Return variables that keep the machine's own sources out."""
+        cache_folder = str(self.folder / cache)
+        return {"XDG_CACHE_HOME": cache_folder, "SEQLM_DATA_DIR": "", "NO_PROXY": "*", "no_proxy": "*"}
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "data/raw/corpus.txt"
+
+    @property
+    def text(self) -> bytes:
+        return self.path.read_bytes()
+
+    @property
+    def record(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "reports/download/summary.json").read_text())
+        return found
+
+    def leftovers(self) -> list[str]:
+        """Return the files that are neither a result nor a cached corpus."""
+        found = [path for root in ("data/raw", "cache") for path in (self.folder / root).rglob("*") if path.is_file()]
+        return sorted(path.name for path in found if path.name not in ("corpus.txt", "tide.txt"))
