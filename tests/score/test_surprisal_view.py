@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from seqlm.score.surprisal_view import passage, spread
+from seqlm.score.surprisal_view import passage, per_character
 from seqlm.vocab.byte_fallback import BYTE_TOKENS
 from seqlm.vocab.kinds.registry import token_kind
 

@@ -57,7 +57,9 @@ def _select(
     ends = np.cumsum(np.concatenate([split.lengths(begin, end) for begin, end in ranges]))
     num_chars = sum(passage.num_chars(vocab.line_separator) for passage in passages)
     # Unless the tokens are the whole text, the blanks between words count as characters too.
-    scored_chars = ends[-1] - ends[0] if vocab.token_kind.is_lossless else num_chars - _chars_up_to_first(vocab, passages)
+    scored_chars = (
+        ends[-1] - ends[0] if vocab.token_kind.is_lossless else num_chars - _chars_up_to_first(vocab, passages)
+    )
     selection = Selection(
         [list(pair) for pair in ranges], int(scored_chars), unknown_share(ids), num_chars / vocab.num_chars[name]
     )

@@ -96,7 +96,7 @@ def _of_models(layout: Layout) -> dict[str, Any]:
         "columns": [column for column in COLUMNS if column.heading],
         "leaders": read_json(layout.reports("evaluate", "leaders.json")),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
-        "shrunk": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
+        "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
