@@ -1,10 +1,9 @@
 """Generation speed: the chapter's loop against this project's, in turn, in one run.
 
-The reference follows section 8.5 of the book in our own words: one prefix, one-hot input,
-the framework's bookkeeping for gradients left on, and the likeliest token taken back to
-Python after every step. The contenders take turns, so that a busy machine slows all of
-them; medians and ratios are what counts. Both write greedily from the same weights, and
-the texts must be equal.
+The reference follows section 8.5 of the book in our own words: one prefix, one-hot input, the framework's bookkeeping
+for gradients left on, and the likeliest token taken back to Python after every step. The contenders take turns, so
+that a busy machine slows all of them down; medians and ratios are what counts. Both write greedily from the same
+weights, and the texts must be equal.
 
     python benchmarks/generate_speed.py [--device cuda] [--rounds 7]
 """
@@ -26,7 +25,7 @@ PREFIX = [3, 9, 13, 5, 1, 3, 12, 4, 11, 2, 5, 8, 8, 5, 12]
 
 
 def random_model(device: torch.device) -> ScratchRNN:
-    """Return a model whose greedy choices are no close calls, and that neither loop lets say ``<unk>``."""
+    """Return a model whose greedy choices are clear, and that writes no ``<unk>`` in either loop."""
     model = ScratchRNN(VOCAB_SIZE, NUM_HIDDENS, "tanh", torch.Generator().manual_seed(0))
     with torch.no_grad():
         model.flat.mul_(4)

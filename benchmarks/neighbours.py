@@ -1,11 +1,11 @@
-"""Training beside other work on the same cores: tokens a second alone and with one busy process a core.
+"""Training beside other work on the same cores: tokens per second alone and with one busy process per core.
 
-Every kind of network is trained for some seconds in a process of its own, with as many threads
-as there are cores: alone, and beside one process a core that does nothing but compute. Either
-way three times: as a stage lets PyTorch's threads wait on processors that others share (fewer
-spins) and that a crowd wants (no spins), and as the library does by itself. All take turns.
-A training that shares each core with one other process cannot be faster than half as fast as
-alone; ``slower`` is how much slower it was than alone as the library waits, as a stage begins there.
+Every kind of network is trained for some seconds in a process of its own, with as many threads as there are cores:
+alone, and beside one process per core that does nothing but compute. Each of these is done in three ways: with fewer
+spins, as a stage lets PyTorch's threads wait on processors that others share; with no spins, as on processors that a
+crowd wants; and as the library waits by itself. All take turns. A training that shares each core with one other
+process can at best be half as fast as alone; ``slower`` compares it with a training alone that waits as the library
+does by itself.
 
     python benchmarks/neighbours.py [--rounds 5] [--seconds 5] [--threads 2] [--busy 1] [--network lstm]
 
@@ -43,7 +43,7 @@ NUM_TOKENS, VOCAB_SIZE = 10_000, 28
 
 
 def measure(network: str, threads: int, seconds: float) -> float:
-    """Train a network for some seconds, what is compiled first left out, and return its tokens a second."""
+    """Train a network for some seconds, not counting compilation, and return its tokens per second."""
     import numpy as np
     import torch
 
@@ -74,7 +74,7 @@ def measure(network: str, threads: int, seconds: float) -> float:
 
 
 def in_a_process(network: str, policy: str, threads: int, seconds: float) -> float:
-    """Return what :func:`measure` does, in a process of its own whose threads wait in this way."""
+    """Return what :func:`measure` returns, from a process of its own whose threads wait in this way."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "KMP_"))}
     environment |= POLICIES[policy]
     command = [sys.executable, __file__, "--measure", network, "--threads", str(threads), "--seconds", str(seconds)]
@@ -87,7 +87,8 @@ def in_a_process(network: str, policy: str, threads: int, seconds: float) -> flo
 def compare(network: str, threads: int, rounds: int, seconds: float, busy: int) -> None:
     """Print a line for each policy of one network."""
     rates: dict[tuple[str, str], list[float]] = {(policy, place): [] for policy in POLICIES for place in PLACES}
-    for _ in range(rounds):
+    for number in range(rounds):
+        print(f"{network}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         for (policy, place), found in rates.items():
             with busy_processes(busy * (os.cpu_count() or 1) if place == "shared" else 0):
                 found.append(in_a_process(network, policy, threads, seconds))
@@ -106,13 +107,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--busy", type=int, default=1, help="busy processes a core")
+    parser.add_argument("--busy", type=int, default=1, help="busy processes per core")
     parser.add_argument("--measure", choices=NETWORKS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         print(measure(arguments.measure, arguments.threads, arguments.seconds))
         return
-    print(f"tokens a second, medians; shared: beside {arguments.busy} busy process{'es' * (arguments.busy > 1)} a core")
+    processes = f"{arguments.busy} busy process{'es' * (arguments.busy > 1)}"
+    print(f"tokens per second, medians; shared: beside {processes} per core")
     print("network    threads  waiting            alone      shared    slower")
     for network in arguments.network:
         compare(network, arguments.threads, arguments.rounds, arguments.seconds, arguments.busy)

@@ -1,11 +1,10 @@
 """Training speed: the chapter's procedure against this project's models, in turn, in one run.
 
-The reference follows sections 8.5 and 8.6 of the book in our own words: one-hot input,
-a list of outputs from a loop over steps, an output layer at every step, gradients by
-automatic differentiation, clipping parameter by parameter, and SGD parameter by
-parameter. LSTM and GRU, in the shapes of the run ``lstm`` and of the README's Tiny Shakespeare,
-are trained as a run does, in compiled loops, and by the framework's layers and optimiser. The
-contenders take turns, so that a busy machine slows all of them; medians and ratios are what counts.
+The reference follows sections 8.5 and 8.6 of the book in our own words: one-hot input, a list of outputs from a loop
+over steps, an output layer at every step, gradients by automatic differentiation, clipping parameter by parameter,
+and SGD parameter by parameter. LSTM and GRU, in the shapes of the run ``lstm`` and of the README's Tiny Shakespeare,
+are trained in compiled loops, as in a run, and by the framework's layers and optimiser. The contenders take turns, so
+that a busy machine slows all of them down; medians and ratios are what counts.
 
     python benchmarks/train_speed.py [--device cuda] [--rounds 7] [--threads 1 2] [--only rnn gated]
 """
@@ -27,8 +26,8 @@ from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
 from seqlm.core.optimizer import Optimizer
-from seqlm.rnn.building import build_network, init_network
-from seqlm.rnn.compiled.products import add_product, empty_panels
+from seqlm.rnn.building import build_network
+from seqlm.rnn.compiled.tiles import add_product, empty_panels
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.network import Network, RandomNoise
 from seqlm.rnn.scratch import ScratchRNN
@@ -141,9 +140,9 @@ def multiply_panels(
 
 
 def gemm_rate(device: torch.device) -> float:
-    """Return the rate of a large float32 matrix product, in FLOP/s: what no training can exceed.
+    """Return the rate of a large float32 matrix product, in FLOP/s, which no training can exceed.
 
-    On the CPU that is the faster of PyTorch's and of the compiled tiles, whose threads share nothing.
+    On the CPU that is the faster of PyTorch's product and the compiled tiles, whose threads share nothing.
     """
     size = 2048
     left, right = torch.randn(size, size, device=device), torch.randn(size, size, device=device)
@@ -163,7 +162,7 @@ def gemm_rate(device: torch.device) -> float:
 
 
 def shortest(work: Callable[[], None]) -> float:
-    """Return the least of five times, in seconds, after one that does not count."""
+    """Return the shortest of five times, in seconds, after a first one that does not count."""
     times = []
     for _ in range(6):
         start = time.perf_counter()
@@ -179,10 +178,11 @@ def flop_per_token(num_hiddens: int) -> float:
 
 def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, ceiling: float) -> None:
     generator = torch.Generator().manual_seed(0)
-    framework = FrameworkRNN(
-        VOCAB_SIZE, model="rnn", num_hiddens=num_hiddens, num_layers=1, embedding_size=None, tie_weights=False,
-        dropout=0.0, activation="tanh", seed=0,
+    settings = NetworkSettings(
+        model="rnn", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="one_hot",
+        embedding_size=None, tie_weights=False, dropout=0.0,
     )  # fmt: skip
+    framework = FrameworkRNN(settings, VOCAB_SIZE, 0)
     scratch = ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", generator)
     steps: dict[str, Step] = {
         "chapter": Chapter(num_hiddens, device).step,
@@ -194,7 +194,7 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
         tokens_per_second(step, sampler, device, 1)
     for _ in range(rounds):
         for name, step in steps.items():
-            with scratch.team() if name == "scratch" else nullcontext():
+            with scratch.thread_team() if name == "scratch" else nullcontext():
                 tokens_per_second(step, sampler, device, 1)
                 rates[name].append(tokens_per_second(step, sampler, device, 4))
     medians = {name: statistics.median(values) for name, values in rates.items()}
@@ -209,19 +209,19 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
 
 
 def train_gated(network: Network, shape: Shape, device: torch.device, count: int) -> float:
-    """Train for some minibatches, the framework's layers by its AdamW as it comes, and return the tokens a second."""
+    """Train for some minibatches, the framework's layers with its own AdamW, and return tokens per second."""
     generator = torch.Generator(device).manual_seed(0)
     ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.num_steps + 1), generator=generator, device=device)
-    draws = RandomNoise(generator, shape.batch_size, slice(0, shape.batch_size))
+    noise = RandomNoise(generator, shape.batch_size, slice(0, shape.batch_size))
     parameters, state = list(network.parameters()), network.initial_state(shape.batch_size)
     step: Callable[[], object] = partial(Optimizer("adamw", parameters).step, ADAM_LR)
     if isinstance(network, FrameworkRNN):
         step = torch.optim.AdamW(parameters, lr=ADAM_LR).step
-    with network.team():
+    with network.thread_team():
         for minibatch in range(count + 1):
-            if minibatch == 1:  # buffers are made and threads started in the first
+            if minibatch == 1:  # the first one makes buffers and starts threads
                 start = time.perf_counter()
-            _, state = network.compute_gradients(ids[:, :-1], ids[:, 1:], state, draws)
+            _, state = network.compute_gradients(ids[:, :-1], ids[:, 1:], state, noise)
             torch.nn.utils.clip_grad_norm_(parameters, CLIP)
             step()
         if device.type == "cuda":
@@ -236,7 +236,7 @@ def compare_gated(model: str, name: str, device: torch.device, rounds: int, ceil
         embedding_size=shape.embedding_size, tie_weights=False, dropout=shape.dropout,
     )  # fmt: skip
     networks = [
-        init_network(settings, shape.vocab_size, 0).to(device),
+        FrameworkRNN(settings, shape.vocab_size, 0).to(device),
         build_network(settings, shape.vocab_size, 0, device),
     ]
     for network in networks:
@@ -264,7 +264,7 @@ def main() -> None:
     for count in threads:
         torch.set_num_threads(count)
         ceilings[count] = gemm_rate(device)
-    print("tokens a second, medians; ratios of ours to the others; share of the measured rate of a large product")
+    print("tokens per second, medians; ratios of ours to the others; share of the measured rate of a large product")
     if "rnn" in arguments.only:
         print("hidden sampler    threads    chapter     nn.RNN    scratch  /chapter  /nn.RNN    share")
         for count in threads:

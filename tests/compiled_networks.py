@@ -1,29 +1,30 @@
-"""Compiled networks of any kind of cell, computed with some threads or vector registers, and compared."""
+"""Networks of any kind, computed with some number of threads or width of vector registers, and compared."""
 
-import copy
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqlm.rnn.compiled_rnn import CompiledRNN
+from seqlm.rnn.settings import NetworkSettings
 
-AnyNetwork = TypeVar("AnyNetwork", bound=CompiledRNN)
 _NARROW = {
     "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "ATEN_CPU_CAPABILITY": "avx2",
 }  # fmt: skip
 
 
-def exact(model: AnyNetwork) -> AnyNetwork:
-    """Return a network in double precision, which is not compiled."""
-    other = copy.deepcopy(model).double()
-    assert not other.is_compiled
-    return other
+def network_settings(model: str, **changes: object) -> NetworkSettings:
+    """Return settings of one layer with one-hot input and without dropout, except for changes."""
+    values = {
+        "model": model, "activation": "tanh", "num_hiddens": 8, "num_layers": 1, "embedding": "one_hot",
+        "embedding_size": None, "tie_weights": False, "dropout": 0.0,
+    }  # fmt: skip
+    return NetworkSettings.model_validate(values | changes)
 
 
 @contextmanager
@@ -38,20 +39,20 @@ def threads(num_threads: int) -> Iterator[None]:
 
 def compute(model: CompiledRNN, num_threads: int, *minibatch: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return surprisals, the state after and the gradient of a minibatch."""
-    with threads(num_threads), model.team():
-        nats, state = model.compute_gradients(*minibatch)
-    return nats, state, model.flat.grad.clone()
+    with threads(num_threads), model.thread_team():
+        nll, state = model.compute_gradients(*minibatch)
+    return nll, state, model.flat.grad.clone()
 
 
 def distance(value: Tensor, wanted: Tensor) -> float:
-    """Return the norm of the difference over that of what is wanted."""
+    """Return the norm of the difference divided by that of the expected value."""
     return float((value.double() - wanted.double()).norm() / wanted.double().norm())
 
 
 def printed_with_each_width(script: str, *arguments: str, **variables: str) -> list[str]:
-    """Return what a script prints behind its first word, with this processor's vector registers and with narrow ones.
+    """Return what a script prints after its first word, with this processor's vector registers and with narrow ones.
 
-    Its first word is the width of a panel, by which it is seen that the narrow ones were used.
+    Its first word is the width of a panel, which shows that the narrow ones were used.
     """
     outputs = [
         subprocess.run(

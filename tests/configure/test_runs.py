@@ -58,10 +58,10 @@ def test_a_run_needs_a_name_and_a_kind_of_token(runs: object, complaint: str) ->
         ({"lrate": 1}, "runs.a.lrate: unknown setting (check the spelling)"),
         ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),
         ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
-        ({"num_layers": 2}, "model scratch has one layer"),
-        ({"model": "gru", "activation": "relu"}, "activation relu belongs to"),
+        ({"num_layers": 2}, "scratch supports only num_layers: 1"),
+        ({"model": "gru", "activation": "relu"}, "gru supports only activation: tanh"),
         ({"model": "lstm", "tie_weights": True}, "tie_weights needs embedding: learned"),
-        ({"model": "lstm", "truncation": "full"}, "truncation randomized and full need model scratch"),
+        ({"model": "lstm", "truncation": "full"}, "lstm supports only truncation: regular"),
         ({"keep": "best", "eval_every": 1000}, "keep: best needs an evaluation on val"),
     ],
 )

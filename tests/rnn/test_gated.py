@@ -1,4 +1,4 @@
-"""LSTM and GRU from their equations: against automatic differentiation, and the compiled loops against them."""
+"""LSTM and GRU as compiled loops, against the framework's layers in double precision and against themselves."""
 
 from pathlib import Path
 
@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from compiled_networks import compute, distance, exact, printed_with_each_width, threads
-from seqlm.rnn.building import build_network, init_network, load_network, save_network
+from compiled_networks import compute, distance, network_settings, printed_with_each_width, threads
+from seqlm.rnn.building import build_network, load_network, save_network
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
-from seqlm.rnn.network import RandomNoise
+from seqlm.rnn.network import Network, RandomNoise
 from seqlm.rnn.settings import NetworkSettings
 
-V, H, B, T = 7, 5, 3, 6
+V, B, T = 29, 11, 9
 FORMS = {
     "one layer": {},
     "one-hot, three layers": {"num_layers": 3},
@@ -27,129 +27,94 @@ FORMS = {
 }
 
 
-def make_settings(model: str, **changes: object) -> NetworkSettings:
-    values = {
-        "model": model, "activation": "tanh", "num_hiddens": H, "num_layers": 1, "embedding": "one_hot",
-        "embedding_size": None, "tie_weights": False, "dropout": 0.0,
-    }  # fmt: skip
-    return NetworkSettings.model_validate(values | changes)
-
-
-def make(chosen: NetworkSettings, vocab_size: int = V, dtype: torch.dtype = torch.float64) -> GatedRNN:
-    """Return a network of weights so large that every term of the gradients counts, compiled where dtype is float."""
-    model = GatedRNN.of(chosen, vocab_size).to(dtype)
-    model.compiles_from = 1
-    generator = torch.Generator().manual_seed(1)
+def make(chosen: NetworkSettings, vocab_size: int = V) -> GatedRNN:
+    """Return a network of weights so large that every term of the gradients counts."""
+    model, generator = GatedRNN(chosen, vocab_size, 0), torch.Generator().manual_seed(1)
     with torch.no_grad():
-        model.flat.copy_(
-            torch.randn(model.flat.shape, generator=generator, dtype=torch.float64) / chosen.num_hiddens**0.5
-        )
-    assert model.is_compiled == (dtype == torch.float32)
+        model.flat.copy_(torch.randn(model.flat.shape, generator=generator) / chosen.num_hiddens**0.5)
+    assert model.is_compiled
     return model
 
 
-def oracle(chosen: NetworkSettings, model: GatedRNN) -> FrameworkRNN:
-    """Return the framework's network of the same weights."""
-    framework = init_network(chosen, model.vocab_size, 0).to(model.flat.dtype)
+def exact(chosen: NetworkSettings, model: GatedRNN) -> FrameworkRNN:
+    """Return the framework's network of the same weights in double precision."""
+    framework = FrameworkRNN(chosen, model.vocab_size, 0).double()
     framework.load_weights(model.weights())
     return framework
 
 
-def draw(model: GatedRNN, lanes: int = B, num_steps: int = T, seed: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(0, model.vocab_size, (lanes, num_steps + 1), generator=generator)
-    shape = model.initial_state(lanes).shape
-    return ids[:, :-1], ids[:, 1:], torch.randn(shape, generator=generator, dtype=torch.float64).to(model.flat.dtype)
+def draw(model: GatedRNN, batch_size: int = B, num_steps: int = T) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(2)
+    ids = torch.randint(0, model.vocab_size, (batch_size, num_steps + 1), generator=generator)
+    return ids[:, :-1], ids[:, 1:], torch.randn(model.initial_state(batch_size).shape, generator=generator)
 
 
-def draws(lanes: int) -> RandomNoise:
-    return RandomNoise(torch.Generator().manual_seed(3), lanes, slice(0, lanes))
+def noise(batch_size: int) -> RandomNoise:
+    return RandomNoise(torch.Generator().manual_seed(3), batch_size, slice(0, batch_size))
 
 
-class Doubled:
+class NoiseInDouble(RandomNoise):
     """Masks in double precision with the values of those drawn in single precision."""
 
-    def __init__(self, inner: RandomNoise) -> None:
-        self._inner = inner
-
-    def mask(self, hidden: Tensor, dropout: float) -> Tensor:
-        return self._inner.mask(hidden.float(), dropout).to(hidden.dtype)
-
-    def keep(self, num_steps: int) -> Tensor | None:
-        return self._inner.keep(num_steps)
+    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:
+        return super().dropout_mask(hidden.float(), dropout).to(hidden.dtype)
 
 
-def framework_state(state: Tensor, model: str) -> list:
-    """Return a state (L, P, B, h) as the framework's layers have it."""
-    return [(layer[0][None], layer[1][None]) if model == "lstm" else layer for layer in state]
+def for_framework(state: Tensor) -> list:
+    """Return a state (L, P, B, h) as the framework's layers have it, in double precision."""
+    return [tuple(part[None] for part in layer) if len(layer) == 2 else layer for layer in state.double()]
 
 
-def as_gated(state: list) -> Tensor:
+def for_loops(state: list) -> Tensor:
     return torch.stack([torch.cat(layer) if isinstance(layer, tuple) else layer for layer in state])
 
 
+def require_exact_gradients(chosen: NetworkSettings, model: GatedRNN, num_threads: int, *minibatch: Tensor) -> None:
+    inputs, targets, state = minibatch
+    nll, after, _ = compute(model, num_threads, *minibatch, noise(len(inputs)))
+    framework = exact(chosen, model)
+    doubled = NoiseInDouble(torch.Generator().manual_seed(3), len(inputs), slice(0, len(inputs)))
+    wanted, wanted_after = framework.compute_gradients(inputs, targets, for_framework(state), doubled)
+    torch.testing.assert_close(nll, wanted, rtol=1e-5, atol=1e-5)
+    assert distance(after, for_loops(wanted_after)) < 1e-5
+    gradient = torch.cat([parameter.grad.flatten() for parameter in framework.parameters()])
+    assert list(model.named_gradients()) == [name for name, _ in framework.named_parameters()]
+    assert distance(model.flat.grad, gradient) < 1e-5 or float(gradient.norm()) < 1e-6
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_gradients_equal_those_of_automatic_differentiation(kind: str, form: str) -> None:
-    chosen = make_settings(kind, **FORMS[form])
+def test_gradients_are_those_of_automatic_differentiation(kind: str, form: str) -> None:
+    chosen = network_settings(kind, num_hiddens=70, **FORMS[form])
     model = make(chosen)
-    inputs, targets, state = draw(model)
-    nats, after = model.compute_gradients(inputs, targets, state, draws(B))
-    framework = oracle(chosen, model)
-    wanted, wanted_after = framework.compute_gradients(inputs, targets, framework_state(state, kind), draws(B))
-    torch.testing.assert_close(nats, wanted, rtol=1e-10, atol=1e-12)
-    torch.testing.assert_close(after, as_gated(wanted_after), rtol=1e-10, atol=1e-12)
-    for name, parameter in framework.named_parameters():
-        torch.testing.assert_close(model._views(model.flat.grad)[name], parameter.grad, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_compiled_gradients_are_those_of_the_framework_in_single_precision(kind: str, form: str) -> None:
-    chosen = make_settings(kind, **FORMS[form] | {"num_hiddens": 70})
-    model = make(chosen, 29, torch.float32)
-    inputs, targets, state = draw(model, 11, 9)
-    nats, after, gradient = compute(model, 2, inputs, targets, state, draws(11))
-    framework = oracle(chosen, model)
-    wanted, wanted_after = framework.compute_gradients(inputs, targets, framework_state(state, kind), draws(11))
-    torch.testing.assert_close(nats.float(), wanted, rtol=1e-5, atol=1e-5)
-    assert distance(after, as_gated(wanted_after)) < 1e-5
-    for name, parameter in framework.named_parameters():
-        assert distance(model._views(gradient)[name], parameter.grad) < 1e-5
+    require_exact_gradients(chosen, model, 2, *draw(model))
 
 
 @settings(max_examples=25, deadline=None)
 @given(
     kind=st.sampled_from(["lstm", "gru"]), vocab_size=st.integers(2, 70), num_hiddens=st.integers(1, 70),
-    embedding_size=st.integers(0, 70), num_layers=st.integers(1, 3), lanes=st.integers(1, 19),
+    embedding_size=st.integers(0, 70), num_layers=st.integers(1, 3), batch_size=st.integers(1, 19),
     num_steps=st.integers(1, 20), dropout=st.sampled_from([0.0, 0.5]), num_threads=st.integers(1, 3),
 )  # fmt: skip
-def test_compiled_gradients_of_any_shape_are_those_of_double_precision(
-    kind: str, vocab_size: int, num_hiddens: int, embedding_size: int, num_layers: int, lanes: int, num_steps: int,
+def test_gradients_of_any_shape_are_those_of_automatic_differentiation(
+    kind: str, vocab_size: int, num_hiddens: int, embedding_size: int, num_layers: int, batch_size: int, num_steps: int,
     dropout: float, num_threads: int,
 ) -> None:  # fmt: skip
     learned = {"embedding": "learned", "embedding_size": embedding_size} if embedding_size else {}
-    chosen = make_settings(kind, num_hiddens=num_hiddens, num_layers=num_layers, dropout=dropout, **learned)
-    model = make(chosen, vocab_size, torch.float32)
-    inputs, targets, state = draw(model, lanes, num_steps)
-    nats, after, gradient = compute(model, num_threads, inputs, targets, state, draws(lanes))
-    double = exact(model)
-    wanted = double.compute_gradients(inputs, targets, state.double(), Doubled(draws(lanes)))
-    torch.testing.assert_close(nats.double(), wanted[0], rtol=1e-5, atol=1e-5)
-    assert distance(after, wanted[1]) < 1e-5
-    assert distance(gradient, double.flat.grad) < 1e-5 or float(double.flat.grad.norm()) < 1e-6
+    chosen = network_settings(kind, num_hiddens=num_hiddens, num_layers=num_layers, dropout=dropout, **learned)
+    model = make(chosen, vocab_size)
+    require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps))
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_any_number_of_threads_gives_the_same_bits(kind: str) -> None:
-    chosen = make_settings(kind, num_hiddens=70, **FORMS["learned, dropout"] | {"num_layers": 3})
-    model = make(chosen, 28, torch.float32)
+    model = make(network_settings(kind, num_hiddens=70, **FORMS["learned, dropout"] | {"num_layers": 3}))
     minibatch = draw(model, 19, 20)
-    alone = compute(model, 1, *minibatch, draws(19))
+    alone = compute(model, 1, *minibatch, noise(19))
     with threads(1):
         read_alone = model(minibatch[0], minibatch[2])
     for num_threads in (2, 3):
-        together = compute(model, num_threads, *minibatch, draws(19))
+        together = compute(model, num_threads, *minibatch, noise(19))
         assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
         with threads(num_threads):
             read_together = model(minibatch[0], minibatch[2])
@@ -157,16 +122,17 @@ def test_any_number_of_threads_gives_the_same_bits(kind: str) -> None:
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
-@pytest.mark.parametrize("lanes", [1, 11, 150])
+@pytest.mark.parametrize("batch_size", [1, 11, 150])
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_scoring_step_by_step_is_scoring_at_once(kind: str, lanes: int, num_threads: int) -> None:
-    model = make(make_settings(kind, num_hiddens=37, **FORMS["learned, dropout"]), 29, torch.float32)
-    inputs, targets, state = draw(model, lanes, 150 if lanes == 1 else 7)
-    with threads(num_threads):
+def test_scoring_step_by_step_is_scoring_at_once(kind: str, batch_size: int, num_threads: int) -> None:
+    chosen = network_settings(kind, num_hiddens=37, **FORMS["learned, dropout"])
+    model = make(chosen)
+    inputs, targets, state = draw(model, batch_size, 150 if batch_size == 1 else 7)
+    with threads(num_threads), torch.no_grad():
         logits, after = model(inputs, state)
-        wanted, wanted_after = exact(model)(inputs, state.double())
+        wanted, wanted_after = exact(chosen, model)(inputs, for_framework(state))
         assert distance(logits, wanted) < 1e-5
-        assert distance(after, wanted_after) < 1e-5
+        assert distance(after, for_loops(wanted_after)) < 1e-5
         step = model.step_fn(state)
         for t in range(inputs.shape[1]):
             assert torch.equal(step(inputs[:, t]), logits[:, t])
@@ -174,16 +140,16 @@ def test_scoring_step_by_step_is_scoring_at_once(kind: str, lanes: int, num_thre
         second, last = model(inputs[:, 3:], between)
     assert torch.equal(torch.cat([first, second], 1), logits)
     assert torch.equal(last, after)
-    nats, trained = model.compute_gradients(inputs, targets, state)
+    nll, trained = model.compute_gradients(inputs, targets, state)
     assert torch.equal(trained, after)
     losses = -torch.log_softmax(logits.double(), 2).gather(2, targets[:, :, None])[:, :, 0]
-    torch.testing.assert_close(nats.double(), losses, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(nll, losses, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_threads: int) -> None:
-    model = make(make_settings(kind, num_hiddens=40, num_layers=2), 11, torch.float32)
+    model = make(network_settings(kind, num_hiddens=40, num_layers=2), 11)
     prefixes = [[1 + n % 10, 3, 1 + n % 7] for n in range(20)]
     with threads(num_threads):
         texts = continue_prefixes(model, prefixes, 20, SamplingConfig(), 0)
@@ -192,30 +158,34 @@ def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_threa
         assert text == (logits[0, len(prefix) - 1 : -1, 1:].argmax(1) + 1).tolist()
 
 
-def test_weights_pass_between_the_framework_and_the_equations() -> None:
-    # Drawn by the framework's rules, whichever of the two computes: equal seeds, equal weights.
-    for form in FORMS.values():
-        chosen = make_settings("lstm", **form)
-        small, large = (build_network(chosen.model_copy(update={"num_hiddens": size}), V, 5) for size in (6, 128))
-        assert isinstance(small, FrameworkRNN)
-        assert isinstance(large, GatedRNN)
-        drawn = init_network(chosen.model_copy(update={"num_hiddens": 128}), V, 5).weights()
-        assert drawn.keys() == large.weights().keys()
-        assert all(torch.equal(weight, large.weights()[name]) for name, weight in drawn.items())
+def equal_weights(one: Network, other: Network) -> bool:
+    first, second = one.weights(), other.weights()
+    return list(first) == list(second) and all(torch.equal(weight, second[name]) for name, weight in first.items())
 
 
-def test_a_stored_network_is_compiled_where_that_repays(tmp_path: Path) -> None:
-    chosen = make_settings("lstm", **FORMS["learned, dropout"] | {"num_hiddens": 128})
-    drawn = init_network(chosen, V, 5)
+@pytest.mark.parametrize("form", FORMS.values())
+def test_equal_seeds_draw_equal_weights_whether_compiled_or_not(form: dict[str, object]) -> None:
+    small, large = (network_settings("lstm", **form | {"num_hiddens": size}) for size in (6, 128))
+    assert isinstance(build_network(small, V, 5), FrameworkRNN)
+    compiled = build_network(large, V, 5)
+    assert isinstance(compiled, GatedRNN)
+    assert equal_weights(compiled, FrameworkRNN(large, V, 5))
+    assert isinstance(build_network(large, V, 5, torch.device("meta")), FrameworkRNN)
+
+
+def test_a_stored_network_is_compiled_if_it_is_large_enough(tmp_path: Path) -> None:
+    chosen = network_settings("lstm", **FORMS["learned, dropout"] | {"num_hiddens": 128})
+    drawn = FrameworkRNN(chosen, V, 5)
     save_network(tmp_path, "x", chosen, V, drawn.weights())
     loaded = load_network(tmp_path, "x", torch.device("cpu"))
     assert isinstance(loaded, GatedRNN)
+    assert equal_weights(loaded, drawn)
     ids = draw(loaded)[0]
     torch.testing.assert_close(loaded(ids, loaded.initial_state(B))[0], drawn(ids, drawn.initial_state(B))[0])
 
 
 def test_a_token_outside_the_vocabulary_is_refused() -> None:
-    model = make(make_settings("lstm", **FORMS["learned"]), V, torch.float32)
+    model = make(network_settings("lstm", **FORMS["learned"]))
     inputs, targets, state = draw(model)
     bad = inputs.clone()
     bad[1, 2] = V
@@ -229,19 +199,24 @@ _BITS = """
 import hashlib, torch
 from seqlm.rnn.compiled.tiles import WIDTH
 from seqlm.rnn.gated import GatedRNN
-from seqlm.rnn.network import RandomDraws
+from seqlm.rnn.network import RandomNoise
+from seqlm.rnn.settings import NetworkSettings
 torch.set_num_threads(1)
 print(WIDTH)
 for kind in ("lstm", "gru"):
-    model = GatedRNN(28, model=kind, num_hiddens=150, num_layers=2, embedding_size=20, tie_weights=False, dropout=0.4)
+    chosen = NetworkSettings(
+        model=kind, activation="tanh", num_hiddens=150, num_layers=2, embedding="learned", embedding_size=20,
+        tie_weights=False, dropout=0.4,
+    )
+    model = GatedRNN(chosen, 28, 0)
     values = torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 12
     with torch.no_grad():
         model.flat.copy_(values)
     ids = torch.randint(0, 28, (20, 35), generator=torch.Generator().manual_seed(1))
-    draws = RandomDraws(torch.Generator().manual_seed(3), 20, slice(0, 20))
-    nats, _ = model.compute_gradients(ids, ids.roll(1, 1), model.initial_state(20), draws)
+    noise = RandomNoise(torch.Generator().manual_seed(3), 20, slice(0, 20))
+    nll, _ = model.compute_gradients(ids, ids.roll(1, 1), model.initial_state(20), noise)
     logits, _ = model(ids, model.initial_state(20))
-    found = (model.flat.grad, nats, logits)
+    found = (model.flat.grad, nll, logits)
     print(hashlib.sha256(b"".join(tensor.contiguous().numpy().tobytes() for tensor in found)).hexdigest())
 """
 

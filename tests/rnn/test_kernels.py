@@ -1,4 +1,4 @@
-"""The compiled network against the same equations in double precision, and against itself."""
+"""The compiled from-scratch network against its equations in double precision, and against itself."""
 
 import copy
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from compiled_networks import compute, distance, exact, printed_with_each_width, threads
+from compiled_networks import compute, distance, printed_with_each_width, threads
 from seqlm.gradients.short_runs import TruncationNoise
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
@@ -24,33 +24,39 @@ def make(vocab_size: int, num_hiddens: int, activation: str = "tanh", seed: int 
     return model
 
 
-def draw(model: ScratchRNN, lanes: int, num_steps: int, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+def exact(model: ScratchRNN) -> ScratchRNN:
+    """Return a network in double precision, which is not compiled."""
+    other = copy.deepcopy(model).double()
+    assert not other.is_compiled
+    return other
+
+
+def draw(model: ScratchRNN, batch_size: int, num_steps: int, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(0, model.vocab_size, (lanes, num_steps + 1), generator=generator)
-    return ids[:, :-1], ids[:, 1:], torch.randn(lanes, model.num_hiddens, generator=generator)
+    ids = torch.randint(0, model.vocab_size, (batch_size, num_steps + 1), generator=generator)
+    return ids[:, :-1], ids[:, 1:], torch.randn(batch_size, model.num_hiddens, generator=generator)
 
 
 @settings(max_examples=25, deadline=None)
 @given(
-    vocab_size=st.integers(2, 70), num_hiddens=st.integers(1, 70), lanes=st.integers(1, 19),
+    vocab_size=st.integers(2, 70), num_hiddens=st.integers(1, 70), batch_size=st.integers(1, 19),
     num_steps=st.integers(1, 6), activation=st.sampled_from(["tanh", "relu"]), is_random=st.booleans(),
     num_threads=st.integers(1, 3),
 )  # fmt: skip
 def test_gradients_of_any_shape_are_those_of_double_precision(
-    vocab_size: int, num_hiddens: int, lanes: int, num_steps: int, activation: str, is_random: bool, num_threads: int
-) -> None:
+    vocab_size: int, num_hiddens: int, batch_size: int, num_steps: int, activation: str, is_random: bool,
+    num_threads: int,
+) -> None:  # fmt: skip
     model = make(vocab_size, num_hiddens, activation)
-    inputs, targets, state = draw(model, lanes, num_steps)
+    inputs, targets, state = draw(model, batch_size, num_steps)
     keep = None
     if is_random:
-        keep = torch.empty(num_steps, lanes).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
-    draws = None if keep is None else TruncationNoise(lambda: keep)
-    nats, after, gradient = compute(model, num_threads, inputs, targets, state, draws)
+        keep = torch.empty(num_steps, batch_size).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
+    noise = None if keep is None else TruncationNoise(lambda: keep)
+    nll, after, gradient = compute(model, num_threads, inputs, targets, state, noise)
     double = exact(model)
-    wanted = double.compute_gradients(
-        inputs, targets, state.double(), None if keep is None else TruncationNoise(keep.double)
-    )
-    torch.testing.assert_close(nats, wanted[0], rtol=1e-5, atol=1e-5)
+    wanted = double.compute_gradients(inputs, targets, state.double(), None if keep is None else TruncationNoise(keep.double))
+    torch.testing.assert_close(nll, wanted[0], rtol=1e-5, atol=1e-5)
     assert distance(after, wanted[1]) < 1e-5 or float(wanted[1].norm()) < 1e-3
     # A unit of relu at the border of zero may fall on either side of it.
     assert distance(gradient, double.flat.grad) < (1e-5 if activation == "tanh" else 1e-3)
@@ -61,10 +67,10 @@ def test_gradients_of_the_book_s_networks_agree_to_a_millionth(num_hiddens: int)
     model = ScratchRNN(28, num_hiddens, "tanh", torch.Generator().manual_seed(0))
     assert model.is_compiled
     inputs, targets, state = draw(model, 32, 35)
-    nats, after, gradient = compute(model, 2, inputs, targets, state)
+    nll, after, gradient = compute(model, 2, inputs, targets, state)
     double = exact(model)
-    wanted_nats, wanted_after = double.compute_gradients(inputs, targets, state.double())
-    torch.testing.assert_close(nats, wanted_nats, rtol=1e-6, atol=1e-6)
+    wanted_nll, wanted_after = double.compute_gradients(inputs, targets, state.double())
+    torch.testing.assert_close(nll, wanted_nll, rtol=1e-6, atol=1e-6)
     assert distance(after, wanted_after) < 1e-6
     assert distance(gradient, double.flat.grad) < 1e-6
 
@@ -86,18 +92,18 @@ def test_training_follows_the_curve_of_the_uncompiled_network() -> None:
         optimizer, state, curve = torch.optim.SGD(model.parameters(), lr=0.5), model.initial_state(8), []
         for seed in range(30):
             inputs, _, _ = draw(model, 8, 20, seed)
-            nats, state = model.compute_gradients(inputs, inputs.roll(1, 1), state)
+            nll, state = model.compute_gradients(inputs, inputs.roll(1, 1), state)
             optimizer.step()
-            curve.append(float(nats.sum()))
+            curve.append(float(nll.sum()))
         losses[compiles_from] = curve
     assert losses[1] == pytest.approx(losses[10_000], rel=1e-4)
     assert losses[1][-1] < losses[1][0]
 
 
-@pytest.mark.parametrize(("num_hiddens", "lanes"), [(5, 1), (70, 11), (150, 1)])
-def test_scoring_step_by_step_is_scoring_at_once(num_hiddens: int, lanes: int) -> None:
+@pytest.mark.parametrize(("num_hiddens", "batch_size"), [(5, 1), (70, 11), (150, 1)])
+def test_scoring_step_by_step_is_scoring_at_once(num_hiddens: int, batch_size: int) -> None:
     model = make(29, num_hiddens)
-    inputs, _, state = draw(model, lanes, 7)
+    inputs, _, state = draw(model, batch_size, 7)
     logits, after = model(inputs, state)
     wanted, wanted_after = exact(model)(inputs, state.double())
     assert logits.shape == wanted.shape
@@ -144,8 +150,8 @@ def test_weights_that_are_not_finite_give_a_loss_that_is_not(bad: float) -> None
         model = make(7, 5, activation)
         with torch.no_grad():
             model.named_weights()["W_hq"][2, 3] = bad
-        nats, _ = model.compute_gradients(*draw(model, 2, 3))
-        assert not torch.isfinite(nats.sum())
+        nll, _ = model.compute_gradients(*draw(model, 2, 3))
+        assert not torch.isfinite(nll.sum())
 
 
 def test_weights_that_change_are_seen() -> None:
@@ -164,7 +170,7 @@ def test_weights_that_change_are_seen() -> None:
 def test_a_copy_learns_by_itself() -> None:
     model = make(7, 5)
     inputs, targets, state = draw(model, 2, 3)
-    with threads(2), model.team():
+    with threads(2), model.thread_team():
         model.compute_gradients(inputs, targets, state)
         gradient, twin = model.flat.grad.clone(), copy.deepcopy(model)
         with torch.no_grad():

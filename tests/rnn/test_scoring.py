@@ -1,31 +1,64 @@
-"""Scoring a stream."""
+"""Scoring streams and windows: in chunks, and with vocabularies of thousands, against double precision."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
+from compiled_networks import network_settings, threads
+from seqlm.rnn.compiled.logsumexp import nll_of_logits
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.gated import GatedRNN
+from seqlm.rnn.logits import is_large, nll, probabilities
+from seqlm.rnn.network import Network
+from seqlm.rnn.scoring import stream_nll, window_nll
 from seqlm.rnn.scratch import ScratchRNN
 
+VOCAB = 3001  # not a multiple of any width of registers
 
-def scratch() -> ScratchRNN:
-    model = ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
+
+def drawn(network: Network, size: float) -> Network:
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        model.flat.mul_(50)
-    return model
+        for parameter in network.parameters():
+            parameter.normal_(0, size, generator=generator)
+    return network
 
 
-def lstm() -> FrameworkRNN:
-    return FrameworkRNN(
-        6, model="lstm", num_hiddens=8, num_layers=2, embedding_size=4, tie_weights=False, dropout=0.5,
-        activation="tanh", seed=0,
-    )  # fmt: skip
+def framework(model: str, vocab_size: int = VOCAB, **options: object) -> Network:
+    return drawn(FrameworkRNN(network_settings(model, num_hiddens=24, **options), vocab_size, 0), 0.3)
 
 
-@pytest.mark.parametrize("make", [scratch, lstm])
+def gated(model: str, **options: object) -> Network:
+    return drawn(GatedRNN(network_settings(model, num_hiddens=130, num_layers=2, **options), VOCAB, 0), 0.1)
+
+
+def scratch(num_hiddens: int, vocab_size: int = VOCAB) -> Network:
+    return drawn(ScratchRNN(vocab_size, num_hiddens, "tanh", torch.Generator()), 0.1)
+
+
+NETWORKS = {
+    "scratch, compiled": lambda: scratch(130),
+    "scratch, plain": lambda: scratch(24),
+    "lstm, compiled": lambda: gated("lstm", embedding="learned", embedding_size=20),
+    "gru of one-hot vectors, compiled": lambda: gated("gru"),
+    "the framework's rnn of one-hot vectors": lambda: framework("rnn"),
+    "the framework's relu": lambda: framework("rnn", activation="relu"),
+    "the framework's lstm of one-hot vectors": lambda: framework("lstm", num_layers=2),
+    "the framework's gru": lambda: framework("gru", embedding="learned", embedding_size=7),
+}
+
+
+def by_logits(network: Network, ids: torch.Tensor) -> torch.Tensor:
+    """Return -log p of tokens 2..T of rows ``(B, T)`` by PyTorch's cross entropy of the logits in double precision."""
+    with torch.no_grad():
+        logits, _ = network(ids[:, :-1], network.initial_state(len(ids)))
+    return F.cross_entropy(logits.double().flatten(0, 1), ids[:, 1:].flatten(), reduction="none").view(len(ids), -1)
+
+
+@pytest.mark.parametrize("make", [lambda: scratch(8, 6), lambda: framework("lstm", 6, num_layers=2)])
 @settings(deadline=None, max_examples=20)
 @given(size=st.integers(2, 60), chunk=st.integers(1, 70))
 def test_any_chunking_gives_the_same_scores(make, size: int, chunk: int) -> None:
@@ -33,3 +66,66 @@ def test_any_chunking_gives_the_same_scores(make, size: int, chunk: int) -> None
     whole, parts = stream_nll(make(), ids), stream_nll(make(), ids, chunk=chunk)
     assert whole.shape == (size - 1,)
     assert parts.sum() == pytest.approx(whole.sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_a_stream_without_a_second_token_has_no_scores(size: int) -> None:
+    assert stream_nll(scratch(8, 6), np.zeros(size, np.int64)).shape == (0,)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network_scores_a_large_vocabulary_as_its_logits_say(name: str) -> None:
+    network, ids = NETWORKS[name](), np.random.default_rng(0).integers(0, VOCAB, 150)
+    assert is_large(VOCAB)
+    assert not is_large(1024)
+    wanted = by_logits(network, torch.from_numpy(ids)[None])[0].numpy()
+    # PyTorch's products of other sizes round the logits otherwise; the compiled ones never do.
+    close = 1e-12 if "compiled" in name else 1e-5
+    for num_threads in (1, 2):
+        with threads(num_threads):
+            assert stream_nll(network, ids) == pytest.approx(wanted, rel=close)
+            assert stream_nll(network, ids, chunk=37) == pytest.approx(wanted, rel=close)
+    windows = torch.from_numpy(ids[:144].reshape(16, 9))
+    assert window_nll(network, windows) == pytest.approx(by_logits(network, windows).numpy(), rel=close)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_advancing_leaves_the_state_that_reading_leaves(name: str) -> None:
+    network, ids = NETWORKS[name](), torch.randint(0, VOCAB, (2, 70), generator=torch.Generator().manual_seed(0))
+    read, advanced = network(ids, network.initial_state(2))[1], network.advance_state(ids, network.initial_state(2))
+    for one, other in zip(read, advanced, strict=True):
+        for part, other_part in zip(one, other, strict=True):
+            torch.testing.assert_close(part, other_part, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("vocab_size", [2, 5, 31, 32, 33, 256, 5488])
+def test_rows_of_logits_are_summed_up_in_double_precision(vocab_size: int) -> None:
+    rng = np.random.default_rng(0)
+    logits = torch.from_numpy(rng.normal(0, 30, (50, vocab_size)).astype(np.float32))
+    logits[0] += 1000  # far from zero
+    logits[1, 0] = -torch.inf  # impossible
+    targets = torch.from_numpy(rng.integers(0, vocab_size, 50))
+    targets[2:4] = 0
+    logits[3, 0] = torch.inf
+    logits[4, -1] = torch.nan
+    wanted = F.cross_entropy(logits.double(), targets, reduction="none").numpy()
+    for num_threads in (1, 3):
+        found = nll_of_logits(logits.numpy(), targets.numpy(), num_threads)
+        assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)
+    assert np.isnan(found[3:5]).all()
+    assert nll(logits[None], targets[None])[0].numpy() == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def test_probabilities_are_those_of_the_softmax() -> None:
+    logits = torch.randn(3000, 1500, generator=torch.Generator().manual_seed(0))  # 36 MB in double precision
+    parts = list(probabilities(logits))
+    assert len(parts) > 1
+    assert np.concatenate(parts) == pytest.approx(torch.softmax(logits.double(), 1).numpy(), rel=1e-12)
+
+
+def test_a_token_outside_the_vocabulary_is_refused() -> None:
+    with pytest.raises(IndexError, match="outside the vocabulary of 5"):
+        nll_of_logits(np.zeros((2, 5), np.float32), np.array([1, 5]), 1)
+    network, ids = scratch(130), torch.tensor([[1, VOCAB]])
+    with pytest.raises(IndexError, match=f"outside the vocabulary of {VOCAB}"):
+        network.token_nll(ids[:, :1], ids[:, 1:], network.initial_state(1))

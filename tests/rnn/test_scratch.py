@@ -46,7 +46,7 @@ def by_autograd(
 
 
 def gradients(model: ScratchRNN) -> dict[str, Tensor]:
-    return model._views(model.flat.grad)
+    return model.named_gradients()
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])

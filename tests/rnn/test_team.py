@@ -1,14 +1,18 @@
 """Threads that meet at barriers."""
 
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llvmlite import binding
 from numba import njit
 
-from seqlm.rnn.compiled import team
-from seqlm.rnn.compiled.team import Control, Team, await_round, barrier
+from seqlm.rnn.compiled.team import Control, Team, barrier, member_range, nap_function, split_rows, wait_for_task
+from seqlm.rnn.compiled.tiles import ROWS
 
 
 @njit(nogil=True)
@@ -24,12 +28,12 @@ def meet(member: int, size: int, control: Control, work: tuple) -> None:
 
 @njit(nogil=True)
 def serve(member: int, size: int, control: Control, work: tuple, done: int) -> int:
-    turn = await_round(member, control, done)
-    while turn > done:
+    task = wait_for_task(member, control, done)
+    while task > done:
         meet(member, size, control, work)
-        done = turn
-        turn = await_round(member, control, done)
-    return turn
+        done = task
+        task = wait_for_task(member, control, done)
+    return task
 
 
 def test_every_member_sees_what_the_others_wrote_before_the_barrier() -> None:
@@ -39,20 +43,24 @@ def test_every_member_sees_what_the_others_wrote_before_the_barrier() -> None:
             for _ in range(200):
                 members.run()
         assert written.tolist() == [200 * (member + 1) for member in range(size)]
-        # In round r every number is r times what it was in the first: 1 + ... + 200 = 20,100.
+        # In task r every number is r times what it was in the first: 1 + ... + 200 = 20,100.
         assert sums.tolist() == [20_100 * size * (size + 1) // 2] * size
 
 
-def test_a_member_that_fell_asleep_is_woken() -> None:
+def test_members_without_work_sleep_until_the_next_task() -> None:
+    def share_of_a_processor() -> float:
+        begin = time.process_time()
+        time.sleep(0.2)
+        return (time.process_time() - begin) / 0.2
+
     written, sums = np.zeros(2, np.int64), np.zeros(2, np.int64)
     with Team(2, serve, (written, sums)) as members:
-        for rounds in (1, 2, 3):
+        for tasks in (1, 2, 3):
             members.run()
-            assert written.tolist() == [rounds, 2 * rounds]
+            assert written.tolist() == [tasks, 2 * tasks]
             deadline = time.monotonic() + 30
-            while not members._control[team._ASLEEP + team._LINE]:
+            while share_of_a_processor() > 0.02:
                 assert time.monotonic() < deadline, "the member that has nothing to do stays awake"
-                time.sleep(0.01)
 
 
 @njit(nogil=True)
@@ -75,3 +83,26 @@ def test_a_team_that_stops_leaves_no_thread() -> None:
     assert threading.active_count() == before + 2
     members.stop()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_threads_nap_with_a_function_of_their_system(platform: str) -> None:
+    name, _ = nap_function(platform)
+    assert name == ("Sleep" if platform == "win32" else "usleep")
+    if platform == sys.platform:
+        assert binding.address_of_symbol(name)
+
+
+@given(count=st.integers(0, 200), step=st.sampled_from([1, ROWS]), size=st.integers(1, 9))
+def test_members_share_everything_in_whole_steps(count: int, step: int, size: int) -> None:
+    parts = [member_range.py_func(count, step, member, size) for member in range(size)]
+    assert [n for first, last in parts for n in range(first, last)] == list(range(count))
+    assert all(first % step == 0 or first == last for first, last in parts)
+
+
+@given(num_rows=st.integers(1, 200), num_threads=st.integers(1, 9))
+def test_threads_get_whole_tiles(num_rows: int, num_threads: int) -> None:
+    parts = split_rows(num_rows, num_threads)
+    assert [n for first, last in parts for n in range(first, last)] == list(range(num_rows))
+    assert len(parts) <= num_threads
+    assert all(last - first >= ROWS for first, last in parts) or len(parts) == 1

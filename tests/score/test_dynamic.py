@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from compiled_networks import threads
-from seqlm.rnn.building import build_network, init_network
+from seqlm.rnn.building import build_network
+from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
@@ -103,9 +104,9 @@ def test_any_number_of_threads_gives_the_same_roots(num_hiddens: int) -> None:
 def test_compiled_loops_and_the_framework_s_layers_learn_the_same(kind: str) -> None:
     settings = config(model=kind, num_hiddens=128, num_layers=2, embedding="learned", embedding_size=20, dropout=0.3)
     ids, found = np.random.default_rng(0).integers(1, 6, 200), []
-    for network in (init_network(settings, 6, 0), build_network(settings, 6, 0)):
+    for network in (FrameworkRNN(settings, 6, 0), build_network(settings, 6, 0)):
         roots = gradient_roots(network, ids, segment_length=8, num_segments=10)
         rule = DynamicRule(0.002, 0.005, roots, trained_weights(network))
         found.append(dynamic_nll(network, ids, update_every=8, update=rule.apply))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
-    assert np.abs(found[0] - stream_nll(init_network(settings, 6, 0), ids)).max() > 0.01
+    assert np.abs(found[0] - stream_nll(FrameworkRNN(settings, 6, 0), ids)).max() > 0.01

@@ -11,6 +11,7 @@ import numpy as np, torch
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
 from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.settings import NetworkSettings
 from seqlm.score.diagnostics import calibration_rows, perplexity_by_position
 from seqlm.score.networks.scoring import network_predictor
 
@@ -18,11 +19,15 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 torch.set_num_threads(1)
-form = {"model": "gru", "num_layers": 1, "embedding_size": 8, "tie_weights": False, "dropout": 0.0}
-if sys.argv[1] == "compiled":
-    network = GatedRNN(50_000, num_hiddens=128, **form)
-else:
-    network = FrameworkRNN(50_000, num_hiddens=8, activation="tanh", seed=0, **form)
+make, num_hiddens = (GatedRNN, 128) if sys.argv[1] == "compiled" else (FrameworkRNN, 8)
+network = make(
+    NetworkSettings(
+        model="gru", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="learned", embedding_size=8,
+        tie_weights=False, dropout=0.0,
+    ),
+    50_000,
+    seed=0,
+)
 ids = np.random.default_rng(0).integers(0, 50_000, 1500)
 stream_nll(network, ids[:10])
 before = peak()

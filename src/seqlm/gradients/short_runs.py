@@ -25,16 +25,16 @@ Callback = Callable[[int], None]
 
 @dataclass(frozen=True)
 class TruncationNoise:
-    """The noise of minibatches (:class:`~seqlm.rnn.network.Draws`) in which only the truncation is random."""
+    """The noise of minibatches (:class:`~seqlm.rnn.network.Noise`) in which only the truncation is random."""
 
     draw: Callable[[], Tensor | None]
     """Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""
 
-    def mask(self, hidden: Tensor, dropout: float) -> Tensor:  # noqa: ARG002 (there is no dropout)
+    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:  # noqa: ARG002 (there is no dropout)
         """Return factors of 1."""
         return hidden.new_ones(len(hidden), 1, hidden.shape[2])
 
-    def keep(self, num_steps: int) -> Tensor | None:  # noqa: ARG002 (``draw`` knows its steps)
+    def bptt_keep(self, num_steps: int) -> Tensor | None:  # noqa: ARG002 (``draw`` knows its steps)
         """Return the factors of the truncation."""
         return self.draw()
 

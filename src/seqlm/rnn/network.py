@@ -1,25 +1,30 @@
-"""What a recurrent network is to those who train it, score with it and let it write."""
+"""What a network is to the code that trains it, scores text with it and generates text with it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqlm.rnn.logits import nll, tokens_at_once
 
 State = Any
-"""What a network carries from step to step; only the network itself looks inside."""
+"""What a network carries from step to step, such as hidden states or cached keys and values: a tensor, or lists and
+tuples of states. Only the network itself looks inside."""
 Weights = dict[str, Tensor]
 
 
-class Draws(Protocol):
-    """What is drawn anew for each minibatch of a training."""
+class Noise(Protocol):
+    """The random factors that a training draws anew for each minibatch."""
 
-    def mask(self, hidden: Tensor, dropout: float) -> Tensor:
+    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:
         """Return factors of shape ``(B, 1, size)`` for a tensor of shape ``(B, T, size)``: 0 or 1 / (1 - dropout)."""
         ...
 
-    def keep(self, num_steps: int) -> Tensor | None:
+    def bptt_keep(self, num_steps: int) -> Tensor | None:
         """Return factors of shape ``(T, B)`` on the gradient that each step sends back (8.7.8); None: all are 1."""
         ...
 
@@ -28,100 +33,135 @@ class RandomNoise:
     """Dropout masks, one for all steps of a minibatch, and randomized truncation."""
 
     def __init__(
-        self, generator: torch.Generator, num_lanes: int, share: slice, keep_probability: float | None = None
+        self, generator: torch.Generator, batch_size: int, rows: slice, keep_probability: float | None = None
     ) -> None:
-        """Draw for ``num_lanes`` lanes, of which this process has a ``share``.
+        """Draw for a minibatch of ``batch_size`` rows, of which this process has ``rows``.
 
-        ``keep_probability``: chance that the gradient goes on to the step before; None: it always does.
+        ``keep_probability``: chance that the gradient passes to the step before; None: it always does.
         """
-        self._generator, self._num_lanes, self._share = generator, num_lanes, share
+        self._generator, self._batch_size, self._rows = generator, batch_size, rows
         self._keep_probability = keep_probability
 
-    def mask(self, hidden: Tensor, dropout: float) -> Tensor:
+    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:
         """Return factors of shape ``(B, 1, size)``: 0 or 1 / (1 - dropout)."""
-        mask = hidden.new_empty(self._num_lanes, 1, hidden.shape[2])
-        return mask.bernoulli_(1 - dropout, generator=self._generator).div_(1 - dropout)[self._share]
+        mask = hidden.new_empty(self._batch_size, 1, hidden.shape[2])
+        return mask.bernoulli_(1 - dropout, generator=self._generator).div_(1 - dropout)[self._rows]
 
-    def keep(self, num_steps: int) -> Tensor | None:
-        """Return factors of shape ``(T, B)``: the gradient goes on with a chance, and is then divided by it (8.7.8)."""
+    def bptt_keep(self, num_steps: int) -> Tensor | None:
+        """Return factors of shape ``(T, B)``: 0, or 1 / ``keep_probability`` if the gradient passes (8.7.8)."""
         chance = self._keep_probability
         if chance is None:
             return None
-        keep = torch.empty(num_steps, self._num_lanes, device=self._generator.device)
-        return keep.bernoulli_(chance, generator=self._generator).div_(chance)[:, self._share]
+        keep = torch.empty(num_steps, self._batch_size, device=self._generator.device)
+        return keep.bernoulli_(chance, generator=self._generator).div_(chance)[:, self._rows]
 
 
-class Network(Protocol):
-    """A model of the next token over a vocabulary of V tokens, for B lanes of text at once."""
+class Network(nn.Module, ABC):
+    """A model of the next token over a vocabulary of V tokens, for B rows of text at once.
+
+    A subclass needs the three abstract methods; the others work by means of them, and may be replaced by faster ones.
+    """
 
     vocab_size: int
 
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    @abstractmethod
     def initial_state(self, batch_size: int) -> State:
-        """Return the zero state of ``batch_size`` lanes."""
-        ...
+        """Return the zero state of ``batch_size`` rows."""
 
-    def __call__(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
-        ...
+    @abstractmethod
+    def forward(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
 
-    def nats(self, ids: Tensor, targets: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return -log p of targets ``(B, T)``, on the CPU in double precision, and the state after ids ``(B, T)``.
-
-        Made for large vocabularies: never do the logits of all tokens stand in memory together.
-        """
-        ...
-
-    def advance_state(self, ids: Tensor, state: State) -> State:
-        """Return the state after ids ``(B, T)``."""
-        ...
-
-    def step_fn(self, state: State) -> Callable[[Tensor], Tensor]:
-        """Return a function from one token a lane ``(B,)`` to logits ``(B, V)``; the state goes on inside it."""
-        ...
-
-    def continue_greedily(self, ids: Tensor, state: State, num_preds: int) -> Tensor:
-        """Return ``(B, num_preds)`` tokens that follow ``ids`` ``(B,)``, each the likeliest but token 0."""
-        ...
-
+    @abstractmethod
     def compute_gradients(
-        self, inputs: Tensor, targets: Tensor, state: State, draws: Draws | None = None
+        self, inputs: Tensor, targets: Tensor, state: State, noise: Noise | None = None
     ) -> tuple[Tensor, State]:
         """Set the parameters' gradients to those of the mean loss; return each target's -log p and the new state.
 
-        ``inputs``, ``targets``, the nats: ``(B, T)``. The state that comes in is a constant:
-        truncated backpropagation through time.
+        ``inputs``, ``targets`` and the result are ``(B, T)``. The given state is a constant: truncated
+        backpropagation through time. Without ``noise`` nothing is dropped.
         """
-        ...
 
-    def parameters(self) -> Iterator[torch.nn.Parameter]:
-        """Return what the optimiser changes."""
-        ...
+    @torch.no_grad()
+    def token_nll(self, ids: Tensor, targets: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return -log p of targets ``(B, T)``, on the CPU in double precision, and the state after ids ``(B, T)``.
+
+        The logits of a large vocabulary are never in memory for all tokens at once.
+        """
+        num_steps, found = max(tokens_at_once(self.vocab_size) // len(ids), 1), []
+        for inputs, wanted in zip(torch.split(ids, num_steps, 1), torch.split(targets, num_steps, 1), strict=True):
+            logits, state = self(inputs, state)
+            found.append(nll(logits, wanted))
+        return torch.cat(found, 1), state
+
+    @torch.no_grad()
+    def advance_state(self, ids: Tensor, state: State) -> State:
+        """Return the state after ids ``(B, T)``."""
+        return self(ids, state)[1]
+
+    @torch.no_grad()
+    def step_fn(self, state: State) -> Callable[[Tensor], Tensor]:
+        """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state.
+
+        Its next call may overwrite the logits.
+        """
+
+        def step(ids: Tensor) -> Tensor:
+            nonlocal state
+            logits, state = self(ids[:, None], state)
+            last: Tensor = logits[:, 0]
+            return last
+
+        return step
+
+    @torch.no_grad()
+    def continue_greedily(self, ids: Tensor, state: State, num_preds: int) -> Tensor:
+        """Return ``(B, num_preds)`` tokens that follow ``ids`` ``(B,)``, each the likeliest except token 0."""
+        step, chosen = self.step_fn(state), [ids]
+        for _ in range(num_preds):
+            chosen.append(step(chosen[-1])[:, 1:].argmax(1) + 1)
+        return torch.stack(chosen[1:], 1) if num_preds else ids.new_empty(len(ids), 0)
+
+    def named_weights(self) -> Weights:
+        """Return the weights by name, not as copies; tied weights come once."""
+        return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
     def weights(self) -> Weights:
-        """Return copies of the weights by name, on the CPU; tied weights come once."""
-        ...
+        """Return copies of the weights by name, on the CPU."""
+        return {name: weight.cpu().clone() for name, weight in self.named_weights().items()}
 
     def load_weights(self, weights: Weights) -> None:
-        """Copy weights in, as :meth:`weights` returns them."""
-        ...
+        """Copy weights in, as :meth:`weights` returns them. Raises KeyError for a missing one."""
+        for name, weight in self.named_weights().items():
+            weight.copy_(weights[name])
 
-    def team(self) -> AbstractContextManager[None]:
-        """Keep the threads of a training ready inside this context."""
-        ...
-
-    def to(self, device: torch.device) -> Self:
-        """Move to a device."""
-        ...
-
-    def eval(self) -> Self:
-        """Get ready to score text."""
-        ...
+    def thread_team(self) -> AbstractContextManager[None]:
+        """Keep the threads of a training ready inside this context. PyTorch's own need no such care."""
+        return nullcontext()
 
 
-def continue_by_steps(network: Network, ids: Tensor, state: State, num_preds: int) -> Tensor:
-    """Return what :meth:`Network.continue_greedily` does, one step at a time."""
-    step, chosen = network.step_fn(state), [ids]
-    for _ in range(num_preds):
-        logits = step(chosen[-1])
-        chosen.append(logits[:, 1:].argmax(1) + 1)
-    return torch.stack(chosen[1:], 1) if num_preds else ids.new_empty(len(ids), 0)
+class AutogradNetwork(Network):
+    """A network whose gradients PyTorch finds by automatic differentiation."""
+
+    @abstractmethod
+    def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
+        """Do what :meth:`Network.forward` does; ``noise`` gives the dropout masks of a training."""
+
+    def compute_gradients(
+        self, inputs: Tensor, targets: Tensor, state: State, noise: Noise | None = None
+    ) -> tuple[Tensor, State]:
+        """Do what :meth:`Network.compute_gradients` does. The new state is detached from the graph."""
+        self.zero_grad(set_to_none=True)
+        logits, new_state = self(inputs, state, noise)
+        losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")  # (B * T,)
+        torch.autograd.backward(losses.mean())
+        return losses.detach().view(targets.shape), _detached(new_state)
+
+
+def _detached(state: State) -> State:
+    return state.detach() if isinstance(state, Tensor) else type(state)(_detached(part) for part in state)

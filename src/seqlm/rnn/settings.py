@@ -1,47 +1,79 @@
-"""Settings of a network."""
+"""Settings of a network, and the registry of the kinds of networks."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from seqlm.core.settings import Section
+
+
+class NetworkKind(NamedTuple):
+    """A kind of network: how it is made, and which settings it does not let vary.
+
+    Networks are named as ``module:callable`` and imported when one is made, so that checking settings needs no
+    PyTorch. The callable gets the settings, the vocabulary size and the seed, and returns a
+    :class:`seqlm.rnn.network.Network` on the CPU.
+    """
+
+    network: str
+    compiled: str | None
+    """The same network as compiled loops, for large networks on a CPU."""
+    fixed: Mapping[str, object]
+    """Settings, of training too, of which the network supports one value only."""
+
+
+_FRAMEWORK, _GATED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.gated:GatedRNN"
+_FIXED_IF_GATED: dict[str, object] = {"truncation": "regular", "activation": "tanh"}
+_ONE_LAYER: dict[str, object] = {"num_layers": 1, "embedding": "one_hot", "dropout": 0.0}
+KINDS: dict[str, NetworkKind] = {
+    "scratch": NetworkKind("seqlm.rnn.scratch:ScratchRNN.from_settings", None, _ONE_LAYER),
+    "rnn": NetworkKind(_FRAMEWORK, None, {"truncation": "regular"}),
+    "gru": NetworkKind(_FRAMEWORK, _GATED, _FIXED_IF_GATED),
+    "lstm": NetworkKind(_FRAMEWORK, _GATED, _FIXED_IF_GATED),
+}
+"""The kinds of networks by name. A new kind is a module and an entry here."""
+
+
+def _require_kind(name: str) -> str:
+    if name not in KINDS:
+        raise ValueError(f"should be {_listed([repr(kind) for kind in KINDS])}")
+    return name
+
+
+def _listed(names: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 class NetworkSettings(Section):
     """Everything that decides a network's shape and how it computes."""
 
-    model: Literal["scratch", "rnn", "gru", "lstm"]
-    """``scratch``: this project's own RNN of section 8.5; ``rnn``: the framework's; ``gru``, ``lstm``: the framework's,
-    or the same from their equations as compiled loops (:func:`seqlm.rnn.building.build_network`)."""
+    model: Annotated[str, AfterValidator(_require_kind)]
+    """The name of a kind in :data:`KINDS`."""
     activation: Literal["tanh", "relu"]
     """Of the models ``scratch`` and ``rnn``."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
     num_layers: Annotated[int, Field(ge=1, le=64)]
     embedding: Literal["one_hot", "learned"]
-    """How a token enters: as a one-hot vector, or as a learned one of ``embedding_size``."""
+    """How a token enters the network: as a one-hot vector, or as a learned vector of ``embedding_size``."""
     embedding_size: Annotated[int, Field(ge=1, le=65536)] | None
     """Size of a learned embedding; null: ``num_hiddens``."""
     tie_weights: bool
     """Use the learned embedding as the output matrix too."""
     dropout: Annotated[float, Field(ge=0, lt=1)]
-    """Share of units dropped between layers, one mask for all steps of a minibatch."""
+    """Share of units dropped between layers, with one mask for all steps of a minibatch."""
 
     @property
     def size_of_embedding(self) -> int | None:
         """Size of a learned embedding; None: tokens enter as one-hot vectors."""
         return None if self.embedding == "one_hot" else self.embedding_size or self.num_hiddens
 
-    @property
-    def has_gates(self) -> bool:
-        """Whether the cells are those of a GRU or of an LSTM."""
-        return self.model in ("gru", "lstm")
-
     @model_validator(mode="after")
-    def _is_a_network(self) -> "NetworkSettings":
-        if self.model == "scratch" and (self.num_layers > 1 or self.dropout > 0 or self.embedding == "learned"):
-            raise ValueError("model scratch has one layer, one-hot input and no dropout: use rnn, gru or lstm")
-        if self.activation == "relu" and self.model not in ("scratch", "rnn"):
-            raise ValueError(f"activation relu belongs to the models scratch and rnn, not {self.model}")
+    def _fits_its_kind(self) -> "NetworkSettings":
+        for name, value in KINDS[self.model].fixed.items():
+            if getattr(self, name, value) != value:
+                others = [kind for kind, entry in KINDS.items() if name not in entry.fixed]
+                raise ValueError(f"model {self.model} supports only {name}: {value} (use {_listed(others)})")
         if self.tie_weights and self.embedding != "learned":
             raise ValueError("tie_weights needs embedding: learned")
         if self.tie_weights and self.embedding_size not in (None, self.num_hiddens):

@@ -1,4 +1,4 @@
-"""Networks that learn side by side, each in a thread of its own."""
+"""Work that several threads of this process share."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -7,29 +7,26 @@ from typing import TypeVar
 
 import torch
 
-from seqlm.rnn.network import Network
-
 T = TypeVar("T")
 R = TypeVar("R")
 
 _local = threading.local()
-"""Of a thread that works for :func:`map_in_threads`: ``is_over``, an event, set when nobody waits for it any more."""
+"""In a thread of :func:`map_in_threads`: ``is_over``, an event that is set when nobody waits for its work any more."""
 
 
-def threads_for(network: Network) -> int:
-    """Return how many copies of a network may learn at once: on a CPU one for each of PyTorch's threads, else one.
+def threads_for(device: torch.device) -> int:
+    """Return how many copies of a network on a device may learn at once: on a CPU one per thread of PyTorch, else one.
 
-    A single text gives one thread enough to do, and hardly more than one.
+    A single text keeps one thread busy, but hardly more than one.
     """
-    on_cpu = next(iter(network.parameters())).device.type == "cpu"
-    return torch.get_num_threads() if on_cpu else 1
+    return torch.get_num_threads() if device.type == "cpu" else 1
 
 
 def map_in_threads(function: Callable[[T], R], items: Iterable[T], num_threads: int) -> Iterator[R]:
-    """Yield ``function(item)`` for each item, in order, from threads in which PyTorch has no others.
+    """Yield ``function(item)`` for each item, in order, from threads in which PyTorch uses no others.
 
-    One thread is the caller's, and PyTorch stays as it is. When one fails, or the caller is interrupted, the
-    others end at their next call of :func:`go_on`.
+    If ``num_threads`` is 1, the caller does the work, and PyTorch stays as it is. If one thread fails, or the caller
+    is interrupted, the others end at their next call of :func:`raise_if_cancelled`.
     """
     if num_threads == 1:
         yield from map(function, items)
@@ -52,8 +49,8 @@ def map_in_threads(function: Callable[[T], R], items: Iterable[T], num_threads: 
         torch.set_num_threads(before)
 
 
-def go_on() -> None:
-    """Raise CancelledError in a thread whose work nobody waits for any more."""
+def raise_if_cancelled() -> None:
+    """Raise CancelledError in a thread of :func:`map_in_threads` whose work nobody waits for any more."""
     is_over: threading.Event | None = getattr(_local, "is_over", None)
     if is_over is not None and is_over.is_set():
         raise CancelledError

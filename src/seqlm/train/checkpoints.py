@@ -21,7 +21,7 @@ from torch import Tensor
 
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file, write_bytes
-from seqlm.rnn.compiled.processor import has_fma
+from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.network import State
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 

@@ -68,8 +68,6 @@ class TrainParams(NetworkSettings):
 
     @model_validator(mode="after")
     def _require_consistency(self) -> "TrainParams":
-        if self.truncation != "regular" and self.model != "scratch":
-            raise ValueError("truncation randomized and full need model scratch")
         if self.keep == "best" and self.eval_every > self.num_epochs:
             raise ValueError("keep: best needs an evaluation on val: eval_every must not exceed num_epochs")
         return self

@@ -76,7 +76,7 @@ class Trainer:
 
         Raises DivergenceError when it finds a loss that is not finite.
         """
-        with self.network.team():
+        with self.network.thread_team():
             while not self.is_done:
                 for inputs, targets in self._rest_of_epoch():
                     self._train_minibatch(inputs, targets)

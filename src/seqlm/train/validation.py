@@ -5,9 +5,9 @@ import torch
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
+from seqlm.rnn.logits import nll_in_single_precision, tokens_at_once
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nll
-from seqlm.rnn.surprisals import tokens_at_once
 
 Positions = NDArray[np.int64]
 
@@ -51,6 +51,5 @@ def _windows_nll(
         tokens = torch.from_numpy(ids[starts[:, None] + steps].astype(np.int64)).to(device)  # (B, T + 1)
         logits, state = network(tokens[:, :-1], state)
         # Single precision is exact enough here, and takes less than half the time with a large vocabulary.
-        losses = logits.logsumexp(-1) - logits.gather(-1, tokens[:, 1:, None])[..., 0]
-        nll[:, steps[:-1]] = losses.cpu().numpy()
+        nll[:, steps[:-1]] = nll_in_single_precision(logits, tokens[:, 1:]).cpu().numpy()
     return nll[starts[:, None] + np.arange(length) >= scored_from[:, None]]

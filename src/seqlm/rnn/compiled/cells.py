@@ -1,29 +1,45 @@
 """What each kind of cell does, element by element: the part in which RNN, GRU and LSTM differ.
 
-What a cell sums up at a step stands in a row of its *gates*, in blocks of h columns. Products with the
-input fill blocks from the first on, products with the state before fill blocks from
-``first_state_block`` on; most blocks get both. ``activate`` puts activations in the place of the sums and
-writes the state after the step; ``differentiate`` puts gradients by the sums in the place of the activations.
+X_t is the input of the step, H_{t-1} the state before it, and * the elementwise product. Each gate has a product with
+the input and one with the state, each with its bias: A = X_t W_x + b_x and S = H_{t-1} W_h + b_h.
 
-Every loop goes over one row of a panel and changes two arrays at most: such loops become vector
-instructions. Where numbers fill up a panel they are zeros, and stay so.
+RNN, with the activation tanh or relu:
+
+    H_t = activation(A + S)
+
+LSTM (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000):
+
+    I, F, O = sigmoid(A + S)      G = tanh(A + S)
+    C_t = F * C_{t-1} + I * G     H_t = O * tanh(C_t)
+
+GRU (Cho et al. 2014, with the reset gate after the product, as in the framework):
+
+    R, Z = sigmoid(A + S)         N = tanh(A + R * S)
+    H_t = (1 - Z) * N + Z * H_{t-1}
+
+A row of *gates* holds these sums in blocks of h columns. Products with the input fill blocks from the first on,
+products with the state before fill blocks from ``first_state_block`` on; most blocks get both. :func:`activate`
+replaces the sums by activations and writes the state after the step. :func:`differentiate` replaces the activations by
+the gradients by the sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
+
+Every loop covers one row of a panel and changes two arrays at most: such loops become vector instructions. The numbers
+that fill up a panel are zeros, and stay so.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.compiling import inner, spliced
+from seqlm.rnn.compiled.compiling import jit_inline, jit_internal
 from seqlm.rnn.compiled.elementary import sigmoid, tanh
-from seqlm.rnn.compiled.products import Panels
-from seqlm.rnn.compiled.tiles import WIDTH
+from seqlm.rnn.compiled.tiles import WIDTH, Panels
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
-class Step(NamedTuple):
-    """Where one step of some lanes stands, a lane a row."""
+class CellStep(NamedTuple):
+    """Where the numbers of one step are, a row for each batch row."""
 
     gates: Panels
     row: int
@@ -36,207 +52,174 @@ class Step(NamedTuple):
     num_rows: int
 
 
-class Slopes(NamedTuple):
-    """Where the gradients of one step of some lanes stand."""
+class StepGradients(NamedTuple):
+    """Where the gradients of one step are."""
 
     states: Panels
-    """Gradient by the states after the step."""
+    """Gradients by the states after the step."""
     row: int
     carry: Panels
-    """What goes to the state or memory before the step past all products: in from the step after, out from this one."""
-    lane: int
+    """The gradients that reach the state or memory before a step past all products: those of the next step come in,
+    those of this step go out."""
+    batch_row: int
 
 
-class Cell(NamedTuple):
-    """A kind of cell."""
+class CellLayout(NamedTuple):
+    """A kind of cell as the loops see it."""
 
     number: int
     """By which :func:`activate` and :func:`differentiate` know it."""
     num_blocks: int
-    input_blocks: tuple[int, ...]
-    """Where each gate's product with the input goes, in the order in which the weights hold the gates."""
-    state_blocks: tuple[int, ...]
+    input_blocks: NDArray[np.int64]
+    """The block of each gate's product with the input, in the order in which the weights hold the gates."""
+    state_blocks: NDArray[np.int64]
     """The same for the state, counted from ``first_state_block``."""
     first_state_block: int
     has_memory: bool
 
 
-@inner
-def _squash(values: NDArray[np.float32]) -> None:
-    for k in range(WIDTH):
-        values[k] = sigmoid(values[k])
-
-
-@inner
-def _activate_tanh(step: Step) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            total, state = step.gates[p, step.row + r], step.states[p, step.after + r]
-            for k in range(WIDTH):
-                state[k] = tanh(total[k])
-
-
-@inner
-def _differentiate_tanh(step: Step, slopes: Slopes) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            gate, state, slope = (
-                step.gates[p, step.row + r], step.states[p, step.after + r], slopes.states[p, slopes.row + r],
-            )  # fmt: skip
-            for k in range(WIDTH):
-                gate[k] = slope[k] * (_ONE - state[k] * state[k])
-
-
-@inner
-def _activate_relu(step: Step) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            total, state = step.gates[p, step.row + r], step.states[p, step.after + r]
-            for k in range(WIDTH):
-                # A number that is not one stays so.
-                state[k] = _ZERO if total[k] < 0 else total[k]
-
-
-@inner
-def _differentiate_relu(step: Step, slopes: Slopes) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            gate, state, slope = (
-                step.gates[p, step.row + r], step.states[p, step.after + r], slopes.states[p, slopes.row + r],
-            )  # fmt: skip
-            for k in range(WIDTH):
-                gate[k] = slope[k] * (_ONE if state[k] > 0 else _ZERO)
-
-
-@spliced
-def _gate(step: Step, block: int, p: int, r: int) -> NDArray[np.float32]:
-    """Return the part of a row of the gates that lies in panel p of a block."""
-    return step.gates[block * step.states.shape[0] + p, step.row + r]
-
-
-# Blocks of a GRU: the candidate's share from the input, reset, update, the candidate's share from the state.
-
-
-@inner
-def _activate_gru(step: Step) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            new, reset, update, recurrent = (
-                _gate(step, 0, p, r), _gate(step, 1, p, r), _gate(step, 2, p, r), _gate(step, 3, p, r),
-            )  # fmt: skip
-            before, after = step.states[p, step.before + r], step.states[p, step.after + r]
-            _squash(reset)
-            _squash(update)
-            for k in range(WIDTH):
-                new[k] = tanh(new[k] + reset[k] * recurrent[k])
-            for k in range(WIDTH):
-                after[k] = new[k] + update[k] * (before[k] - new[k])
-
-
-@inner
-def _differentiate_gru(step: Step, slopes: Slopes) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            new, reset, update, recurrent = (
-                _gate(step, 0, p, r), _gate(step, 1, p, r), _gate(step, 2, p, r), _gate(step, 3, p, r),
-            )  # fmt: skip
-            slope, carry, before = (
-                slopes.states[p, slopes.row + r], slopes.carry[p, slopes.lane + r], step.states[p, step.before + r],
-            )  # fmt: skip
-            for k in range(WIDTH):
-                slope[k] += carry[k]
-            for k in range(WIDTH):
-                carry[k] = slope[k] * update[k]
-            for k in range(WIDTH):
-                kept = _ONE - update[k]
-                update[k] *= slope[k] * (before[k] - new[k]) * kept
-                new[k] = slope[k] * kept * (_ONE - new[k] * new[k])
-            for k in range(WIDTH):
-                passed = reset[k]
-                reset[k] = new[k] * recurrent[k] * passed * (_ONE - passed)
-                recurrent[k] = new[k] * passed
-
-
-# Blocks of an LSTM: input, forget, candidate, output.
-
-
-@inner
-def _activate_lstm(step: Step) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            enter, forget, new, leave = (
-                _gate(step, 0, p, r), _gate(step, 1, p, r), _gate(step, 2, p, r), _gate(step, 3, p, r),
-            )  # fmt: skip
-            before, after = step.memories[p, step.before + r], step.memories[p, step.after + r]
-            state = step.states[p, step.after + r]
-            _squash(enter)
-            _squash(forget)
-            for k in range(WIDTH):
-                new[k] = tanh(new[k])
-            _squash(leave)
-            for k in range(WIDTH):
-                after[k] = forget[k] * before[k] + enter[k] * new[k]
-            for k in range(WIDTH):
-                state[k] = leave[k] * tanh(after[k])
-
-
-@inner
-def _differentiate_lstm(step: Step, slopes: Slopes) -> None:
-    for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            enter, forget, new, leave = (
-                _gate(step, 0, p, r), _gate(step, 1, p, r), _gate(step, 2, p, r), _gate(step, 3, p, r),
-            )  # fmt: skip
-            before, after = step.memories[p, step.before + r], step.memories[p, step.after + r]
-            slope, carry = slopes.states[p, slopes.row + r], slopes.carry[p, slopes.lane + r]
-            for k in range(WIDTH):
-                seen = tanh(after[k])
-                carry[k] += slope[k] * leave[k] * (_ONE - seen * seen)
-                leave[k] *= slope[k] * seen * (_ONE - leave[k])
-            for k in range(WIDTH):
-                share = enter[k]
-                enter[k] = carry[k] * new[k] * share * (_ONE - share)
-                new[k] = carry[k] * share * (_ONE - new[k] * new[k])
-            for k in range(WIDTH):
-                slope_of_memory, share = carry[k], forget[k]
-                carry[k] = slope_of_memory * share
-                forget[k] = slope_of_memory * before[k] * share * (_ONE - share)
-
-
 _TANH, _RELU, _GRU, _LSTM = range(4)
-CELLS = {
-    "tanh": Cell(_TANH, 1, (0,), (0,), 0, False),
-    "relu": Cell(_RELU, 1, (0,), (0,), 0, False),
-    "gru": Cell(_GRU, 4, (1, 2, 0), (0, 1, 2), 1, False),
-    "lstm": Cell(_LSTM, 4, (0, 1, 2, 3), (0, 1, 2, 3), 0, True),
+LAYOUTS = {
+    "tanh": CellLayout(_TANH, 1, np.array([0]), np.array([0]), 0, False),
+    "relu": CellLayout(_RELU, 1, np.array([0]), np.array([0]), 0, False),
+    "gru": CellLayout(_GRU, 4, np.array([1, 2, 0]), np.array([0, 1, 2]), 1, False),
+    "lstm": CellLayout(_LSTM, 4, np.arange(4), np.arange(4), 0, True),
 }
 """The kinds of cells by name; an RNN by its activation."""
 
 
-# One code for all kinds of cells, which takes its way at run time, is compiled once and kept as one.
+@jit_internal
+def _apply_sigmoid(values: NDArray[np.float32]) -> None:
+    for k in range(WIDTH):
+        values[k] = sigmoid(values[k])
 
 
-@inner
-def activate(cell: int, step: Step) -> None:
-    """Put activations in the place of the sums, and write the state after the step."""
-    if cell == _TANH:
-        _activate_tanh(step)
-    elif cell == _RELU:
-        _activate_relu(step)
-    elif cell == _GRU:
-        _activate_gru(step)
+@jit_internal
+def _activate_rnn(step: CellStep, p: int, r: int, is_relu: bool) -> None:
+    total, state = step.gates[p, step.row + r], step.states[p, step.after + r]
+    if is_relu:
+        for k in range(WIDTH):
+            state[k] = _ZERO if total[k] < 0 else total[k]  # NaN stays NaN
     else:
-        _activate_lstm(step)
+        for k in range(WIDTH):
+            state[k] = tanh(total[k])
 
 
-@inner
-def differentiate(cell: int, step: Step, slopes: Slopes) -> None:
-    """Put gradients by the sums in the place of the activations."""
-    if cell == _TANH:
-        _differentiate_tanh(step, slopes)
-    elif cell == _RELU:
-        _differentiate_relu(step, slopes)
-    elif cell == _GRU:
-        _differentiate_gru(step, slopes)
+@jit_internal
+def _differentiate_rnn(step: CellStep, gradients: StepGradients, p: int, r: int, is_relu: bool) -> None:
+    gate, state = step.gates[p, step.row + r], step.states[p, step.after + r]
+    d_state = gradients.states[p, gradients.row + r]
+    if is_relu:
+        for k in range(WIDTH):
+            gate[k] = d_state[k] * (_ONE if state[k] > 0 else _ZERO)
     else:
-        _differentiate_lstm(step, slopes)
+        for k in range(WIDTH):
+            gate[k] = d_state[k] * (_ONE - state[k] * state[k])
+
+
+@jit_inline
+def _gates(step: CellStep, p: int, r: int) -> tuple[Any, Any, Any, Any]:
+    """Return the parts of a row of four gates that are in panel p of their blocks."""
+    gates, panels, row = step.gates, step.states.shape[0], step.row + r
+    return gates[p, row], gates[panels + p, row], gates[2 * panels + p, row], gates[3 * panels + p, row]
+
+
+# Blocks of a GRU: the candidate's part from the input, reset, update, the candidate's part from the state.
+
+
+@jit_internal
+def _activate_gru(step: CellStep, p: int, r: int) -> None:
+    candidate, reset, update, recurrent = _gates(step, p, r)
+    before, after = step.states[p, step.before + r], step.states[p, step.after + r]
+    _apply_sigmoid(reset)
+    _apply_sigmoid(update)
+    for k in range(WIDTH):
+        candidate[k] = tanh(candidate[k] + reset[k] * recurrent[k])
+    for k in range(WIDTH):
+        after[k] = candidate[k] + update[k] * (before[k] - candidate[k])
+
+
+@jit_internal
+def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int, r: int) -> None:
+    candidate, reset, update, recurrent = _gates(step, p, r)
+    d_state, carry = gradients.states[p, gradients.row + r], gradients.carry[p, gradients.batch_row + r]
+    before = step.states[p, step.before + r]
+    for k in range(WIDTH):
+        d_state[k] += carry[k]
+    for k in range(WIDTH):
+        carry[k] = d_state[k] * update[k]
+    for k in range(WIDTH):
+        kept = _ONE - update[k]
+        update[k] *= d_state[k] * (before[k] - candidate[k]) * kept
+        candidate[k] = d_state[k] * kept * (_ONE - candidate[k] * candidate[k])
+    for k in range(WIDTH):
+        passed = reset[k]
+        reset[k] = candidate[k] * recurrent[k] * passed * (_ONE - passed)
+        recurrent[k] = candidate[k] * passed
+
+
+# Blocks of an LSTM: input gate, forget gate, candidate, output gate.
+
+
+@jit_internal
+def _activate_lstm(step: CellStep, p: int, r: int) -> None:
+    input_gate, forget_gate, candidate, output_gate = _gates(step, p, r)
+    before, after = step.memories[p, step.before + r], step.memories[p, step.after + r]
+    state = step.states[p, step.after + r]
+    _apply_sigmoid(input_gate)
+    _apply_sigmoid(forget_gate)
+    for k in range(WIDTH):
+        candidate[k] = tanh(candidate[k])
+    _apply_sigmoid(output_gate)
+    for k in range(WIDTH):
+        after[k] = forget_gate[k] * before[k] + input_gate[k] * candidate[k]
+    for k in range(WIDTH):
+        state[k] = output_gate[k] * tanh(after[k])
+
+
+@jit_internal
+def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int, r: int) -> None:
+    input_gate, forget_gate, candidate, output_gate = _gates(step, p, r)
+    before, after = step.memories[p, step.before + r], step.memories[p, step.after + r]
+    d_state, carry = gradients.states[p, gradients.row + r], gradients.carry[p, gradients.batch_row + r]
+    for k in range(WIDTH):
+        squashed = tanh(after[k])
+        carry[k] += d_state[k] * output_gate[k] * (_ONE - squashed * squashed)
+        output_gate[k] *= d_state[k] * squashed * (_ONE - output_gate[k])
+    for k in range(WIDTH):
+        gate = input_gate[k]
+        input_gate[k] = carry[k] * candidate[k] * gate * (_ONE - gate)
+        candidate[k] = carry[k] * gate * (_ONE - candidate[k] * candidate[k])
+    for k in range(WIDTH):
+        d_memory, gate = carry[k], forget_gate[k]
+        carry[k] = d_memory * gate
+        forget_gate[k] = d_memory * before[k] * gate * (_ONE - gate)
+
+
+# The cell is chosen at run time: one function for all kinds is compiled once and cached once.
+
+
+@jit_internal
+def activate(cell: int, step: CellStep) -> None:
+    """Replace the sums by activations, and write the state after the step."""
+    for p in range(step.states.shape[0]):
+        for r in range(step.num_rows):
+            if cell == _GRU:
+                _activate_gru(step, p, r)
+            elif cell == _LSTM:
+                _activate_lstm(step, p, r)
+            else:
+                _activate_rnn(step, p, r, cell == _RELU)
+
+
+@jit_internal
+def differentiate(cell: int, step: CellStep, gradients: StepGradients) -> None:
+    """Replace the activations by gradients by the sums."""
+    for p in range(step.states.shape[0]):
+        for r in range(step.num_rows):
+            if cell == _GRU:
+                _differentiate_gru(step, gradients, p, r)
+            elif cell == _LSTM:
+                _differentiate_lstm(step, gradients, p, r)
+            else:
+                _differentiate_rnn(step, gradients, p, r, cell == _RELU)

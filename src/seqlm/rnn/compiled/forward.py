@@ -1,206 +1,127 @@
-"""Tokens through the layers of a network as compiled loops: what scoring, writing and training share.
+"""Tokens through the layers of a network as compiled loops: what scoring, generation and training share.
 
-All matrices are in panels (:mod:`seqlm.rnn.compiled.products`). Of what belongs to several steps of B
-lanes, row ``t * B + b`` is lane b at step t. A layer takes a few steps at a time: their products with the
-input are computed together, so that the weights are read once for all of them, and while the sums
-are still in the cache the steps follow one by one.
+All matrices are in panels (:mod:`seqlm.rnn.compiled.tiles`). If a matrix belongs to several steps of a minibatch of B
+rows, its row ``t * B + b`` is batch row b at step t. A layer takes a few steps at a time: their products with the
+input are computed together, so that the weights are read once for all of them, and while the sums are still in the
+cache the steps follow one by one.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from seqlm.rnn.compiled.cells import Step, activate
-from seqlm.rnn.compiled.compiling import ONCE, START, entry, inner, spliced
-from seqlm.rnn.compiled.parameters import Flat, NetworkSpec, Packed, is_one_hot, matrix_at
-from seqlm.rnn.compiled.products import Panels, add_product
-from seqlm.rnn.compiled.team import Control, barrier
-from seqlm.rnn.compiled.tiles import PANELS_OF_ROW, WIDTH
-
-Tokens = NDArray[np.int64]
-
-
-class Reading(NamedTuple):
-    """Room for reading a text: for S steps at a time of every layer."""
-
-    embedded: Panels
-    """(S B, E)."""
-    gates: NDArray[np.float32]
-    """(L, panels of all blocks, S B, WIDTH)."""
-    states: NDArray[np.float32]
-    """(L, panels, 2 S B, WIDTH): step t has the rows from ``t % (2 S) * B`` on, so that a layer may read the steps
-    that the one below it has taken while that one takes the next."""
-    memories: NDArray[np.float32]
-    """The same."""
+from seqlm.rnn.compiled.cells import CellStep, activate
+from seqlm.rnn.compiled.compiling import ONCE, jit_inline, jit_internal
+from seqlm.rnn.compiled.parameters import PackedWeights, is_one_hot
+from seqlm.rnn.compiled.tiles import (
+    PANELS_OF_ROW,
+    WIDTH,
+    Panels,
+    Tokens,
+    add_product,
+    from_panels,
+    require_tokens,
+    to_panels,
+)
 
 
-@entry
-def are_tokens(tokens: Tokens, vocab_size: int) -> bool:
-    """Whether all ids lie within the vocabulary: the loops do not look."""
-    for row in range(tokens.shape[0]):
-        for token in tokens[row]:
-            if token < 0 or token >= vocab_size:
-                return False
-    return True
+class BatchRows(NamedTuple):
+    """The rows of a minibatch that one thread computes."""
+
+    first: int
+    last: int
+    batch_size: int
 
 
-@spliced
-def add_products(
-    c: Panels, row: int, a: Panels, left_row: int, num_steps: int, lanes: int, first: int, last: int, b: Panels
-) -> None:
-    """Add a times b to c, both from a row on, for lanes ``first`` to ``last`` of several steps."""
-    num_rows, count, start = last - first, num_steps, first
-    if num_rows == lanes:
-        num_rows, count, start = num_steps * lanes, 1, 0
-    add_product(c, row + start, a, left_row + start, num_rows, count, lanes, b, count)
+@jit_inline
+def add_products(c: Panels, row: int, a: Panels, left_row: int, num_steps: int, rows: BatchRows, b: Panels) -> None:
+    """Add a times b to c, both from a row on, for some batch rows of several steps."""
+    num_rows, count, start = rows.last - rows.first, num_steps, rows.first
+    if num_rows == rows.batch_size:
+        num_rows, count, start = num_steps * rows.batch_size, 1, 0
+    add_product(c, row + start, a, left_row + start, num_rows, count, rows.batch_size, b, count)
 
 
-@inner
-def embed(form: NetworkSpec, flat: Flat, tokens: Tokens, embedded: Panels, row: int, first: int, last: int) -> None:
-    """Copy the embeddings of lanes' tokens (T, B) into rows from ``row`` on."""
-    embedding, lanes = matrix_at(flat, form.embedding, form.vocab_size, form.embedding_size), tokens.shape[1]
+@jit_internal
+def embed(weights: PackedWeights, tokens: Tokens, embedded: Panels, row: int, rows: BatchRows) -> None:
+    """Copy the embeddings of tokens (T, B) into rows from ``row`` on."""
+    size = weights.embedding.shape[1]
     for t in range(len(tokens)):
-        for lane in range(first, last):
-            token, place = tokens[t, lane], row + t * lanes + lane
+        for b in range(rows.first, rows.last):
+            token, place = tokens[t, b], row + t * rows.batch_size + b
             for p in range(embedded.shape[0]):
-                for k in range(min(WIDTH, form.embedding_size - p * WIDTH)):
-                    embedded[p, place, k] = embedding[token, p * WIDTH + k]
+                for k in range(min(WIDTH, size - p * WIDTH)):
+                    embedded[p, place, k] = weights.embedding[token, p * WIDTH + k]
 
 
-@inner
-def take_in(
-    form: NetworkSpec, packed: Packed, layer: int, tokens: Tokens, first: int, last: int, inputs: Panels,
-    input_row: int, gates: Panels, row: int,
+@jit_internal
+def input_projection(
+    weights: PackedWeights, layer: int, tokens: Tokens, rows: BatchRows, inputs: Panels, input_row: int,
+    gates: Panels, row: int,
 ) -> None:  # fmt: skip
-    """Set lanes' sums at some steps to the biases and the products with the inputs.
+    """Set the sums of some steps to the biases and the products with the inputs.
 
-    ``tokens`` (T, B) are those of the steps; ``inputs`` has what the layer below gives, from
-    ``input_row`` on; ``gates`` get the sums, from ``row`` on.
+    ``tokens`` (T, B) are those of the steps; ``inputs`` holds what the layer below outputs, from ``input_row`` on;
+    ``gates`` get the sums, from ``row`` on.
     """
-    num_steps, lanes = tokens.shape
-    looks_up, num_products = is_one_hot(form, layer), packed.inputs.shape[1]
-    source = packed.table if looks_up else packed.bias[layer]
+    num_steps, looks_up, num_products = len(tokens), is_one_hot(weights.spec, layer), weights.inputs.shape[1]
+    source = weights.table if looks_up else weights.bias[layer]
     # A few panels at a time, so that the product finds the biases in the cache.
     for start in range(0, gates.shape[0], PANELS_OF_ROW):
         end = min(start + PANELS_OF_ROW, gates.shape[0])
         for p in range(start, end):
             for t in range(num_steps):
-                for lane in range(first, last):
-                    chosen = tokens[t, lane] if looks_up else 0
+                for b in range(rows.first, rows.last):
+                    chosen = tokens[t, b] if looks_up else 0
                     for k in range(WIDTH):
-                        gates[p, row + t * lanes + lane, k] = source[p, chosen, k]
+                        gates[p, row + t * rows.batch_size + b, k] = source[p, chosen, k]
         end = min(end, num_products)
         if start < end and not looks_up:
-            weights = packed.inputs[layer][start:end]
-            add_products(gates[start:end], row, inputs, input_row, num_steps, lanes, first, last, weights)
+            matrix = weights.inputs[layer][start:end]
+            add_products(gates[start:end], row, inputs, input_row, num_steps, rows, matrix)
 
 
-@spliced
-def advance(form: NetworkSpec, recurrent: Panels, step: Step, turn: int) -> None:
-    """Take a layer through one step: the sums of its gates have their biases and products with the input."""
-    start = step.states.shape[0] * form.first_state_block
+@jit_inline
+def recurrent_step(weights: PackedWeights, layer: int, step: CellStep, turn: int) -> None:
+    """Take a layer through one step, given the input projection of its gates."""
+    start, recurrent = step.states.shape[0] * weights.spec.cell.first_state_block, weights.recurrent[layer]
     sums = step.gates[start : start + recurrent.shape[0]]
     add_product(sums, step.row, step.states, step.before, step.num_rows, ONCE, step.num_rows, recurrent, turn)
-    activate(form.cell, step)
+    activate(weights.spec.cell.number, step)
 
 
-@inner
-def score(
-    packed: Packed, outputs: Panels, output_row: int, num_steps: int, lanes: int, first: int, last: int,
-    scores: Panels, row: int,
-) -> None:  # fmt: skip
-    """Set the scores of lanes at some steps to the logits of what the last layer gives."""
-    for p in range(scores.shape[0]):
-        for t in range(num_steps):
-            for lane in range(first, last):
-                for k in range(WIDTH):
-                    scores[p, row + t * lanes + lane, k] = packed.output_bias[p, 0, k]
-    add_products(scores, row, outputs, output_row, num_steps, lanes, first, last, packed.outputs)
-
-
-@inner
-def _keep(
-    outputs: Panels, output_row: int, num_steps: int, lanes: int, first: int, last: int, kept: Panels, row: int
+@jit_internal
+def output_logits(
+    weights: PackedWeights, outputs: Panels, output_row: int, num_steps: int, rows: BatchRows, logits: Panels, row: int
 ) -> None:
-    """Copy what the last layer gives to lanes at some steps."""
-    for p in range(kept.shape[0]):
-        for place in range(num_steps * lanes):
-            if first <= place % lanes < last:
+    """Set the logits of some steps, given what the last layer outputs."""
+    for p in range(logits.shape[0]):
+        for t in range(num_steps):
+            for b in range(rows.first, rows.last):
                 for k in range(WIDTH):
-                    kept[p, row + place, k] = outputs[p, output_row + place, k]
+                    logits[p, row + t * rows.batch_size + b, k] = weights.output_bias[p, 0, k]
+    add_products(logits, row, outputs, output_row, num_steps, rows, weights.outputs)
 
 
-@inner
-def _read_some(
-    form: NetworkSpec, flat: Flat, packed: Packed, layer: int, tokens: Tokens, time: int, room: Reading,
-    scores: Panels, kept: Panels, row: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Take a layer through the steps of ``tokens`` (at most S, B), the first of which is step ``time``."""
-    num_steps, lanes = tokens.shape
-    ring = room.states.shape[2]
-    here = time * lanes % ring
-    inputs, input_row = room.embedded, START
-    if layer > 0:
-        inputs, input_row = room.states[layer - 1], here
-    elif form.embedding_size > 0:
-        embed(form, flat, tokens, room.embedded, START, first, last)
-    take_in(form, packed, layer, tokens, first, last, inputs, input_row, room.gates[layer], START)
-    for t in range(num_steps):
-        before, after = ((time + t - 1) * lanes) % ring, here + t * lanes
-        step = Step(
-            room.gates[layer], t * lanes + first, room.states[layer], room.memories[layer], before + first,
-            after + first, last - first,
-        )  # fmt: skip
-        advance(form, packed.recurrent[layer], step, t)
-    if layer == len(form.layers) - 1:
-        if len(scores) > 0:
-            score(packed, room.states[layer], here, num_steps, lanes, first, last, scores, row)
-        _keep(room.states[layer], here, num_steps, lanes, first, last, kept, row)
+def to_tokens(ids: Tensor, vocab_size: int) -> Tokens:
+    """Return ids (B, T) as the loops read them, (T, B). Raises IndexError for one outside the vocabulary."""
+    return require_tokens(np.ascontiguousarray(ids.numpy().T), vocab_size)
 
 
-@entry
-def read(
-    form: NetworkSpec, flat: Flat, packed: Packed, tokens: Tokens, time: int, room: Reading, scores: Panels,
-    kept: Panels, first: int, last: int, member: int, size: int, control: Control,
-) -> None:  # fmt: skip
-    """Take lanes ``first`` to ``last`` of ``tokens`` (T, B) through the network and fill their scores (T B, V).
-
-    ``kept`` gets what the last layer gives, (T B, h). Either may have no panels, and is left out then.
-
-    ``time`` is the number of the first step, a multiple of S: the state before it stands where step
-    ``time`` - 1 leaves it. ``size`` members share out the layers, each some steps behind the one below.
-    """
-    num_steps, lanes = tokens.shape
-    num_layers, at_once = len(form.layers), room.states.shape[2] // (2 * lanes)
-    num_pieces = (num_steps + at_once - 1) // at_once
-    for turn in range(num_pieces + num_layers - 1):
-        for layer in range(member, num_layers, size):
-            start = (turn - layer) * at_once
-            if 0 <= start < num_steps:
-                piece = tokens[start : min(start + at_once, num_steps)]
-                _read_some(
-                    form, flat, packed, layer, piece, time + start, room, scores, kept, start * lanes, first, last
-                )
-        barrier(control, size)
+def put_state(state: Tensor, states: NDArray[np.float32], memories: NDArray[np.float32], row: int) -> None:
+    """Copy a state, (L, P, B, h) or with one layer and part (B, h), into rows from ``row`` on."""
+    layers = state.reshape(len(states), -1, *state.shape[-2:]).numpy()
+    for layer, parts in enumerate(layers):
+        for part, panels in zip(parts, (states[layer], memories[layer]), strict=False):
+            panels[:, row : row + len(part)] = to_panels(part)
 
 
-@entry
-def write_greedily(
-    form: NetworkSpec, flat: Flat, packed: Packed, tokens: Tokens, room: Reading, scores: Panels, first: int,
-    last: int,
-) -> None:  # fmt: skip
-    """Fill rows 1.. of ``tokens`` (N, B), for lanes ``first`` to ``last``, with the likeliest tokens but token 0.
-
-    ``room`` is for one step at a time; ``scores`` is (B, V).
-    """
-    kept = scores[:0]
-    for n in range(len(tokens) - 1):
-        for layer in range(len(form.layers)):
-            _read_some(form, flat, packed, layer, tokens[n : n + 1], n, room, scores, kept, START, first, last)
-        for lane in range(first, last):
-            best = 1
-            for token in range(2, form.vocab_size):
-                if scores[token // WIDTH, lane, token % WIDTH] > scores[best // WIDTH, lane, best % WIDTH]:
-                    best = token
-            tokens[n + 1, lane] = best
+def state_at(states: NDArray[np.float32], memories: NDArray[np.float32], row: int, shape: torch.Size) -> Tensor:
+    """Return a copy of the state in the rows from ``row`` on, of a shape as in :func:`put_state`."""
+    batch_size, num_hiddens = shape[-2:]
+    parts = [panels[:, :, row : row + batch_size] for panels in (states, memories) if panels.shape[1]]
+    layers = [[from_panels(part[layer], num_hiddens) for part in parts] for layer in range(len(states))]
+    return torch.from_numpy(np.array(layers)).reshape(shape)

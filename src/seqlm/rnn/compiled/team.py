@@ -1,17 +1,18 @@
 """Threads that work on one minibatch together, in compiled code that meets at barriers.
 
-A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual
-machine a processor that slept for an instant may go on a third slower: so the threads of a team wait
-awake, and nap only when they wait for long. Where other processes want the processors, waiting awake
-would take them from the very thread that is waited for: then a team naps soon. When no minibatch
-comes at all its threads sleep. What they wait on are numbers in an array, read and changed atomically.
+A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual machine a
+processor that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning, and
+nap only after a long wait. If other processes want the processors, spinning would take them from the very thread that
+is waited for: then a team naps soon. If no minibatch comes at all, its threads sleep. What they wait for are numbers
+in an array, read and changed atomically.
 """
 
+import itertools
 import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -22,23 +23,29 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from seqlm.core.cpu_contention import OtherLoad
-from seqlm.rnn.compiled.compiling import entry, inner, spliced
+from seqlm.rnn.compiled.compiling import jit_entry, jit_inline, jit_internal
+from seqlm.rnn.compiled.tiles import ROWS
+from seqlm.rnn.threads import map_in_threads
 
 Control = NDArray[np.int64]
 
-_LINE = 8
-"""Numbers of a cache line: each number that is waited for has one of its own."""
-_ROUND, _ARRIVALS, _STOP, _PATIENCE, _ASLEEP = (index * _LINE for index in range(5))
+_CACHE_LINE = 8
+"""Numbers of a cache line: each number that threads wait for has one of its own."""
+_TASK, _ARRIVALS, _STOP, _SPIN_LIMIT, _ASLEEP = (index * _CACHE_LINE for index in range(5))
 """Places in the control array. From _ASLEEP on, one for each member."""
-_LOOKS_ALONE, _LOOKS_BESIDE_OTHERS = 6_000_000, 60_000
-"""Looks before a nap: about 30 milliseconds, longer than what an optimiser does between two minibatches; and a third of
-a millisecond."""
-_S_BETWEEN_LOOKS_AT_OTHERS = 1.0
-_NAP, _NAP_LENGTH = ("Sleep", 0) if sys.platform == "win32" else ("usleep", 50)
-"""The system's function that lets a thread sleep, in milliseconds or microseconds. Windows sleeps too long: 0 lets
-another thread have the processor, if one waits for it."""
+_SPINS_ALONE, _SPINS_BESIDE_OTHERS = 6_000_000, 60_000
+"""Spins before a nap: about 30 milliseconds, longer than what an optimiser does between two minibatches; and a third
+of a millisecond."""
 _NAPS_BEFORE_SLEEP = 300
 """After some hundredths of a second."""
+
+
+def nap_function(platform: str) -> tuple[str, int]:
+    """Return the system's function that lets a thread sleep, and its argument, in milliseconds or microseconds.
+
+    On Windows the shortest sleep is too long: 0 yields the processor to another thread that waits for it.
+    """
+    return ("Sleep", 0) if platform == "win32" else ("usleep", 50)
 
 
 @intrinsic
@@ -58,115 +65,96 @@ def _nap(_typing: Any) -> Any:
     """Sleep for some ten-thousandths of a second."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
-        function = cgutils.get_or_insert_function(builder.module, kind, _NAP)
-        return builder.call(function, [ir.Constant(ir.IntType(32), _NAP_LENGTH)])
+        (name, duration), integer = nap_function(sys.platform), ir.IntType(32)
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(integer, [integer]), name)
+        return builder.call(function, [ir.Constant(integer, duration)])
 
     return types.int32(), generate
 
 
 def new_control(size: int) -> Control:
-    """Return the numbers by which ``size`` members of a team meet."""
-    control = np.zeros(_ASLEEP + size * _LINE, np.int64)
-    control[_PATIENCE] = _watch().looks()
+    """Return the array by which ``size`` members of a team meet."""
+    control = np.zeros(_ASLEEP + size * _CACHE_LINE, np.int64)
+    control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
     return control
 
 
-class _Watch:
-    """Remembers for a second whether others want the processors."""
-
-    def __init__(self) -> None:
-        self._neighbours, self._next_look = OtherLoad(), time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
-        self._looks = _LOOKS_ALONE
-
-    def looks(self) -> int:
-        """Return after how many looks a thread naps."""
-        if time.monotonic() >= self._next_look:
-            self._looks = _LOOKS_BESIDE_OTHERS if self._neighbours.is_high() else _LOOKS_ALONE
-            self._next_look = time.monotonic() + _S_BETWEEN_LOOKS_AT_OTHERS
-        return self._looks
-
-
 @cache
-def _watch() -> _Watch:
-    return _Watch()
+def _other_load() -> OtherLoad:
+    return OtherLoad()
 
 
-@inner
-def _look(control: Control, place: int) -> int:
+@lru_cache(maxsize=1)
+def _spin_limit(_second: int) -> int:
+    """Return after how many spins a thread naps; asks once a second whether other processes want the processors."""
+    return _SPINS_BESIDE_OTHERS if _other_load().is_high() else _SPINS_ALONE
+
+
+@jit_internal
+def _read(control: Control, place: int) -> int:
     return _add(control, place, 0)
 
 
-@inner
+@jit_internal
 def barrier(control: Control, size: int) -> None:
     """Wait until all ``size`` members are here, or the team stops."""
     arrived = _add(control, _ARRIVALS, 1)
     all_arrived = (arrived // size + 1) * size
-    looks = 0
-    while _look(control, _ARRIVALS) < all_arrived and not _look(control, _STOP):
-        looks += 1
-        if looks > control[_PATIENCE]:
+    spins = 0
+    while _read(control, _ARRIVALS) < all_arrived and not _read(control, _STOP):
+        spins += 1
+        if spins > control[_SPIN_LIMIT]:
             _nap()
 
 
-@entry
-def _announce(control: Control) -> None:
-    _add(control, _ROUND, 1)
+@jit_entry
+def _change(control: Control, place: int, amount: int) -> int:
+    return _add(control, place, amount)
 
 
-@entry
-def _stop(control: Control) -> None:
-    _add(control, _STOP, 1)
-
-
-@entry
-def _set_asleep(control: Control, member: int, change: int) -> int:
-    return _add(control, _ASLEEP + member * _LINE, change)
-
-
-@spliced
-def share(count: int, step: int, member: int, size: int) -> tuple[int, int]:
-    """Return the first and the last of a member's share of ``count`` things, cut at multiples of ``step``."""
+@jit_inline
+def member_range(count: int, step: int, member: int, size: int) -> tuple[int, int]:
+    """Return where a member's part of ``count`` things begins and ends, cut at multiples of ``step``."""
     steps = (count + step - 1) // step
     return min(steps * member // size * step, count), min(steps * (member + 1) // size * step, count)
 
 
-@inner
-def await_round(member: int, control: Control, done: int) -> int:
-    """Return the number of the round after ``done``, once it is announced.
+@jit_internal
+def wait_for_task(member: int, control: Control, done: int) -> int:
+    """Return the number of the task after number ``done``, once it is announced.
 
-    Returns ``done`` itself when no round comes for some time, and -1 when the team stops. Member 0, who
-    announces the rounds, gets round 1 at once, and no other.
+    Returns ``done`` itself if no task comes for some time, and -1 when the team stops. Member 0, who announces the
+    tasks, gets task 1 at once, and no other.
     """
     if member == 0:
         return 1
-    looks = naps = 0
-    while _look(control, _ROUND) == done:
-        if _look(control, _STOP):
+    spins = naps = 0
+    while _read(control, _TASK) == done:
+        if _read(control, _STOP):
             return -1
-        looks += 1
-        if looks > control[_PATIENCE]:
+        spins += 1
+        if spins > control[_SPIN_LIMIT]:
             _nap()
             naps += 1
         if naps == _NAPS_BEFORE_SLEEP:
-            _set_asleep(control, member, 1)
-            if _look(control, _ROUND) == done:
+            _add(control, _ASLEEP + member * _CACHE_LINE, 1)
+            if _read(control, _TASK) == done:
                 return done
-            _set_asleep(control, member, -1)
+            _add(control, _ASLEEP + member * _CACHE_LINE, -1)
             naps = 0
     return done + 1
 
 
 class Team:
-    """``size`` threads, the caller's among them, that do the same compiled task on the same arrays again and again."""
+    """``size`` threads, the caller's among them, that do the same compiled work on the same arrays again and again."""
 
-    def __init__(self, size: int, serve: Callable[..., int], work: Any) -> None:
+    def __init__(self, size: int, serve: Callable[..., int], buffers: Any) -> None:
         """Start the other threads.
 
-        ``serve(member, size, control, work, done)`` is compiled code that does a member's part of the task in every
-        round that :func:`await_round` gives after ``done``, and returns what it gives at last.
+        ``serve(member, size, control, buffers, done)`` is compiled code that does a member's part of every task that
+        :func:`wait_for_task` announces after number ``done``, and returns its last answer.
         """
-        self.work, self._serve, self.size = work, serve, size
+        self.buffers, self._serve, self.size = buffers, serve, size
         self._control = new_control(size)
         self._failure: Exception | None = None
         self._alarms = [threading.Event() for _ in range(size)]
@@ -175,20 +163,20 @@ class Team:
             thread.start()
 
     def run(self) -> None:
-        """Do one round, all members together. Raises what a member raised."""
+        """Do one task, all members together. Raises what a member raised."""
         if self._threads:
-            self._control[_PATIENCE] = _watch().looks()
-            _announce(self._control)
+            self._control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
+            _change(self._control, _TASK, 1)
             for member, alarm in enumerate(self._alarms):
-                if self._control[_ASLEEP + member * _LINE]:
+                if self._control[_ASLEEP + member * _CACHE_LINE]:
                     alarm.set()
-        self._serve(0, self.size, self._control, self.work, 0)
+        self._serve(0, self.size, self._control, self.buffers, 0)
         if self._failure is not None:
             raise self._failure
 
     def stop(self) -> None:
         """End the other threads."""
-        _stop(self._control)
+        _change(self._control, _STOP, 1)
         for alarm in self._alarms:
             alarm.set()
         for thread in self._threads:
@@ -203,11 +191,24 @@ class Team:
     def _work(self, member: int) -> None:
         done, alarm = 0, self._alarms[member]
         try:
-            while (done := self._serve(member, self.size, self._control, self.work, done)) >= 0:
+            while (done := self._serve(member, self.size, self._control, self.buffers, done)) >= 0:
                 alarm.wait()
                 alarm.clear()
-                _set_asleep(self._control, member, -1)
+                _change(self._control, _ASLEEP + member * _CACHE_LINE, -1)
         except Exception as error:
             # The others would wait for this member at the next barrier.
             self._failure = error
-            _stop(self._control)
+            _change(self._control, _STOP, 1)
+
+
+def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:
+    """Return where each thread's part of some rows begins and ends: less than a tile is not worth a thread."""
+    count = max(min(num_threads, num_rows // ROWS), 1)
+    borders = [num_rows // ROWS * number // count * ROWS for number in range(count)] + [num_rows]
+    return list(itertools.pairwise(borders))
+
+
+def in_threads(work: Callable[..., None], arguments: list[Any]) -> None:
+    """Call ``work`` with each of some tuples of arguments, each call in a thread of its own."""
+    for _ in map_in_threads(lambda one: work(*one), arguments, len(arguments)):
+        pass

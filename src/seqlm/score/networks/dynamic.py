@@ -21,7 +21,7 @@ from torch.nn import Parameter
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
 from seqlm.rnn.network import Network
-from seqlm.rnn.threads import go_on, map_in_threads, threads_for
+from seqlm.rnn.threads import map_in_threads, raise_if_cancelled, threads_for
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
@@ -87,7 +87,7 @@ def gradient_roots(
     starts = range(0, len(stream) - 1, segment_length)
     chosen = sorted({int(index) for index in np.linspace(0, len(starts) - 1, min(num_segments, len(starts)))})
     parts = np.array_split(np.array([starts[index] for index in chosen], np.int64), _PARTS)
-    sums = map_in_threads(partial(_sums_of_squares, network, stream, segment_length), parts, threads_for(network))
+    sums = map_in_threads(partial(_sums_of_squares, network, stream, segment_length), parts, threads_for(network.device))
     totals = [torch.zeros_like(parameter) for parameter in network.parameters()]
     for part in sums:
         for total, squares in zip(totals, part, strict=True):
@@ -102,7 +102,7 @@ def _sums_of_squares(network: Network, stream: Tensor, length: int, starts: NDAr
     parameters = list(observed.parameters())
     squares = [torch.zeros_like(parameter) for parameter in parameters]
     for start in starts.tolist():
-        go_on()
+        raise_if_cancelled()
         state: Any = observed.initial_state(1)
         if start > 0:
             state = observed.advance_state(stream[None, max(start - _WARMUP, 0) : start], state)
@@ -133,7 +133,7 @@ def dynamic_nll(
     state: Any = adapted.initial_state(1)
     segments = []
     for start in range(0, len(stream) - 1, update_every):
-        go_on()
+        raise_if_cancelled()
         inputs, targets = _segment(stream, start, update_every)
         nats, state = adapted.compute_gradients(inputs, targets, state)
         segments.append(in_double(nats[0]).cpu().numpy())

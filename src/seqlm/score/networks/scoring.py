@@ -9,16 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqlm.core.devices import in_double
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Stream, Streams
 from seqlm.heldout.store import read_beginning_of_train, read_streams
 from seqlm.rnn.building import load_network
+from seqlm.rnn.logits import probabilities, tokens_at_once
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nll, window_nll
-from seqlm.rnn.surprisals import parts_in_double, tokens_at_once
 from seqlm.rnn.threads import map_in_threads, threads_for
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.metrics import shown_bits, summarise
@@ -74,15 +73,14 @@ def network_predictor(network: Network) -> Predictor:
     at_once = tokens_at_once(network.vocab_size)
 
     def as_tensor(ids: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(ids).to(next(network.parameters()).device)
+        return torch.from_numpy(ids).to(network.device)
 
     @torch.no_grad()
     def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
         state = network.initial_state(1)
         for inputs in torch.split(as_tensor(ids[:-1]), at_once):
             logits, state = network(inputs[None], state)
-            for part in parts_in_double(logits[0]):
-                yield torch.log_softmax(in_double(part), -1).exp().cpu().numpy()
+            yield from probabilities(logits[0])
 
     return Predictor(lambda windows: window_nll(network, as_tensor(windows)), distributions)
 
@@ -109,14 +107,14 @@ def score_dynamically(
 
     rules = list(_rules(network, streams["train"], params))
     tried: list[Nats] = []
-    on_beginning = map_in_threads(partial(evaluate, stream=beginning), rules, threads_for(network))
+    on_beginning = map_in_threads(partial(evaluate, stream=beginning), rules, threads_for(network.device))
     for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
         tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
         log(f"{info.name}, {settings}: {shown_bits(summarise(nats, beginning))} on val, {seconds:.1f} s")
     best = min(range(len(rules)), key=lambda index: float(tried[index].sum()))
     rest = ["test"] if beginning is val else ["val", "test"]
-    scored = map_in_threads(lambda split: evaluate(rules[best], streams[split])[0], rest, threads_for(network))
+    scored = map_in_threads(lambda split: evaluate(rules[best], streams[split])[0], rest, threads_for(network.device))
     nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
     return score_of(info, nats_of, streams, {"choices": chosen})

@@ -1,4 +1,4 @@
-"""Processors that this machine is not: those without fused multiply-add, aarch64, and another system's threads."""
+"""Processors that this machine does not have: those without fused multiply-add, and aarch64."""
 
 import os
 import re
@@ -13,11 +13,8 @@ from llvmlite import binding
 from numba import njit
 from numba.core.codegen import JITCPUCodegen
 
-from seqlm.rnn.compiled import team
-from seqlm.rnn.compiled.processor import fuses
-from seqlm.rnn.compiled.products import add_product, empty_panels, outer_product
-from seqlm.rnn.compiled.team import barrier
-from seqlm.rnn.compiled.tiles import ROWS, WIDTH
+from seqlm.rnn.compiled.compiling import fuses
+from seqlm.rnn.compiled.tiles import ROWS, WIDTH, add_product, empty_panels, outer_product
 
 ARM, MAC, WINDOWS = "aarch64-unknown-linux-gnu", "arm64-apple-darwin", "x86_64-pc-windows-msvc"
 
@@ -26,8 +23,8 @@ import numpy as np, torch
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 network = ScratchRNN(28, 128, "tanh", torch.Generator().manual_seed(0))
-nats = stream_nll(network, np.arange(100) % 28)
-print(network.is_compiled, nats.sum())
+nll = stream_nll(network, np.arange(100) % 28)
+print(network.is_compiled, nll.sum())
 """
 
 
@@ -111,19 +108,3 @@ def test_the_tiles_become_fused_vector_instructions(
         found = assembly(text, triple, cpu)
         assert len(re.findall(instruction, found)) >= 2 * ROWS  # two vectors or more for each row of a tile
         assert "fmaf" not in found
-
-
-@pytest.mark.parametrize(("triple", "name"), [(ARM, "usleep"), (MAC, "usleep"), (WINDOWS, "Sleep")])
-def test_threads_sleep_with_what_their_system_has(monkeypatch: pytest.MonkeyPatch, triple: str, name: str) -> None:
-    # The other system's function must be found here, where nothing calls it, for the code to be linked.
-    binding.add_symbol("Sleep", binding.address_of_symbol("usleep"))
-    monkeypatch.setattr(team, "_NAP", name)
-    # Written in, not called: what was compiled before is this processor's already.
-    monkeypatch.setattr(team, "_look", njit(inline="always")(team._look.py_func))
-    found = assembly(llvm_of(barrier.py_func, np.zeros(64, np.int64), 1), triple)
-    assert set(re.findall("usleep|Sleep", found)) == {name}
-
-
-def test_this_system_has_the_function_that_it_sleeps_with() -> None:
-    assert (team._NAP == "Sleep") == (sys.platform == "win32")
-    assert binding.address_of_symbol(team._NAP)

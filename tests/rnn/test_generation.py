@@ -10,9 +10,9 @@ from seqlm.rnn.scratch import ScratchRNN
 LOGITS = torch.tensor([[9.0, 2.0, 1.0, 0.0]])
 
 
-def pick(choice: SamplingConfig, draws: int = 2000) -> np.ndarray:
+def pick(sampling: SamplingConfig, draws: int = 2000) -> np.ndarray:
     generator = torch.Generator().manual_seed(0)
-    picked = choice.pick(LOGITS.expand(draws, -1), generator)
+    picked = sampling.pick(LOGITS.expand(draws, -1), generator)
     return np.bincount(picked.numpy(), minlength=4) / draws
 
 
