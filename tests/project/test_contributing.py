@@ -162,44 +162,30 @@ def test_a_stage_is_added_by_its_list(workspace: Workspace) -> None:
     workspace.run("pytest", "-q", "-n", "0", *tests, "-k", "layering or lengths or graph or import or stage")
 
 
-NETWORK = '''"""A network of the framework whose output is softened."""
-
-from torch import Tensor
-
-from seqlm.rnn.framework import FrameworkRNN, State
-from seqlm.rnn.network import Draws
-
-
-class SoftRNN(FrameworkRNN):
-    """A ``FrameworkRNN`` whose logits are halved."""
-
-    def forward(self, ids: Tensor, state: State, draws: Draws | None = None) -> tuple[Tensor, State]:
-        """Return logits of shape ``(B, T, V)`` and the state after the last step."""
-        logits, state = super().forward(ids, state, draws)
-        return logits / 2, state
-'''
+NETWORK = Path(__file__).with_name("templates") / "minimal_gated.py"
+NETWORK_ENTRY = """    "mgu": NetworkKind(
+        "seqlm.rnn.minimal_gated:MinimalGatedRNN", None, {**_ONE_LAYER, "activation": "tanh", "truncation": "regular"}
+    ),
+"""
 
 
 @pytest.mark.slow
 def test_a_kind_of_network_is_added_by_its_list(workspace: Workspace) -> None:
-    module, branch, name = steps("Add a model")
+    module, entry, comment = (" ".join(step.split()) for step in steps("Add a model"))
 
-    assert "src/seqlm/rnn/" in module
-    write(workspace, "src/seqlm/rnn/soft.py", NETWORK)
+    for name in ("`src/seqlm/rnn/`", "`AutogradNetwork`", "src/seqlm/rnn/network.py", f"templates/{NETWORK.name}"):
+        assert name in module
+    write(workspace, f"src/seqlm/rnn/{NETWORK.name}", NETWORK.read_text())
 
-    building = "src/seqlm/rnn/building.py"
-    assert building in branch
-    edit(workspace, building, "from seqlm.rnn.settings", "from seqlm.rnn.soft import SoftRNN\nfrom seqlm.rnn.settings")
-    edit(workspace, building, "    return FrameworkRNN(\n", "    return kind(\n")
-    scratch = '    if settings.model == "scratch":\n'
-    choice = "    kind = SoftRNN if settings.model == 'soft' else FrameworkRNN\n"
-    edit(workspace, building, scratch, choice + scratch)
-    edit(workspace, building, "model=settings.model,", "model='gru' if settings.model == 'soft' else settings.model,")
+    for name in ("`KINDS`", "src/seqlm/rnn/settings.py"):
+        assert name in entry
+    scratch = '    "scratch": NetworkKind('
+    edit(workspace, "src/seqlm/rnn/settings.py", scratch, NETWORK_ENTRY + scratch)
 
-    assert "src/seqlm/rnn/settings.py" in name
-    edit(workspace, "src/seqlm/rnn/settings.py", 'model: Literal["scratch", ', 'model: Literal["soft", "scratch", ')
+    for name in ("`train.model`", "params.yaml"):
+        assert name in comment
 
-    workspace.update_params({"runs": {"mine": {"token": "char", "model": "soft", "carry_state": False}}})
+    workspace.update_params({"runs": {"mine": {"token": "char", "model": "mgu", "carry_state": False}}})
     workspace.run("dvc", "repro", "evaluate")
     workspace.keep_traces()
     # Softer than certain, better than uniform over 28 tokens.

@@ -1,23 +1,48 @@
-"""Networks from settings, stored and read back."""
+"""Networks from settings, stored and read back, and a new kind of network."""
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
+from compiled_networks import network_settings
 from seqlm.core.errors import DataError
+from seqlm.core.files import write_checksummed
 from seqlm.rnn.building import build_network, load_network, save_network
-from small_runs import config
+from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.settings import KINDS, NetworkKind
+from seqlm.score.networks.dynamic import dynamic_nll, gradient_roots
+from seqlm.train.trainer import Trainer
+from small_training import config, trained, trainer
 
 CPU = torch.device("cpu")
 
 
+def stored(folder: Path, settings: Any) -> dict[str, torch.Tensor]:
+    """Store a network of a run named x, with 6 tokens, and return its weights."""
+    weights = build_network(settings, 6, 0).weights()
+    save_network(folder, "x", settings, 6, weights)
+    return weights
+
+
+def rewrite_settings(folder: Path, **changes: object) -> None:
+    """Change the settings in a stored description, as another version would have written them; ... removes one."""
+    description = json.loads((folder / "model.json").read_text())
+    del description["seal"]
+    changed = description["network"] | changes
+    description["network"] = {name: value for name, value in changed.items() if value is not ...}
+    write_checksummed(folder / "model.json", description)
+
+
 def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None:
-    settings = config(model="gru", embedding="learned", tie_weights=True)
-    made = build_network(settings, 6, settings.seed).weights()
-    save_network(tmp_path, "x", settings, 6, made)
+    made = stored(tmp_path, network_settings("gru", embedding="learned", tie_weights=True))
     loaded = load_network(tmp_path, "x", CPU).weights()
+    assert list(loaded) == list(made)
     assert all(torch.equal(loaded[name], made[name]) for name in made)
     with pytest.raises(DataError, match="holds the run 'x', not 'y'"):
         load_network(tmp_path, "y", CPU)
@@ -31,3 +56,106 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     (tmp_path / "model.json").write_text(json.dumps(description | {"format": 1}))
     with pytest.raises(DataError, match="not of format 2"):
         load_network(tmp_path, "x", CPU)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"tie_weights": ...}, r"network\.tie_weights: missing: train again"),
+        ({"num_experts": 4}, r"network\.num_experts: unknown setting .*: train again"),
+        ({"model": "transformer"}, r"network\.model = 'transformer': should be .*: train again"),
+        ({"num_hiddens": 9}, "not the weights of this model: train again"),
+    ],
+)
+def test_a_network_stored_by_another_version_is_to_be_trained_again(
+    changes: dict[str, object], complaint: str, tmp_path: Path
+) -> None:
+    stored(tmp_path, network_settings("gru"))
+    rewrite_settings(tmp_path, **changes)
+    with pytest.raises(DataError, match=complaint) as caught:
+        load_network(tmp_path, "x", CPU)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "complaint"),
+    [
+        ("rrn", {}, "should be 'scratch', 'rnn', 'gru' or 'lstm'"),
+        ("scratch", {"num_layers": 2}, r"supports only num_layers: 1 \(use rnn, gru or lstm\)"),
+        ("scratch", {"dropout": 0.1}, "supports only dropout: 0.0"),
+        ("scratch", {"embedding": "learned"}, "supports only embedding: one_hot"),
+        ("lstm", {"activation": "relu"}, r"model lstm supports only activation: tanh \(use scratch or rnn\)"),
+        ("rnn", {"tie_weights": True}, "tie_weights needs embedding: learned"),
+        ("rnn", {"embedding_size": 3}, "embedding_size belongs to embedding: learned"),
+        ("rnn", {"embedding": "learned", "tie_weights": True, "embedding_size": 3}, "null or equal to num_hiddens"),
+    ],
+)
+def test_settings_that_a_kind_of_network_does_not_support_are_refused(
+    model: str, changes: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        network_settings(model, **changes)
+
+
+@pytest.fixture
+def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add a kind of network: a module and an entry in the registry."""
+    fixed = {"num_layers": 1, "embedding": "one_hot", "activation": "tanh", "truncation": "regular"}
+    entry = NetworkKind("project.templates.minimal_gated:MinimalGatedRNN", None, fixed)
+    monkeypatch.setitem(KINDS, "mgu", entry)
+
+
+@pytest.mark.usefixtures("mgu")
+def test_a_new_kind_of_network_trains_scores_and_generates(tmp_path: Path) -> None:
+    run = config(model="mgu", num_epochs=20, optimizer="adamw", lr=0.03, dropout=0.1, num_hiddens=16, keep="best")
+    cycle = np.tile([1, 2, 3, 4, 5], 60)
+    ended = trained(run, cycle)
+    perplexities = [row.train_perplexity for row in ended.progress.history]
+    assert perplexities[-1] < 1.2 < 2 < perplexities[0]
+
+    # Interrupted and resumed, it ends with the same weights.
+    begun = trainer(run, cycle)
+    with pytest.raises(InterruptedError):
+        begun.run(interrupt_after(70))
+    resumed = trainer(run, cycle)
+    resumed.restore(*begun.state())
+    resumed.run(lambda _: None)
+    weights = ended.network.weights()
+    assert all(torch.equal(weight, weights[name]) for name, weight in resumed.network.weights().items())
+
+    save_network(tmp_path, "x", run, 6, weights)
+    network = load_network(tmp_path, "x", CPU)
+    nll = stream_nll(network, cycle)
+    assert nll == pytest.approx(stream_nll(ended.network, cycle))
+    assert nll.mean() < 0.2
+    assert continue_prefixes(network, [[1, 2], [4]], 5, SamplingConfig(), 0) == [[3, 4, 5, 1, 2], [5, 1, 2, 3, 4]]
+    nll, _ = network.token_nll(torch.tensor([[1, 2]]), torch.tensor([[2, 3]]), network.initial_state(1))
+    assert nll[0].numpy() == pytest.approx(stream_nll(network, np.array([1, 2, 3])))
+
+    # Dynamic evaluation learns a text that the training has not seen.
+    other = np.tile([1, 3, 5, 2, 4], 60)
+    roots = gradient_roots(network, cycle, every=10, num_segments=20)
+    assert [root.shape for root in roots] == [parameter.shape for parameter in network.parameters()]
+
+    def descend(parameters: list[torch.nn.Parameter]) -> None:
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        for parameter in parameters:
+            parameter.sub_(parameter.grad, alpha=0.2)
+
+    assert dynamic_nll(network, other, every=10, apply=descend).mean() < 0.5 * stream_nll(network, other).mean()
+
+
+def interrupt_after(num_minibatches: int) -> Any:
+    def watch(trainer: Trainer) -> None:
+        if trainer.progress.minibatches == num_minibatches:
+            raise InterruptedError
+
+    return watch
+
+
+@pytest.mark.usefixtures("mgu")
+def test_a_new_kind_of_network_has_its_settings_checked() -> None:
+    with pytest.raises(ValidationError, match=r"supports only num_layers: 1 \(use rnn, gru or lstm\)"):
+        network_settings("mgu", num_layers=2)
+    with pytest.raises(ValidationError, match="should be 'scratch', 'rnn', 'gru', 'lstm' or 'mgu'"):
+        network_settings("mgru")

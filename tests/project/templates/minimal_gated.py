@@ -1,0 +1,48 @@
+"""A template for a new kind of network: one layer of minimal gated units (Zhou et al. 2016), from the equations.
+
+F_t = sigmoid(X_t W_xf + H_{t-1} W_hf + b_f)
+N_t = tanh(X_t W_xn + (F_t * H_{t-1}) W_hn + b_n)
+H_t = (1 - F_t) * H_{t-1} + F_t * N_t
+"""
+
+import torch
+from torch import Tensor, nn
+
+from seqlm.rnn.network import AutogradNetwork, Noise
+from seqlm.rnn.settings import NetworkSettings
+
+
+class MinimalGatedRNN(AutogradNetwork):
+    """One layer of minimal gated units between one-hot input and an output layer.
+
+    Shapes: V vocabulary, h hidden units, B batch rows, T steps. The state is ``(B, h)``.
+    """
+
+    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
+        """Draw the weights by ``seed``."""
+        super().__init__()
+        self.vocab_size, self.num_hiddens, self.dropout = vocab_size, settings.num_hiddens, settings.dropout
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.inputs = nn.Embedding(vocab_size, 2 * self.num_hiddens)  # rows of W_xf and W_xn
+            self.forget = nn.Linear(self.num_hiddens, self.num_hiddens)
+            self.candidate = nn.Linear(self.num_hiddens, self.num_hiddens)
+            self.output = nn.Linear(self.num_hiddens, vocab_size)
+
+    def initial_state(self, batch_size: int) -> Tensor:
+        """Return the zero state of ``batch_size`` rows."""
+        return self.output.weight.detach().new_zeros(batch_size, self.num_hiddens)
+
+    def forward(self, ids: Tensor, state: Tensor, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
+        hiddens = []
+        for inputs in self.inputs(ids).unbind(1):
+            to_forget, to_candidate = inputs.chunk(2, 1)  # (B, h) each
+            forget = torch.sigmoid(to_forget + self.forget(state))
+            candidate = torch.tanh(to_candidate + self.candidate(forget * state))
+            state = torch.lerp(state, candidate, forget)
+            hiddens.append(state)
+        outputs = torch.stack(hiddens, 1)  # (B, T, h)
+        if noise is not None and self.dropout > 0:
+            outputs = outputs * noise.dropout_mask(outputs, self.dropout)
+        return self.output(outputs), state
