@@ -50,7 +50,7 @@ def llvm_of(function: Callable[..., object], *arguments: object) -> str:
 
 
 def assembly(text: str, triple: str, cpu: str = "") -> str:
-    """Return a compiled function's code for another machine; the names of what it calls stand in it."""
+    """Return a compiled function's code for another machine; it contains the names of what it calls."""
     target = machine(triple, cpu)
     text = re.sub(r"^target (triple|datalayout) = .*$", "", text, flags=re.MULTILINE)
     module = binding.parse_assembly(f'target triple = "{triple}"\ntarget datalayout = "{target.target_data}"\n{text}')

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from seqlm.rnn.compiled.compiling import has_fma
-from seqlm.rnn.compiled.gradients import CompiledGradients
 from seqlm.rnn.compiled.inference import CompiledInference
 from seqlm.rnn.compiled.parameters import NetworkSpec
+from seqlm.rnn.compiled.training import CompiledGradients
 from seqlm.rnn.logits import is_large
 from seqlm.rnn.network import Network, Noise, Weights
 

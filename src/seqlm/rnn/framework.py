@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.rnn.logits import is_large, nll_of_outputs
+from seqlm.rnn.logits import is_large
 from seqlm.rnn.network import AutogradNetwork, Noise
 from seqlm.rnn.settings import NetworkSettings
 
@@ -57,44 +57,31 @@ class FrameworkRNN(AutogradNetwork):
 
     def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
-        if self.embedding is None:
-            # Not F.one_hot, which makes integers of eight bytes first.
-            hidden = self.output.weight.new_zeros(*ids.shape, self.vocab_size)  # (B, T, V)
-            hidden.scatter_(2, ids[..., None], 1.0)
-        else:
-            hidden = self._drop(self.embedding(ids), noise)  # (B, T, E)
-        new_state: State = []
-        for layer, layer_state in zip(self.layers, state, strict=True):
-            hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
-            hidden = self._drop(hidden, noise)
-            new_state.append(layer_state)
-        return self.output(hidden), new_state
-
-    @torch.no_grad()
-    def token_nll(self, ids: Tensor, targets: Tensor, state: State) -> tuple[Tensor, State]:
-        """Do what :meth:`Network.token_nll` does, without one-hot vectors of a large vocabulary."""
-        if not is_large(self.vocab_size):
-            return super().token_nll(ids, targets, state)
-        hidden, new_state = self._outputs(ids, state)
-        return nll_of_outputs(hidden, targets, self.output, self.vocab_size), new_state
+        outputs, new_state = self._outputs(ids, state, noise)
+        return self.output(outputs), new_state
 
     @torch.no_grad()
     def advance_state(self, ids: Tensor, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
         return self._outputs(ids, state)[1]
 
-    def _outputs(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return what the last layer outputs, ``(B, T, h)``, and the new state, without one-hot vectors."""
+    def _outputs(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
+        """Return what the last layer outputs, ``(B, T, h)``, and the new state."""
         layers = [layer for layer in self.layers if isinstance(layer, nn.RNNBase)]
-        if self.embedding is None:
+        if self.embedding is not None:
+            hidden = self._drop(self.embedding(ids), noise)  # (B, T, E)
+        elif torch.is_grad_enabled() or not is_large(self.vocab_size):
+            # Not F.one_hot, which makes integers of eight bytes first.
+            hidden = self.output.weight.new_zeros(*ids.shape, self.vocab_size)  # (B, T, V)
+            hidden.scatter_(2, ids[..., None], 1.0)
+        else:
             # A one-hot token adds a column of the matrix to the sums: the layer gets that column as its input.
             columns = layers[0].get_parameter("weight_ih_l0").T.contiguous()
             hidden, layers[0] = F.embedding(ids, columns), _without_matrix(layers[0])
-        else:
-            hidden = self.embedding(ids)
         new_state: State = []
         for layer, layer_state in zip(layers, state, strict=True):
             hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
+            hidden = self._drop(hidden, noise)
             new_state.append(layer_state)
         return hidden, new_state
 

@@ -1,6 +1,6 @@
 """From logits to -log p, to probabilities, and to the gradient of the loss: what all networks share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ def is_large(vocab_size: int) -> bool:
 def nll(logits: Tensor, targets: Tensor) -> Tensor:
     """Return -log p of ``targets`` (...) under ``logits`` (..., V), on the CPU in double precision."""
     rows, wanted = logits.flatten(0, -2), targets.flatten()
+    # With a small vocabulary, PyTorch's own cross entropy is fast enough.
     is_compiled = logits.device.type == "cpu" and logits.dtype == torch.float32 and has_fma()
     if is_compiled and is_large(rows.shape[1]):
         found = torch.from_numpy(nll_of_logits(rows.numpy(), wanted.numpy(), torch.get_num_threads()))
@@ -40,15 +41,6 @@ def nll(logits: Tensor, targets: Tensor) -> Tensor:
         losses = [F.cross_entropy(part, its.to(part.device), reduction="none").cpu() for part, its in parts]
         found = torch.cat(losses)
     return found.view(targets.shape)
-
-
-def nll_of_outputs(outputs: Tensor, targets: Tensor, to_logits: Callable[[Tensor], Tensor], vocab_size: int) -> Tensor:
-    """Return -log p of targets ``(B, T)`` as :func:`nll` does, with the logits of some tokens at a time.
-
-    ``outputs``: those of the last layer, ``(B, T, h)``; ``to_logits`` turns ``(N, h)`` into ``(N, V)``.
-    """
-    parts = (torch.split(tensor, tokens_at_once(vocab_size)) for tensor in (outputs.flatten(0, 1), targets.flatten()))
-    return torch.cat([nll(to_logits(part), wanted) for part, wanted in zip(*parts, strict=True)]).view(targets.shape)
 
 
 def nll_in_single_precision(logits: Tensor, targets: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a network is to the code that trains it, scores text with it and generates text with it."""
+"""The interface of networks: what training, scoring and generation need of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class RandomNoise:
 class Network(nn.Module, ABC):
     """A model of the next token over a vocabulary of V tokens, for B rows of text at once.
 
-    A subclass needs the three abstract methods; the others work by means of them, and may be replaced by faster ones.
+    A subclass needs the three abstract methods. The others are built on them; a subclass may have faster ones.
     """
 
     vocab_size: int

@@ -3,8 +3,8 @@
     H_t = phi(X_t W_xh + H_{t-1} W_hh + b_h)        (8.4.5)
     O_t = H_t W_hq + b_q                            (8.4.6)
 
-The gradients are computed by (8.7.14)-(8.7.16) over preallocated buffers instead of by automatic differentiation: the
-loops over time contain one matrix product per step, everything else is done for all steps at once.
+The gradients are computed by (8.7.14)-(8.7.16) instead of by automatic differentiation: the loops over time contain one
+matrix product per step, everything else is done for all steps at once.
 
 On a CPU, in single precision, the same equations run as compiled loops (:mod:`seqlm.rnn.compiled`); this module runs
 on any device.

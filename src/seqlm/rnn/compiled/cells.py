@@ -22,8 +22,8 @@ products with the state before fill blocks from ``first_state_block`` on; most b
 replaces the sums by activations and writes the state after the step. :func:`differentiate` replaces the activations by
 the gradients by the sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
 
-Every loop covers one row of a panel and changes two arrays at most: such loops become vector instructions. The numbers
-that fill up a panel are zeros, and stay so.
+Every loop covers one row of a panel and changes two arrays at most; otherwise it would not become vector instructions.
+The numbers that fill up a panel are zeros, and stay so.
 """
 
 from typing import Any, NamedTuple

@@ -224,7 +224,7 @@ def _are_tokens(tokens: Tokens, vocab_size: int) -> bool:
 def require_tokens(tokens: Tokens, vocab_size: int) -> Tokens:
     """Return ``tokens``, a matrix. Raises IndexError for one outside the vocabulary: the loops do not check."""
     if not _are_tokens(tokens, vocab_size):
-        raise IndexError(f"a token lies outside the vocabulary of {vocab_size}")
+        raise IndexError(f"a token is outside the vocabulary of {vocab_size}")
     return tokens
 
 
