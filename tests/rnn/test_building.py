@@ -134,7 +134,7 @@ def test_a_new_kind_of_network_trains_scores_and_generates(tmp_path: Path) -> No
 
     # Dynamic evaluation learns a text that the training has not seen.
     other = np.tile([1, 3, 5, 2, 4], 60)
-    roots = gradient_roots(network, cycle, every=10, num_segments=20)
+    roots = gradient_roots(network, cycle, segment_length=10, num_segments=20)
     assert [root.shape for root in roots] == [parameter.shape for parameter in network.parameters()]
 
     def descend(parameters: list[torch.nn.Parameter]) -> None:
@@ -142,7 +142,7 @@ def test_a_new_kind_of_network_trains_scores_and_generates(tmp_path: Path) -> No
         for parameter in parameters:
             parameter.sub_(parameter.grad, alpha=0.2)
 
-    assert dynamic_nll(network, other, every=10, apply=descend).mean() < 0.5 * stream_nll(network, other).mean()
+    assert dynamic_nll(network, other, update_every=10, update=descend).mean() < 0.5 * stream_nll(network, other).mean()
 
 
 def interrupt_after(num_minibatches: int) -> Any:

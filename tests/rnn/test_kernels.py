@@ -55,7 +55,9 @@ def test_gradients_of_any_shape_are_those_of_double_precision(
     noise = None if keep is None else TruncationNoise(lambda: keep)
     nll, after, gradient = compute(model, num_threads, inputs, targets, state, noise)
     double = exact(model)
-    wanted = double.compute_gradients(inputs, targets, state.double(), None if keep is None else TruncationNoise(keep.double))
+    wanted = double.compute_gradients(
+        inputs, targets, state.double(), None if keep is None else TruncationNoise(keep.double)
+    )
     torch.testing.assert_close(nll, wanted[0], rtol=1e-5, atol=1e-5)
     assert distance(after, wanted[1]) < 1e-5 or float(wanted[1].norm()) < 1e-3
     # A unit of relu at the border of zero may fall on either side of it.

@@ -23,9 +23,9 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from seqlm.core.cpu_contention import OtherLoad
+from seqlm.core.threads import imap
 from seqlm.rnn.compiled.compiling import jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.tiles import ROWS
-from seqlm.rnn.threads import map_in_threads
 
 Control = NDArray[np.int64]
 
@@ -210,5 +210,5 @@ def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:
 
 def in_threads(work: Callable[..., None], arguments: list[Any]) -> None:
     """Call ``work`` with each of some tuples of arguments, each call in a thread of its own."""
-    for _ in map_in_threads(lambda one: work(*one), arguments, len(arguments)):
+    for _ in imap(lambda one: work(*one), arguments, len(arguments)):
         pass

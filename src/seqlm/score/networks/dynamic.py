@@ -20,8 +20,9 @@ from torch.nn import Parameter
 
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
+from seqlm.core.threads import raise_if_cancelled
 from seqlm.rnn.network import Network
-from seqlm.rnn.threads import map_in_threads, raise_if_cancelled, threads_for
+from seqlm.rnn.threads import imap_one_thread_each
 
 _EPSILON = 1e-5
 """Added to a root mean square before dividing by it."""
@@ -87,7 +88,7 @@ def gradient_roots(
     starts = range(0, len(stream) - 1, segment_length)
     chosen = sorted({int(index) for index in np.linspace(0, len(starts) - 1, min(num_segments, len(starts)))})
     parts = np.array_split(np.array([starts[index] for index in chosen], np.int64), _PARTS)
-    sums = map_in_threads(partial(_sums_of_squares, network, stream, segment_length), parts, threads_for(network.device))
+    sums = imap_one_thread_each(partial(_sums_of_squares, network, stream, segment_length), parts, network.device)
     totals = [torch.zeros_like(parameter) for parameter in network.parameters()]
     for part in sums:
         for total, squares in zip(totals, part, strict=True):

@@ -18,7 +18,7 @@ from seqlm.rnn.building import load_network
 from seqlm.rnn.logits import probabilities, tokens_at_once
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nll, window_nll
-from seqlm.rnn.threads import map_in_threads, threads_for
+from seqlm.rnn.threads import imap_one_thread_each
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.metrics import shown_bits, summarise
 from seqlm.score.model_info import ModelInfo
@@ -107,14 +107,14 @@ def score_dynamically(
 
     rules = list(_rules(network, streams["train"], params))
     tried: list[Nats] = []
-    on_beginning = map_in_threads(partial(evaluate, stream=beginning), rules, threads_for(network.device))
+    on_beginning = imap_one_thread_each(partial(evaluate, stream=beginning), rules, network.device)
     for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
         tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
         log(f"{info.name}, {settings}: {shown_bits(summarise(nats, beginning))} on val, {seconds:.1f} s")
     best = min(range(len(rules)), key=lambda index: float(tried[index].sum()))
     rest = ["test"] if beginning is val else ["val", "test"]
-    scored = map_in_threads(lambda split: evaluate(rules[best], streams[split])[0], rest, threads_for(network.device))
+    scored = imap_one_thread_each(lambda split: evaluate(rules[best], streams[split])[0], rest, network.device)
     nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
     return score_of(info, nats_of, streams, {"choices": chosen})
