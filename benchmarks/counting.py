@@ -1,8 +1,8 @@
 """Counting a text that is larger than memory: on threads, and on a Dask cluster of two processes.
 
-Writes a text of random words (ranks spread as in Zipf's law) into a file, counts it to
-order 3 within a memory setting in a process of its own, then once more on a cluster of
-one scheduler and two workers on this machine, and compares the tables.
+Writes a text of random words to a file, with frequencies as in Zipf's law. Counts it up to order 3 within a memory
+setting, in a process of its own, then again on a cluster of one scheduler and two workers on this machine, and compares
+the tables.
 
     python benchmarks/counting.py [--million-words 200] [--memory-gib 2] [--work build/counting]
 """
@@ -38,19 +38,19 @@ def write_text(path: Path, num_words: int) -> None:
 
 
 def count(path: Path, memory: int, folder: Path, scheduler: str | None) -> None:
-    """Count in this process; prints the time, the peak memory and a hash of the tables as JSON."""
+    """Count in this process, and print the time, the peak memory and a hash of the tables as JSON."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    start = time.perf_counter()
+    begin = time.perf_counter()
     counts = count_ngrams(read_npy(path, mmap=True), VOCAB_SIZE, ORDER, Chunking(memory, folder, scheduler))
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     digest = hashlib.sha256()
     for table in counts.tables:
         for array in (table.keys, table.counts):
-            for at in range(0, len(array), BLOCK):
-                digest.update(np.ascontiguousarray(array[at : at + BLOCK]))
-    rows = [len(table.keys) for table in counts.tables]
+            for start in range(0, len(array), BLOCK):
+                digest.update(np.ascontiguousarray(array[start : start + BLOCK]))
+    rows = [len(table) for table in counts.tables]
     print(json.dumps({"seconds": seconds, "peak_gib": peak / 2**20, "rows": rows, "hash": digest.hexdigest()}))
     shutil.rmtree(folder)
 
@@ -63,7 +63,7 @@ def counted(arguments: argparse.Namespace, text: Path, scheduler: str | None) ->
 
 @contextmanager
 def cluster(work: Path) -> Iterator[tuple[str, list[int]]]:
-    """Start a scheduler and two workers; gives the address and the process ids of the workers."""
+    """Start a scheduler and two workers; give the address and the process ids of the workers."""
     from distributed import Client
 
     file = work / "scheduler.json"
@@ -111,13 +111,13 @@ def main() -> None:
     print(f"distinct n-grams by order: {rows}")
     print(f"threads: {threads['seconds']:.0f} s, peak resident {threads['peak_gib']:.2f} GiB")
     with cluster(arguments.work) as (address, workers):
-        spread = counted(arguments, text, address)
+        dask = counted(arguments, text, address)
         peaks = ", ".join(f"{peak_gib(pid):.2f}" for pid in workers)
-    print(f"cluster of two worker processes: {spread['seconds']:.0f} s, peak resident {spread['peak_gib']:.2f} GiB")
+    print(f"cluster of two worker processes: {dask['seconds']:.0f} s, peak resident {dask['peak_gib']:.2f} GiB")
     print(f"    of the workers: {peaks} GiB")
-    print("equal tables" if threads["hash"] == spread["hash"] else "THE TABLES DIFFER")
+    print("equal tables" if threads["hash"] == dask["hash"] else "THE TABLES DIFFER")
     text.unlink()
-    if threads["hash"] != spread["hash"]:
+    if threads["hash"] != dask["hash"]:
         sys.exit(1)
 
 

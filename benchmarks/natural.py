@@ -1,4 +1,4 @@
-"""Natural text for benchmarks: the sources and documentation of what is installed on this machine."""
+"""Natural text for benchmarks: the sources and documentation installed on this machine."""
 
 import hashlib
 import os
@@ -13,13 +13,13 @@ SUFFIXES = {
 }  # fmt: skip
 FOLDERS = (sys.prefix, f"{sys.base_prefix}/lib", "/usr/share", "/usr/include", "/usr/lib")
 LARGEST_FILE = 2_000_000
-"""Larger files are tables of data more often than text."""
+"""Larger files are more often tables of data than text."""
 
 
 def write_natural_text(path: Path, num_bytes: int) -> int:
-    """Write so many bytes of text, files in a random order; return how many of them are no repetition.
+    """Write ``num_bytes`` of text, files in random order; return how many of the bytes are no repetition.
 
-    Where the machine has less text than that, it comes again in another order.
+    If the machine has less text, it is repeated in another order.
     """
     files = [file for folder in FOLDERS for file in text_files(Path(folder))]
     seen: set[bytes] = set()
@@ -51,7 +51,7 @@ def text_files(folder: Path) -> Iterator[Path]:
 
 
 def content_of(file: Path) -> bytes:
-    """Return a file's bytes, none where they are not text in UTF-8."""
+    """Return the bytes of a text file in UTF-8, and nothing for any other file."""
     try:
         content = file.read_bytes()
         content.decode()

@@ -1,10 +1,9 @@
 """n-gram models against KenLM: the same text, the same split, both columns.
 
-Builds `lmplz` from KenLM's source package on PyPI (needs cmake and Boost), trains it on
-the training split of a corpus, one line, and queries every split, one line. Then times
-counting and estimation on a text of several million words drawn from a Zipf model, and the
-way from a raw natural text to an ARPA file: our stages, which also split and describe
-the text and encode val and test, against `tr` and `lmplz` on the training text.
+Builds `lmplz` from KenLM's source package on PyPI (needs cmake and Boost), trains it on the training split of a corpus
+as a single line, and queries test as a single line. Then times counting and estimation on several million words drawn
+from a Zipf model, and the way from raw natural text to an ARPA file: our stages, which also split and describe the text
+and encode val and test, against `tr` and `lmplz` on the training text.
 
     python benchmarks/ngrams.py [--corpus data/corpus] [--work build/kenlm] [--million-words 5]
         [--megabytes 100 1000] [--rounds 3]
@@ -55,7 +54,7 @@ def build_lmplz(work: Path) -> Path:
 
 
 def prepare_build(source: Path, folder: Path) -> None:
-    """Let CMake look for all that lmplz is built with; ends with one line where something is missing."""
+    """Let CMake look for everything that building lmplz takes; exit with one line if something is missing."""
     if shutil.which("cmake") is None:
         sys.exit("lmplz cannot be built: there is no cmake")
     command = ["cmake", "-S", source, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"]
@@ -67,7 +66,7 @@ def prepare_build(source: Path, folder: Path) -> None:
 
 
 def written(ids: np.ndarray) -> str:
-    """Return tokens as words that no tool takes apart: t1 t2 ..."""
+    """Return tokens as words that no tool splits: t1 t2 ..."""
     return " ".join(f"t{token}" for token in ids) + "\n"
 
 
@@ -76,7 +75,7 @@ def perplexity(surprisals: np.ndarray) -> float:
 
 
 def kenlm_perplexities(lmplz: Path, work: Path, order: int, train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
-    """Return KenLM's test perplexity with unknown tokens and without, tokens 2..N."""
+    """Return KenLM's test perplexity over tokens 2..N, with unknown tokens and without."""
     import kenlm
 
     arpa = work / f"order{order}.arpa"
@@ -84,7 +83,7 @@ def kenlm_perplexities(lmplz: Path, work: Path, order: int, train: np.ndarray, t
     with arpa.open("w") as out:
         subprocess.run(command, input=written(train), stdout=out, stderr=subprocess.DEVNULL, text=True, check=True)
     model = kenlm.Model(str(arpa))
-    # The sentence's begin and end are KenLM's own; the first token is given, not scored.
+    # KenLM adds a mark for the beginning of the sentence. The first token is given, not scored.
     scores = list(model.full_scores(written(test).strip(), bos=True, eos=False))[1:]
     surprisals = -np.array([score for score, _, _ in scores]) * np.log(10)
     known = np.array([not unknown for _, _, unknown in scores])
@@ -142,7 +141,7 @@ def compare_speed(num_words: int, rounds: int, lmplz: Path, work: Path) -> None:
 
 
 def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
-    """From raw text to a word model of order 3: what a stage does for all splits, the others for train alone."""
+    """From raw text to a word model of order 3; our stages handle all splits, the other programs only train."""
     folder = work / "raw"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "data" / "raw").mkdir(parents=True)

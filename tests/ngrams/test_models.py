@@ -14,11 +14,12 @@ from seqlm.core.errors import DataError
 from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
-from seqlm.ngrams.models.base import Backoff, InterpolatedModel, Uniform, token_nll
+from seqlm.ngrams.models.base import InterpolatedModel, Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
 from seqlm.ngrams.models.registry import build_models, highest_orders
 from seqlm.ngrams.models.storage import load_kneser_ney, load_models, save_models
+from seqlm.ngrams.settings import Backoff
 from small_runs import ngram_settings
 
 # a b a b a c over <unk> a b c: the bigrams ab and ba occur twice, ac once.

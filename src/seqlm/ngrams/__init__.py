@@ -1,1 +1,1 @@
-"""n-gram statistics and language models that count."""
+"""n-gram statistics and n-gram language models."""

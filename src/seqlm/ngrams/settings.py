@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from seqlm.core.settings import Section
 from seqlm.vocab.settings import Kind, Order, require_every_kind
 
+Backoff = Literal["unigram", "lower"]
 Epsilon = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -14,8 +15,8 @@ class LaplaceParams(Section):
     """Laplace smoothing (8.3.5)."""
 
     epsilons: Annotated[list[Epsilon], Field(min_length=1, max_length=100)] | Literal["auto"]
-    """e_1, e_2, ...: one for each order that is smoothed; ``auto`` chooses each on val."""
-    backoff: Literal["unigram", "lower"]
+    """e_1, e_2, ...: one for each order that is smoothed; ``auto`` chooses them on val."""
+    backoff: Backoff
     """What is mixed in: P(x), as in the book, or the next lower order."""
     max_order: Order
     """Highest order of the Laplace models."""
@@ -36,7 +37,7 @@ class NgramsParams(Section):
     memory: Annotated[int, Field(ge=2**28, le=2**50)]
     """Bytes that counting may take; a text that needs more is counted in chunks, on disk."""
     zipf_min_count: Annotated[int, Field(ge=1, le=10**9)]
-    """Zipf's law is fitted over the n-grams that occur at least so often."""
+    """Zipf's law is fitted to the n-grams that occur at least this often."""
     num_frequent: Annotated[int, Field(ge=1, le=100_000)]
     """Rows of the tables of the most frequent n-grams."""
 

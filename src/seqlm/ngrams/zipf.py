@@ -24,25 +24,24 @@ class ZipfFit:
     """The exponent of n_i proportional to i^-alpha, fitted in two ways over one range of ranks."""
 
     max_rank: int
-    """Ranks 1 to this one were fitted: those whose count reaches the smallest count asked for."""
+    """The last rank that was fitted: ranks up to it have at least the count asked for."""
     alpha_least_squares: float
     """Slope of the line through log rank and log count, as in the book's figures, sign reversed."""
     intercept: float
     """Natural logarithm of the line's count at rank 1."""
     alpha_likelihood: float
-    """Maximum likelihood, each token an independent draw from p(i) proportional to i^-alpha."""
+    """Maximum likelihood estimate, if each token is an independent draw from p(i) proportional to i^-alpha."""
     alpha_low: float
     alpha_high: float
-    """95 % interval of ``alpha_likelihood`` from its Fisher information: too narrow, as far as neighbours depend."""
+    """95 % interval of ``alpha_likelihood`` from its Fisher information; too narrow, because tokens are dependent."""
     share_once: float
     """Share of the distinct n-grams that occur once."""
 
 
 def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
-    """Fit Zipf's exponent to counts by falling size, over the ranks whose count reaches ``min_count``.
+    """Fit Zipf's exponent to counts in falling order, over the ranks whose count reaches ``min_count``.
 
-    Where fewer than two ranks do, all ranks are fitted. Raises ValueError for fewer than
-    two counts.
+    If fewer than two ranks reach it, all ranks are fitted. Raises ValueError for fewer than two counts.
     """
     if len(counts) < 2:
         raise ValueError("Zipf's law needs at least two distinct n-grams")
@@ -50,7 +49,7 @@ def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
     max_rank = max_rank if max_rank >= 2 else len(counts)
     fitted = counts[:max_rank]
     slope, intercept = _line(fitted)
-    # Ranks whose counts are equal are drawn alike: the mean log rank is all that the likelihood needs.
+    # The mean log rank is all that the likelihood needs to know of the tokens.
     total = float(fitted.sum())
     wanted = sum(float(part @ logs) for logs, part in _with_log_ranks(fitted)) / total
     alpha = _most_likely_alpha(max_rank, wanted)
@@ -91,8 +90,8 @@ def _line(counts: NDArray[Any]) -> tuple[float, float]:
 def _most_likely_alpha(max_rank: int, wanted: float) -> float:
     """Solve for the alpha whose mean log rank is ``wanted``; the mean falls as alpha grows.
 
-    Newton's method: the mean's derivative is minus the variance. A step that would leave
-    the interval that holds the solution halves the interval instead.
+    Newton's method: the mean's derivative is minus the variance. A step that would leave the interval that contains
+    the solution halves the interval instead.
     """
     low, high = 0.0, _MAX_ALPHA
     alpha = 1.0
@@ -123,9 +122,9 @@ def vocabulary_growth(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
     """Return text lengths, distinct tokens up to each, and Heaps' exponent beta.
 
-    ``firsts`` says where in a text of ``num_tokens`` tokens each distinct one first occurs.
-    Heaps' law says distinct(N) is proportional to N^beta; beta is the slope of the line
-    through the logarithms, the first twentieth of the points left out.
+    ``firsts`` has the position at which each distinct token first occurs in a text of ``num_tokens`` tokens. Heaps' law
+    says that distinct(N) is proportional to N^beta; beta is the slope of the line through the logarithms, without the
+    first twentieth of the points.
     """
     lengths = np.unique(np.geomspace(1, num_tokens, num_points).astype(np.int64))
     distinct = np.searchsorted(np.sort(firsts), lengths).astype(np.int64)

@@ -32,11 +32,6 @@ class ArpaModel:
     backoffs: list[Probs]
     """Their backoff weights; 1 at the highest order, which has none."""
 
-    @property
-    def order(self) -> int:
-        """The highest order."""
-        return len(self.listed)
-
     def encode(self, tokens: Sequence[str]) -> Ids:
         """Return the ids of tokens; those that the model lacks have the id of ``<unk>``.
 
@@ -53,7 +48,7 @@ class ArpaModel:
     def probs(self, ids: Ids) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it."""
         result: Probs = self.listed[0][ids[1:]]
-        for n, contexts, rows in self.counts.lookups(ids, self.order):
+        for n, contexts, rows in self.counts.lookups(ids, self.counts.max_order):
             weights = np.where(contexts >= 0, self.backoffs[n - 2][contexts], 1.0)
             result[n - 2 :] = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
         return result

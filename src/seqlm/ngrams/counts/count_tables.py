@@ -103,9 +103,10 @@ class Table:
         while start < len(self):
             stop = min(start + BLOCK_ROWS, len(self))
             if stop < len(self):
-                stop = self._first_row(int(self.keys[stop]) // self.vocab_size * self.vocab_size)
+                prefix = int(self.keys[stop]) // self.vocab_size
+                stop = self._first_row(prefix * self.vocab_size)
                 if stop <= start:  # one context fills the block
-                    stop = self._first_row((int(self.keys[start]) // self.vocab_size + 1) * self.vocab_size)
+                    stop = self._first_row((prefix + 1) * self.vocab_size)
             yield slice(start, stop)
             start = stop
 

@@ -29,12 +29,10 @@ def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs
         here += takes_key
         there += takes_other
         end += 1
-    for index in range(here, size):
-        merged[end], sums[end] = keys[index], counts[index]
-        end += 1
-    for index in range(there, other_size):
-        merged[end], sums[end] = other_keys[index], other_counts[index]
-        end += 1
+    for rest, its_counts in ((keys[here:], counts[here:]), (other_keys[there:], other_counts[there:])):
+        merged[end : end + len(rest)] = rest
+        sums[end : end + len(rest)] = its_counts
+        end += len(rest)
     return merged[:end], sums[:end]
 
 

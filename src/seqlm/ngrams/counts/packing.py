@@ -11,15 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import Ids
-from seqlm.ngrams.counts.sorted_runs import (
-    MemoryRun,
-    Part,
-    Run,
-    add_equal_keys,
-    are_first,
-    count_once_more,
-    run_lengths,
-)
+from seqlm.ngrams.counts.sorted_runs import MemoryRun, Part, Run, add_equal_keys, are_first, insert_key, run_lengths
 
 _KEY_BITS = 63
 """Bits of a key; the 64th is the sign."""
@@ -80,14 +72,14 @@ def prefix_counts(run: Run, ids: Ids, order: int, bits: int) -> Iterator[Part]:
     """
     last = _pack(np.asarray(ids[len(ids) - order + 1 :]), order - 1, bits, np.dtype(np.int64))
     prefixes = ((keys >> bits, counts) for keys, counts in _parts_of(run))
-    return add_equal_keys(count_once_more(prefixes, int(last[0])))
+    return add_equal_keys(insert_key(prefixes, int(last[0])))
 
 
 def over_table_below(run: Run, below: Run | None, bits: int, vocab_size: int) -> Iterator[Part]:
     """Yield a run with the keys of a table: the row of the prefix in the table below, and the last token.
 
-    ``below`` is the run of the order below, None for order 1, whose table has a row for every token. Each row of the
-    table below is the prefix of some n-gram, except perhaps the one that the stream ends with.
+    ``below`` is the run of the order below; None stands for order 1, whose table has a row for every token. In other
+    tables each row is the prefix of some n-gram of ``run``, except perhaps the one that the stream ends with.
     """
     row, token_mask = 0, (1 << bits) - 1
     for keys, counts in _parts_of(run):

@@ -55,16 +55,12 @@ class FileRun:
 
     def read(self, start: int, stop: int) -> Part:
         """Return the keys at positions ``start`` to ``stop`` or the end, and their counts."""
-        count = max(min(stop, self.length) - start, 0)
-        keys, counts = (
-            np.fromfile(path, _ENTRY, count=count, offset=start * _ENTRY.itemsize) for path in _paths(self.stem)
-        )
+        offset = start * _ENTRY.itemsize
+        keys, counts = (np.fromfile(path, _ENTRY, stop - start, offset=offset) for path in _paths(self.stem))
         return keys, counts
 
     def mapped(self) -> Part:
-        """Return the whole run, mapped into memory."""
-        if self.length == 0:  # an empty file cannot be mapped
-            return np.empty(0, _ENTRY), np.empty(0, _ENTRY)
+        """Return the whole run, mapped into memory; it must not be empty."""
         keys, counts = (np.memmap(path, _ENTRY, mode="r") for path in _paths(self.stem))
         return keys, counts
 
@@ -113,7 +109,7 @@ def _with_equals_added(keys: Keys, counts: NDArray[np.int64]) -> Part:
     return keys[firsts], np.add.reduceat(counts, firsts)
 
 
-def count_once_more(parts: Iterable[Part], key: int) -> Iterator[Part]:
+def insert_key(parts: Iterable[Part], key: int) -> Iterator[Part]:
     """Yield the parts with one more entry, of count 1, at its place."""
     is_due = True
     for keys, counts in parts:

@@ -1,1 +1,1 @@
-"""N-gram language models, and storing them."""
+"""n-gram language models, and storing them."""

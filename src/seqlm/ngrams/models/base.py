@@ -3,14 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.settings import NgramsParams
-
-Backoff = Literal["unigram", "lower"]
+from seqlm.ngrams.settings import Backoff, NgramsParams
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.models.base import Backoff, Fit, InterpolatedModel
-from seqlm.ngrams.settings import NgramsParams
+from seqlm.ngrams.models.base import Fit, InterpolatedModel
+from seqlm.ngrams.settings import Backoff, NgramsParams
 
 _MAX_TUNING_TOKENS = 250_000
 _EPSILON_GRID = np.logspace(-3, 5, 49)
