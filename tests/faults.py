@@ -12,10 +12,10 @@ PAGE = TESTS.parent / "docs" / "reliability.md"
 # Fault, and where it is provoked: modules, each with words of which a test's name has one (none: all of its tests).
 AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("Downloads, from a real server that misbehaves", {"download/test_download.py": ()}),
-    ("A corpus that is here already", {"download/test_what_lies_there.py": ()}),
+    ("A corpus that is here already", {"download/test_existing_corpus.py": ()}),
     (
         "Own text",
-        {"preprocess/test_preprocess.py": ("mark", "cannot", "utf8", "dropped", "missing", "megabytes")},
+        {"preprocess/test_preprocess.py": ("cannot", "utf8", "dropped", "missing", "megabytes", "warned")},
     ),
     ("Settings, through `dvc exp run -S`", {"project/test_wrong_settings.py": ()}),
     (
@@ -35,7 +35,7 @@ AREAS: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ),
     ("Full disk, read-only folder, permissions", {"project/test_disk.py": ()}),
     ("Stored files, in every stage that reads them", {"project/test_stored_files.py": ()}),
-    ("Files in general", {"core/test_files.py": ("failure", "refus", "broken", "nan")}),
+    ("Files in general", {"core/test_files.py": ("failure", "refus", "broken", "nan", "changed")}),
     (
         "Compiled loops that are kept on disk",
         {"core/test_compiling.py": ("without_a_place", "full_disk", "may_not", "goes", "broken")},

@@ -1,13 +1,39 @@
 """Files are written whole or not at all."""
 
 import json
+import os
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from seqlm.core.errors import DataError, MachineError
-from seqlm.core.files import read_csv, read_json, read_npy, replacing, sha256_of_file, write_csv, write_json, write_npy
+from seqlm.core.files import (
+    read_checksummed,
+    read_csv,
+    read_json,
+    read_npy,
+    replacing,
+    require_sha256,
+    sha256_of_file,
+    write_checksummed,
+    write_csv,
+    write_json,
+    write_npy,
+    write_text,
+)
+
+WRITE_UNDER_UMASK = """
+import os, sys
+from pathlib import Path
+os.umask(0o027)
+os.umask = None  # it belongs to the whole process: a change, however short, would affect what other threads create
+from seqlm.core.files import write_text
+write_text(Path(sys.argv[1]), "x")
+"""
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -74,7 +100,27 @@ def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"abc")
     # SHA-256 of "abc", from FIPS 180-2.
-    assert sha256_of_file(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert sha256_of_file(path) == digest
+    require_sha256(path, digest, "x.json", "run it again")
+    path.write_bytes(b"abd")
+    with pytest.raises(DataError) as caught:
+        require_sha256(path, digest, "x.json", "run it again")
+    assert str(caught.value) == f"{path}: its content does not match the SHA-256 in x.json: run it again"
+
+
+def test_a_checksummed_mapping_comes_back_unless_it_changed(tmp_path: Path) -> None:
+    path, value = tmp_path / "x.json", {"format": 1, "name": "é", "values": [1, None]}
+    write_checksummed(path, value)
+    assert read_checksummed(path, 1, "run it again") == value
+    for content, complaint in (
+        (path.read_text().replace("é", "e"), "its content does not match its SHA-256: run it again"),
+        (path.read_text().replace('"format": 1', '"format": 2'), "not of format 1, which this version reads"),
+        ("[]", "not a mapping: run it again"),
+    ):
+        (tmp_path / "changed.json").write_text(content)
+        with pytest.raises(DataError, match=complaint):
+            read_checksummed(tmp_path / "changed.json", 1, "run it again")
 
 
 def test_equal_values_give_equal_bytes(tmp_path: Path) -> None:
@@ -82,3 +128,18 @@ def test_equal_values_give_equal_bytes(tmp_path: Path) -> None:
         write_json(tmp_path / name, {"z": 0.1, "a": [1, None]})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert json.loads((tmp_path / "a").read_text()) == {"z": 0.1, "a": [1, None]}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_a_written_file_has_the_mode_of_any_new_file(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", WRITE_UNDER_UMASK, str(tmp_path / "x")], check=True)
+    # 0o666 without the bits of 0o027.
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
+
+
+def test_an_old_file_is_replaced_and_its_name_may_have_any_letters(tmp_path: Path) -> None:
+    target = tmp_path / "Zeit und Reise – время" / "a b.txt"
+    write_text(target, "old")
+    write_text(target, "new")
+    assert target.read_text() == "new"
+    assert os.listdir(target.parent) == ["a b.txt"]  # noqa: PTH208

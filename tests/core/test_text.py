@@ -1,18 +1,51 @@
-"""Words of a cleaned line, and sizes of a cleaned text."""
+"""Words and sizes of a cleaned text, evenly spaced windows, and numbers in sentences."""
 
+from itertools import pairwise
 from pathlib import Path
 
-from seqlm.core.text import TextSize, count_text, words
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqlm.core.text import TextSize, count_text, evenly_spaced, quantity, words
 
 
-def test_words_are_what_spaces_part() -> None:
+def test_spaces_separate_words() -> None:
     assert words("") == []
     assert words("i came  back ") == ["i", "came", "back"]
 
 
-def test_counts_of_a_small_text(tmp_path: Path) -> None:
+def test_the_size_of_a_small_text(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("the time\n\nmachine\n")
-    # 8 + 0 + 7 characters; the line ends are none.
+    # 8 + 0 + 7 characters; line ends do not count.
     for block_bytes in (1, 3, 1 << 20):
         assert count_text(path, block_bytes) == TextSize(lines=3, characters=15, words=3)
+
+
+@pytest.mark.parametrize(
+    ("num_windows", "length", "total", "starts"),
+    [
+        (3, 4, 14, [0, 5, 10]),  # the last window is 10, 11, 12, 13
+        (4, 1, 11, [0, 3, 6, 10]),  # 10 / 3 and 20 / 3, rounded down
+        (5, 8, 10, [0, 1, 2]),  # a window of 8 can begin at three positions
+        (5, 10, 10, [0]),
+        (1, 2, 10, [0]),
+    ],
+)
+def test_windows_are_spread_evenly(num_windows: int, length: int, total: int, starts: list[int]) -> None:
+    assert evenly_spaced(num_windows, length, total).tolist() == starts
+
+
+@given(st.integers(1, 100), st.integers(0, 1000), st.integers(0, 10**12))
+def test_windows_begin_apart_and_end_inside(num_windows: int, length: int, more: int) -> None:
+    starts = evenly_spaced(num_windows, length, length + more).tolist()
+    assert len(starts) == len(set(starts)) == min(num_windows, more + 1)
+    assert starts[0] == 0
+    assert len(starts) == 1 or starts[-1] == more
+    gaps = {after - before for before, after in pairwise(starts)}
+    assert not gaps or max(gaps) - min(gaps) <= 1
+
+
+def test_nouns_agree_with_their_numbers() -> None:
+    assert [quantity(number, "line") for number in (0, 1, 2, 1200)] == ["0 lines", "1 line", "2 lines", "1,200 lines"]

@@ -26,10 +26,10 @@ def change(tmp_path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "split", "content", "complaint"),
     [
-        ("word", "test", "tide\n", "the test split holds one word, and scoring it needs two at least"),
-        ("word", "val", "\n \n", "the val split holds no words"),
-        ("char", "val", "a\n", "the val split holds one character"),
-        ("char", "train", "\n\n", "the train split holds no characters"),
+        ("word", "test", "tide\n", "the test split has 1 word, and scoring it needs two at least"),
+        ("word", "val", "\n \n", "the val split has 0 words"),
+        ("char", "val", "a\n", "the val split has 1 character"),
+        ("char", "train", "\n\n", "the train split has 0 characters"),
     ],
 )
 def test_splits_that_cannot_be_scored_are_refused(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from reference import clean_line
 from seqlm.core.errors import DataError
-from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split, token_blocks
+from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
+from seqlm.vocab.kinds.registry import token_kind
 from seqlm.vocab.vocabulary import Vocab, choose_tokens
 
 
@@ -20,6 +21,11 @@ def build(folder: Path, kind: str = "char", separator: str = "", **contents: str
         (folder / f"{split}.txt").write_text(contents.get(split, "a\n"))
     texts = {split: folder / f"{split}.txt" for split in SPLITS}
     return build_corpus(texts, folder, kind, separator, 0, [])
+
+
+def tokens_in_blocks(path: Path, kind: str, separator: str, block_bytes: int) -> list[str]:
+    blocks = token_kind(kind).blocks(path, separator, block_bytes)
+    return [token for block in blocks for token in token_kind(kind).pretokenize(block, separator)]
 
 
 def chosen(tokens: Sequence[str], min_freq: int, reserved: list[str]) -> tuple[list[str], list[int]]:
@@ -94,13 +100,12 @@ def test_blocks_do_not_change_the_tokens(
     path = tmp_path_factory.mktemp("blocks") / "split.txt"
     path.write_text("".join(line + "\n" for line in lines))
     for kind, expected in (("char", list(separator.join(lines))), ("word", " ".join(lines).split())):
-        assert [token for block in token_blocks(path, kind, separator, block_size) for token in block] == expected
+        assert tokens_in_blocks(path, kind, separator, block_size) == expected
 
 
 def test_a_word_longer_than_all_blocks_is_one_word(tmp_path: Path) -> None:
     (tmp_path / "split.txt").write_text("a " + "b" * 1000 + " c\n")
-    blocks = token_blocks(tmp_path / "split.txt", "word", "", block_bytes=10)
-    assert [word for block in blocks for word in block] == ["a", "b" * 1000, "c"]
+    assert tokens_in_blocks(tmp_path / "split.txt", "word", "", 10) == ["a", "b" * 1000, "c"]
 
 
 @given(st.lists(st.sampled_from(["the", "time", "machine", "<unk>"]), min_size=1))

@@ -1,7 +1,7 @@
 """Ends a stage when DVC is gone.
 
 A killed ``dvc repro`` leaves its child running, which would then write at the same time as
-the next one. DVC need not be the parent: a shell, torchrun or ``timeout`` may stand between,
+the next one. DVC need not be the parent: a shell, torchrun or ``timeout`` may run in between,
 and these do not end with DVC either. So all processes between DVC and the stage are watched.
 """
 

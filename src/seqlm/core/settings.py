@@ -4,12 +4,13 @@
 value is in one place only.
 """
 
-import functools
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -21,8 +22,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 NumThreads = Annotated[int, Field(ge=1, le=1024)]
 Device = Literal["cpu", "cuda", "mps", "auto"]
 
-_UNKNOWN = {"extra_forbidden", "invalid_key"}
 _PLAIN = {
+    "missing": "missing",
     "int_type": "should be a whole number",
     "float_type": "should be a number",
     "bool_type": "should be true or false",
@@ -44,6 +45,24 @@ class Section(BaseModel):
     """A section of ``params.yaml``: unknown keys, NaN and infinity are refused, types are strict."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: Any) -> Any:
+        """Refuse an unknown key before a missing one is noticed, which may be the same one, misspelt."""
+        for key in values if isinstance(values, dict) else ():
+            if key not in cls.model_fields:
+                hint = _suggest(str(key), [name for name in cls.model_fields if name not in values], cls.model_fields)
+                raise PydanticCustomError("unknown", "unknown setting{hint}", {"key": str(key), "hint": hint})
+        return values
+
+
+def _suggest(unknown: str, missing: list[str], allowed: Iterable[str]) -> str:
+    """Return a hint at the setting that was meant: a missing one, or one with a similar name or its initials."""
+    candidates = missing or list(allowed)
+    initials = "".join(word[:1] for word in unknown.split("_"))
+    near = [initials] if initials in candidates else get_close_matches(unknown, candidates, 1, 0 if missing else 0.6)
+    return f": did you mean {near[0]}?" if near else " (check the spelling)"
 
 
 def read_params(path: Path) -> dict[str, Any]:
@@ -80,23 +99,21 @@ def check(value: object, key: str, model: type[T], *, source: str) -> T:
     try:
         return TypeAdapter(model).validate_python(value)
     except ValidationError as error:
-        raise ParamsError(f"{source}: {_describe(error, value, key, model)}") from error
+        raise ParamsError(f"{source}: {_describe(error, value, key)}") from error
 
 
-def _describe(error: ValidationError, value: Any, key: str, model: Any) -> str:
-    """Return the most useful complaint of ``error`` in one line, an unknown setting before all others."""
+def _describe(error: ValidationError, value: Any, key: str) -> str:
+    """Return the first complaint of ``error`` in one line."""
     found = [(_path(details, value), details) for details in error.errors(include_url=False)]
-    found.sort(key=lambda pair: pair[1]["type"] not in _UNKNOWN)
     # The alternatives of a union complain one by one: the deepest complaint is about the one that was meant.
     path = max((other for other, _ in found if other[: len(found[0][0])] == found[0][0]), key=len)
     same = [details for other, details in found if other == path]
-    name = ".".join(str(part) for part in (key, *path) if part != "")
     message = " or ".join(dict.fromkeys(map(_in_plain_words, same))).replace(" or should be ", " or ")
-    if same[0]["type"] in _UNKNOWN:
-        given = functools.reduce(lambda inner, part: inner[part], path[:-1], value)
-        return f"{name}: unknown setting{_suggest(str(path[-1]), given, _fields(model, path[:-1]))}"
-    if same[0]["type"] == "missing":
-        return f"{name}: missing"
+    if same[0]["type"] == "unknown":
+        path = (*path, same[0]["ctx"]["key"])
+    name = ".".join(str(part) for part in (key, *path) if part != "")
+    if same[0]["type"] in ("unknown", "missing"):
+        return f"{name}: {message}"
     if same[0]["loc"][-1:] == ("[key]",):
         return f"{name}: unknown setting: {message}"
     return f"{name} = {_shown(same[0]['input'])}: {message}"
@@ -119,31 +136,6 @@ def _path(details: Any, value: Any) -> tuple[Any, ...]:
             continue
         path.append(part)
     return tuple(path)
-
-
-def _fields(model: Any, path: tuple[Any, ...]) -> list[str]:
-    """Return the settings that ``model`` allows at ``path``."""
-    sections = _sections(model)
-    for part in path:
-        inner = [section.model_fields[part] for section in sections if part in section.model_fields]
-        sections = [found for field in inner for found in _sections(field.annotation)] or sections
-    return [name for section in sections for name in section.model_fields]
-
-
-def _sections(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [section for argument in get_args(annotation) for section in _sections(argument)]
-
-
-def _suggest(unknown: str, given: Any, allowed: list[str]) -> str:
-    """Return a suggestion for an unknown setting: one that is missing, or one with a similar name or its initials."""
-    missing = [name for name in allowed if name not in given]
-    initials = "".join(word[:1] for word in unknown.split("_"))
-    near = get_close_matches(unknown, missing or allowed, 1, 0.0 if missing else 0.6)
-    if suggestion := initials if initials in (missing or allowed) else "".join(near):
-        return f": did you mean {suggestion}?"
-    return " (check the spelling)"
 
 
 def _shown(value: object) -> str:

@@ -1,6 +1,6 @@
 """Splits as streams of tokens, and corpora encoded with a vocabulary."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_npy, require_sha256, sha256_of_file, temporary_folder, write_blocks
-from seqlm.core.text import BLOCK_BYTES, count_text, read_first_lines
+from seqlm.core.text import BLOCK_BYTES, count_text, quantity, read_first_lines
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds.registry import Kind, token_kind
 from seqlm.vocab.oov import write_unknown
@@ -19,25 +19,16 @@ from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 SPLITS = ("train", "val", "test")
 
 
-def token_blocks(
-    path: Path, kind: Kind, line_separator: str, block_bytes: int = BLOCK_BYTES
-) -> Iterator[Sequence[str]]:
-    """Yield the pretokens of a split in blocks: its tokens, except for subwords; strings for characters."""
-    found = token_kind(kind)
-    for block in found.blocks(path, line_separator, block_bytes):
-        yield found.pretokenize(block, line_separator)
-
-
 def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str) -> None:
     """Raise DataError if a split has fewer than two tokens of a kind: the first one is not scored."""
+    found = token_kind(kind)
     for split, path in texts.items():
-        num_tokens = sum(1 for _ in islice(chain.from_iterable(token_blocks(path, kind, line_separator)), 2))
-        if num_tokens < 2:
-            noun = token_kind(kind).noun
-            held = f"one {noun}" if num_tokens else f"no {noun}s"
+        blocks = found.blocks(path, line_separator, BLOCK_BYTES)
+        tokens = chain.from_iterable(found.pretokenize(block, line_separator) for block in blocks)
+        if (num_tokens := len(list(islice(tokens, 2)))) < 2:
             raise DataError(
-                f"the {split} split holds {held}, and scoring it needs two at least: bring a longer text, "
-                f"or raise preprocess.split.{split}"
+                f"the {split} split has {quantity(num_tokens, found.noun)}, and scoring it needs two at least: "
+                f"bring a longer text, or raise preprocess.split.{split}"
             )
 
 

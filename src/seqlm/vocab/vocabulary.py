@@ -7,6 +7,7 @@ Subwords are all here, including those that do not occur.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +54,16 @@ class Vocab:
     splits: dict[str, SplitInfo]
     tokenizer: SubwordTokenizer | None = field(default=None, repr=False, compare=False)
     """Splits text into tokens, if these are subwords."""
-    _indices: dict[str, int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_indices", {token: index for index, token in enumerate(self.tokens)})
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def __contains__(self, token: str) -> bool:
         return token in self._indices
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {token: index for index, token in enumerate(self.tokens)}
 
     @property
     def token_kind(self) -> TokenKind:
@@ -111,14 +112,9 @@ class Vocab:
 
     def save(self, path: Path) -> None:
         """Write this vocabulary as JSON with a checksum, and its tokenizer beside it."""
-        value: dict[str, Any] = {
-            "format": FORMAT,
-            "kind": self.kind,
-            "line_separator": self.line_separator,
-            "splits": {name: asdict(info) for name, info in self.splits.items()},
-            "tokens": self.tokens,
-            "counts": self.counts,
-        }
+        splits = {name: asdict(info) for name, info in self.splits.items()}
+        value: dict[str, Any] = {"format": FORMAT, "kind": self.kind, "line_separator": self.line_separator}
+        value |= {"splits": splits, "tokens": self.tokens, "counts": self.counts}
         if self.tokenizer is not None:
             value["tokenizer"] = self.tokenizer.save(path.parent)
         write_checksummed(path, value)

@@ -23,8 +23,3 @@ KINDS: tuple[Kind, ...] = tuple(ALL)
 def token_kind(name: str) -> TokenKind:
     """Return the kind of this name."""
     return ALL[name]
-
-
-def kind_of_model(model: str) -> str | None:
-    """Return the kind that an n-gram model's name begins with (``char-kneser-ney-6``), None for another model."""
-    return next((name for name in KINDS if model.startswith(f"{name}-")), None)

@@ -1,4 +1,4 @@
-"""How much of the processors others take, seen beside a process that does nothing but compute."""
+"""How much of the processors other processes use, measured beside one that only computes."""
 
 import sys
 import time
@@ -11,15 +11,15 @@ from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS, OtherLoad, shorter_wa
 
 
 def test_the_work_of_another_process_counts() -> None:
-    neighbours = OtherLoad()
+    load = OtherLoad()
     with busy_processes(1):
         time.sleep(1)
-        fraction = neighbours.fraction()
-    # One busy process takes one of so many processors, or what others leave of it.
+        fraction = load.fraction()
+    # The busy process uses one processor, or the part of it that others leave.
     assert 0.3 / psutil.cpu_count() < fraction <= 1.0
 
 
-def test_a_system_that_tells_nothing_has_no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_tells_nothing_has_no_other_load(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> None:
         raise FileNotFoundError("/proc/stat")
 
@@ -27,7 +27,7 @@ def test_a_system_that_tells_nothing_has_no_neighbours(monkeypatch: pytest.Monke
     assert OtherLoad().fraction() == 0.0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have this setting on Linux alone")
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux threads have this setting")
 @pytest.mark.parametrize(
     ("now", "got", "wait"),
     [
