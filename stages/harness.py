@@ -17,7 +17,7 @@ try:
 
     from seqlm.core.cpu_contention import shorten_spinning
     from seqlm.core.dvc_watchdog import end_with_dvc, is_under_dvc
-    from seqlm.core.errors import MachineError, SeqlmError
+    from seqlm.core.errors import Interrupted, MachineError, SeqlmError
     from seqlm.core.layout import Layout
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -58,6 +58,9 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
                 _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
             try:
                 function(Layout(root), **options)
+            except (Interrupted, KeyboardInterrupt) as interruption:
+                click.echo(str(interruption) or "interrupted", err=True)
+                sys.exit(Interrupted.exit_code)
             except SeqlmError as error:
                 _fail(str(error), error.exit_code)
             except MemoryError:

@@ -1,18 +1,23 @@
-"""What happens while a training runs: its history grows, TensorBoard gets events, files are restored after an error."""
+"""What happens while a training runs: a growing history, TensorBoard's events, Ctrl-C, files restored after errors."""
 
 import csv
 import json
 import math
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from seqlm.core.errors import MachineError
-from seqlm.train.callbacks import history_writer, restored_on_error, tensorboard_writer
+from seqlm.core.errors import Interrupted, MachineError
+from seqlm.train.callbacks import history_writer, restored_on_error, stop_at_interrupt, tensorboard_writer
+from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.trainer import Trainer
 from small_training import config, prepare_stage, trained, trainer
+from smoke import ROOT
 from stages_by_hand import RunStage
 
 
@@ -135,3 +140,33 @@ def test_tensorboard_reads_the_events(run_stage: RunStage, tmp_path: Path) -> No
     assert [event.step for event in found.Scalars("train_perplexity")] == [int(row["tokens"]) for row in history]
     values = [event.value for event in found.Scalars("train_perplexity")]
     assert values == pytest.approx([float(row["train_perplexity"]) for row in history])
+
+
+def test_a_second_interrupt_does_not_wait_for_the_minibatch(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, "key")
+    before = signal.getsignal(signal.SIGINT)
+    with stop_at_interrupt(checkpoint) as stop:
+        stop(trainer(config()))  # nothing was interrupted
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(Interrupted, match="interrupted at epoch 3; `dvc repro` continues from there"):
+            stop(trained(config()))
+    assert signal.getsignal(signal.SIGINT) is before
+    assert checkpoint.load() is not None
+
+
+INTERRUPTED = """
+import click
+from harness import stage
+@stage()
+def main(layout): raise KeyboardInterrupt
+main()
+"""
+
+
+def test_any_stage_ends_with_the_shells_code_after_ctrl_c() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'stages'}{os.pathsep}{ROOT / 'src'}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

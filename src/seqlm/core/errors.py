@@ -40,3 +40,9 @@ class DivergenceError(SeqlmError):
     """Training produced a loss that is not finite."""
 
     exit_code = 6
+
+
+class Interrupted(SeqlmError):
+    """Ctrl-C; the exit code is the shell's, 128 + SIGINT."""
+
+    exit_code = 130

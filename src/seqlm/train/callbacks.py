@@ -1,11 +1,12 @@
-"""What happens while a training runs: checkpoints, a growing history, TensorBoard's events."""
+"""What happens while a training runs: checkpoints, a growing history, TensorBoard's events, a stop by Ctrl-C."""
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from seqlm.core.errors import MachineError
+from seqlm.core.errors import Interrupted, MachineError
 from seqlm.core.files import write_bytes, write_table
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import headline, history_table
@@ -63,6 +64,31 @@ def checkpoint_writer(checkpoint: Checkpoint, seconds: float) -> Callback:
             last = time.monotonic()
 
     return save
+
+
+@contextmanager
+def stop_at_interrupt(checkpoint: Checkpoint) -> Iterator[Callback]:
+    """Give a callback that, after Ctrl-C, saves a checkpoint and raises Interrupted.
+
+    Python would stop the training within a minibatch, whose state cannot be saved. A second Ctrl-C does that.
+    """
+    is_requested = False
+
+    def request(*_: object) -> None:
+        nonlocal is_requested
+        is_requested = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def stop(trainer: Trainer) -> None:
+        if is_requested:
+            checkpoint.save(*trainer.state())
+            raise Interrupted(f"interrupted at epoch {trainer.progress.epoch:.4g}; `dvc repro` continues from there")
+
+    previous = signal.signal(signal.SIGINT, request)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 @contextmanager

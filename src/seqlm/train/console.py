@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from seqlm.core.errors import Interrupted
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
-from seqlm.train.callbacks import checkpoint_writer, history_writer, tensorboard_writer
+from seqlm.train.callbacks import checkpoint_writer, history_writer, stop_at_interrupt, tensorboard_writer
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.contention import contention_monitor
 from seqlm.train.settings import RunConfig
@@ -31,7 +32,7 @@ def train_to_end(
 ) -> None:
     """Run a training to its end; show it on the terminal, in ``reports`` and, if given, in the folder ``tensorboard``.
 
-    Raises RestartRequested if it should continue in a new process.
+    Raises RestartRequested if it should continue in a new process, and Interrupted after Ctrl-C.
     """
     with ExitStack() as stack:
         callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
@@ -39,12 +40,18 @@ def train_to_end(
         callbacks.append(contention_monitor(checkpoint))
         if tensorboard is not None:
             callbacks.append(stack.enter_context(tensorboard_writer(tensorboard, trainer)))
+        if trainer.ranks.size == 1:  # a checkpoint needs all processes, and Ctrl-C may have ended the others
+            callbacks.append(stack.enter_context(stop_at_interrupt(checkpoint)))
 
         def call_all(trainer: Trainer) -> None:
             for callback in callbacks:
                 callback(trainer)
 
-        trainer.run(call_all)
+        try:
+            trainer.run(call_all)
+        except KeyboardInterrupt as error:
+            where = f"at epoch {trainer.progress.epoch:.4g}"
+            raise Interrupted(f"interrupted {where}; `dvc repro` continues from the last checkpoint") from error
 
 
 def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
