@@ -34,14 +34,24 @@ def test_a_run_may_have_its_own_seed_device_and_threads(key: str, own: object, t
     [
         ({}, "runs: must map at least one run's name to its settings"),
         ({"char-x": {}}, "does not begin with char-"),
-        ({"a b": {}}, "a run's name has letters"),
+        ({"a b": {}}, "runs.'a b': a run's name has letters"),
         ({"../up": {}}, "a run's name has letters"),
+        ({"": {}}, "runs.'': a run's name has letters"),
+        ({"end.": {}}, "does not end with '.'"),
+        ({True: {}}, "runs.True: YAML reads this name as a number, a date, a truth value or null"),
+        ({None: {}}, "runs.None: YAML reads this name as"),
+        ({"null": {}}, "YAML reads this name as"),
+        ({"1e3": {}}, "YAML reads this name as"),
+        ({"2026-01-99": {}}, "YAML reads this name as"),
+        ({"Con": {"token": "char"}}, "runs.Con: Windows reserves this name"),
+        ({"lpt1.x": {"token": "char"}}, "runs.lpt1.x: Windows reserves this name"),
+        ({"lstm": {"token": "char"}, "LSTM": {"token": "char"}}, "files named like this and like lstm are one"),
         ({"a": 3}, "runs.a = 3: must be a mapping of settings"),
         ({"a": {}}, "runs.a.token: missing"),
         ({"a": None}, "runs.a.token: missing"),
     ],
 )
-def test_a_run_needs_a_name_and_a_kind_of_token(runs: object, complaint: str) -> None:
+def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: str) -> None:
     with pytest.raises(ParamsError) as error:
         resolve(runs)
     assert complaint in str(error.value)
@@ -63,6 +73,8 @@ def test_a_run_needs_a_name_and_a_kind_of_token(runs: object, complaint: str) ->
         ({"model": "lstm", "tie_weights": True}, "tie_weights needs embedding: learned"),
         ({"model": "lstm", "truncation": "full"}, "lstm supports only truncation: regular"),
         ({"keep": "best", "eval_every": 1000}, "keep: best needs an evaluation on val"),
+        ({"warmup_share": 0.1}, "warmup_share has no effect with schedule: constant"),
+        ({"weight_decay": 0.1}, "weight_decay has no effect with optimizer: sgd"),
     ],
 )
 def test_a_runs_settings_must_be_known_and_fit_together(own: dict[str, Any], complaint: str) -> None:

@@ -4,12 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import check
 from seqlm.train.settings import RunConfig, TrainParams
 from seqlm.vocab.settings import MODEL_PREFIXES
 
-_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{device}{number}" for device in ("com", "lpt") for number in range(1, 10))}
 _MACHINE_SETTINGS = ("device", "seed", "num_threads")
 """Top-level settings that a run may override."""
 
@@ -25,15 +28,36 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
         raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
     assert isinstance(train, Mapping)
     shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
+    _check_names(list(runs), source)
     return {str(name): _resolve(str(name), own, shared, source) for name, own in runs.items()}
 
 
+def _check_names(names: list[object], source: str) -> None:
+    """Raise ParamsError for a name that files, YAML, or the names of other models do not allow."""
+    by_lower_case: dict[str, str] = {}
+    for key in names:
+        name = str(key)
+        if not _RUN_NAME.fullmatch(name) or name.startswith(MODEL_PREFIXES):
+            raise ParamsError(
+                f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', does not end with '.', "
+                f"and does not begin with {' or '.join(MODEL_PREFIXES)}"
+            )
+        if not (isinstance(key, str) and _is_yaml_text(name)):
+            raise ParamsError(f"{source}: runs.{name}: YAML reads this name as a number, a date, a truth value or null")
+        if name.lower().split(".")[0] in _RESERVED:
+            raise ParamsError(f"{source}: runs.{name}: Windows reserves this name")
+        if (other := by_lower_case.setdefault(name.lower(), name)) != name:
+            raise ParamsError(f"{source}: runs.{name}: on some systems, files named like this and like {other} are one")
+
+
+def _is_yaml_text(name: str) -> bool:
+    try:
+        return isinstance(YAML(typ="safe", pure=True).load(name), str)
+    except ValueError:  # of a date that does not exist
+        return False
+
+
 def _resolve(name: str, own: object, shared: Mapping[str, Any], source: str) -> RunConfig:
-    if not _RUN_NAME.fullmatch(name) or name.startswith(MODEL_PREFIXES):
-        raise ParamsError(
-            f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', "
-            f"and does not begin with {' or '.join(MODEL_PREFIXES)}"
-        )
     own = {} if own is None else own
     if not isinstance(own, Mapping):
         raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")

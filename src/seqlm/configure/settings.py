@@ -1,9 +1,11 @@
 """The whole of ``params.yaml``: what ``configure`` checks before anything runs."""
 
+import shlex
+import shutil
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from seqlm.compare.settings import CompareParams
 from seqlm.configure.runs import resolve_runs
@@ -22,13 +24,20 @@ from seqlm.train.settings import RunConfig
 from seqlm.vocab.settings import VocabParams
 
 
+def _require_program(launcher: str) -> str:
+    """Raise ValueError if no such program is on PATH: DVC would notice only at the first training."""
+    if shutil.which(shlex.split(launcher)[0]) is None:
+        raise ValueError("no such program on PATH")
+    return launcher
+
+
 class Params(Section):
     """All sections but ``train`` and ``runs``, which :func:`resolve_runs` checks together."""
 
     device: Device
     seed: Seed
     num_threads: NumThreads
-    launcher: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=1000)]
+    launcher: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=1000), AfterValidator(_require_program)]
     """What stands before the script in the command of ``train``: python, or torchrun with its options."""
     download: DownloadParams
     preprocess: PreprocessParams

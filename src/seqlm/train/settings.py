@@ -70,6 +70,10 @@ class TrainParams(NetworkSettings):
     def _require_consistency(self) -> "TrainParams":
         if self.keep == "best" and self.eval_every > self.num_epochs:
             raise ValueError("keep: best needs an evaluation on val: eval_every must not exceed num_epochs")
+        if self.schedule == "constant" and self.warmup_share > 0:
+            raise ValueError("warmup_share has no effect with schedule: constant: set it to 0")
+        if self.optimizer == "sgd" and self.weight_decay > 0:
+            raise ValueError("weight_decay has no effect with optimizer: sgd: set it to 0")
         return self
 
 
