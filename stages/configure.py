@@ -10,20 +10,23 @@ from seqlm.core.layout import Layout
 def main(layout: Layout) -> None:
     """Check every setting, and resolve each run's settings into a file of its own.
 
-    A run is the section train, with device, seed and num_threads, overlaid by its entry in
-    runs. Its file is what the run's training depends on.
+    A run has the settings of the section train, and device, seed and num_threads, unless its
+    entry in runs overrides them. Its training depends on its file.
     """
-    from seqlm.configure.settings import check_whole
+    from seqlm.configure.runs import describe_runs
+    from seqlm.configure.settings import check_values
     from seqlm.core.files import write_checksummed
+    from seqlm.core.settings import read_params
     from seqlm.train.settings import CONFIG_FORMAT
 
-    runs = check_whole(layout.params)
+    params = read_params(layout.params)
+    runs = check_values(params, source=str(layout.params))
     for stale in layout.configs.glob("*.json"):
         if stale.stem not in runs:
             stale.unlink()
     for name, config in runs.items():
         write_checksummed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())
-    click.echo(f"{len(runs)} runs: {', '.join(runs)}")
+    click.echo("\n".join(describe_runs(params, runs)))
 
 
 if __name__ == "__main__":

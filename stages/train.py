@@ -47,7 +47,7 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
         trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks)
         if ranks.is_first:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""
-            click.echo(f"run {run} on {device}{processes}, {trainer.num_parameters:,} parameters")
+            click.echo(f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on {device}{processes}")
             click.echo("\n".join(describe_plan(trainer)))
         data = [vocab.splits[split].sha256 for split in ("train", "val")]
         folder = layout.checkpoints / run

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from seqlm.configure.runs import resolve_runs
+from seqlm.configure.runs import describe_runs, resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig
@@ -21,6 +21,18 @@ def test_a_run_overrides_the_defaults() -> None:
     runs = resolve({"a": {"token": "char", "lr": 0.25}, "b": {"token": "word"}}, seed=7)
     assert (runs["a"].lr, runs["b"].lr) == (0.25, PARAMS["train"]["lr"])
     assert (runs["a"].seed, runs["a"].run) == (7, "a")
+
+
+def test_each_run_is_described_by_its_network_and_its_differences() -> None:
+    # What `dvc exp run -S '+runs.b={token: char, model: gru}'` makes of an entry b that is there already.
+    entry = {"token": "word", "model": "lstm", "num_layers": 2, "embedding": "learned", "lr": 0.5, "max_tokens": None}
+    runs = {"a": {"token": "char", "lr": PARAMS["train"]["lr"]}, "b": entry | {"token": "char", "model": "gru"}}
+    first, second = describe_runs(PARAMS, resolve(runs))
+    assert first == "a: scratch over char tokens, 512 hidden units; differs from train in nothing"
+    assert second == (
+        "b: gru over char tokens, 2 layers of 512 hidden units; differs from train in "
+        "model: gru, num_layers: 2, embedding: learned, max_tokens: null, lr: 0.5"
+    )
 
 
 @pytest.mark.parametrize(("key", "own", "top"), [("seed", 7, 3), ("device", "cuda", "auto"), ("num_threads", 1, 4)])
@@ -63,7 +75,7 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
         ({"seed": -1}, "runs.a.seed = -1: should be greater than or equal to 0"),
         ({"device": "gpu"}, "runs.a.device = 'gpu': should be 'cpu', 'cuda', 'mps' or 'auto'"),
         ({"num_threads": 0}, "runs.a.num_threads = 0: should be greater than or equal to 1"),
-        ({"seed": None}, "runs.a.seed = null: should be a valid integer"),
+        ({"seed": None}, "runs.a.seed = null: should be a whole number"),
         ({"run": "y"}, "runs.a.run: a run's name comes before its settings, not among them"),
         ({"lrate": 1}, "runs.a.lrate: unknown setting (check the spelling)"),
         ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),

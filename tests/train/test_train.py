@@ -38,6 +38,8 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
         path.touch()
     result = run_stage("train", "--model", "x")
     assert result.returncode == 0, result.stderr
+    # 8 hidden units and 16 characters, <unk> among them: 16 * 8 + 8 * 8 + 8 + 8 * 16 + 16 parameters.
+    assert result.stdout.startswith("x: scratch over char tokens, 8 hidden units, 344 parameters, on cpu\n")
     rows = history_rows(layout)
     assert list(rows[0])[:5] == ["run", "epoch", "train_perplexity", "val_perplexity", "grad_norm"]
     assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"]

@@ -1,5 +1,6 @@
 """The runs that params.yaml describes, resolved."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -30,6 +31,19 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
     _check_names(list(runs), source)
     return {str(name): _resolve(str(name), own, shared, source) for name, own in runs.items()}
+
+
+def describe_runs(params: Mapping[str, Any], runs: Mapping[str, RunConfig]) -> list[str]:
+    """Return a line for each run: its network, and the settings in which it differs from ``train``."""
+    shared, lines = params | params["train"], []
+    for name, config in runs.items():
+        own = [f"{key}: {_as_text(value)}" for key, value in config if key in shared and value != shared[key]]
+        lines.append(f"{name}: {config.describe()}; differs from train in {', '.join(own) or 'nothing'}")
+    return lines
+
+
+def _as_text(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else json.dumps(value).strip('"')
 
 
 def _check_names(names: list[object], source: str) -> None:

@@ -3,7 +3,7 @@
 import shlex
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
@@ -58,6 +58,10 @@ def check_whole(path: Path) -> dict[str, RunConfig]:
 
     Raises ParamsError for the first setting that is unknown, missing or wrong.
     """
-    values = read_params(path)
-    check({key: value for key, value in values.items() if key not in ("train", "runs")}, "", Params, source=str(path))
-    return resolve_runs(values, source=str(path))
+    return check_values(read_params(path), source=str(path))
+
+
+def check_values(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:
+    """Do what :func:`check_whole` does for settings that were already read; ``source`` names them in errors."""
+    check({key: value for key, value in values.items() if key not in ("train", "runs")}, "", Params, source=source)
+    return resolve_runs(values, source=source)

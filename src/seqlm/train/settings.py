@@ -91,3 +91,8 @@ class RunConfig(TrainParams):
     def carries_state(self) -> bool:
         """Whether the hidden state is carried to the next minibatch."""
         return self.sampling == "sequential" if self.carry_state is None else self.carry_state
+
+    def describe(self) -> str:
+        """Return the kind of network and its size."""
+        layers = f"{self.num_layers} layers of " if self.num_layers > 1 else ""
+        return f"{self.model} over {self.token} tokens, {layers}{self.num_hiddens} hidden units"
