@@ -34,7 +34,10 @@ def main(layout: Layout) -> None:
     for name, table in tables.items():
         write_table(layout.reports("gradients"), name, table)
     write_table(layout.reports("gradients"), "summary", summary | {"text": text})
-    click.echo(f"spectral radius of W_hh: {summary['spectral_radius']}")
+    radii = (
+        f"{model} {found['initial']:.3f}, {found['trained']:.3f}" for model, found in summary["spectral_radius"].items()
+    )
+    click.echo(f"spectral radius of W_hh before and after training: {'; '.join(radii)}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Section 8.7: its equations against automatic differentiation, and what the stage measures."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from seqlm.gradients.truncation import (
     truncations,
 )
 from seqlm.rnn.scratch import ScratchRNN
+from small_training import prepare_stage
 from smoke import change_params
 from stages_by_hand import RunStage
 
@@ -354,6 +356,20 @@ def test_the_study_has_a_row_for_everything_and_repeats(root: Path) -> None:
     assert same_summary == summary
     for name, table in tables.items():
         pd.testing.assert_frame_equal(table, again[name], check_exact=True)
+
+
+def test_the_stage_prints_and_writes_what_it_finds(run_stage: RunStage, tmp_path: Path) -> None:
+    layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
+    settings = SMALL | {"num_minibatches": 1, "num_trainings": 1, "num_shuffles": 2}
+    change_params(layout.params, {f"gradients.{name}": value for name, value in settings.items()})
+    result = run_stage("gradients")
+    assert result.returncode == 0, result.stderr
+    number = r"\d+\.\d{3}"
+    line = f"spectral radius of W_hh before and after training: scratch {number}, {number}; relu {number}, {number}\n"
+    assert re.fullmatch(line, result.stdout)
+    summary = json.loads(layout.reports("gradients", "summary.json").read_text())
+    assert summary["text"] == {"tokens": ["t", "h", "e", " "], "beginning": "the sea came in and the se"}
+    assert len(list(layout.reports("gradients").iterdir())) == 11
 
 
 def test_val_without_a_token_to_score_is_refused(root: Path) -> None:
