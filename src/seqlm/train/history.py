@@ -87,9 +87,12 @@ class Progress:
 def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
     """Return one row for each of a run's history: ``run`` and the fields of :class:`HistoryRow`.
 
-    A perplexity on val that is not finite is an empty cell, like that of a row without an evaluation.
+    A perplexity on val that is not finite is an empty cell, like that of a row without an evaluation. Whole epochs are
+    whole numbers, also beside fractions.
     """
-    return pd.DataFrame([{"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows])
+    table = pd.DataFrame([{"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows])
+    epochs = [int(row.epoch) if row.epoch == int(row.epoch) else row.epoch for row in rows]
+    return table.assign(epoch=pd.Series(epochs, dtype=object))
 
 
 def summarise(progress: Progress, num_parameters: int, kept_epoch: float) -> dict[str, Any]:
