@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
+from default_params import PARAMS_FILE
 from seqlm.core import devices
 from seqlm.core.settings import read_params
 from seqlm.rnn.generation import SamplingConfig, continue_prefixes
@@ -23,7 +24,6 @@ from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_root
 from seqlm.score.networks.scoring import network_predictor
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from smoke import ROOT
 
 _setup_privateuseone_for_python_backend("imitated")
 DEVICE, CPU = torch.device("imitated:0"), torch.device("cpu")
@@ -92,7 +92,7 @@ def network(device: torch.device) -> ScratchRNN:
 
 
 def run_config() -> RunConfig:
-    params = read_params(ROOT / "params.yaml")
+    params = read_params(PARAMS_FILE)
     own = {"num_hiddens": 8, "num_epochs": 2, "eval_every": 1, "batch_size": 2, "num_steps": 5, "max_tokens": None}
     return RunConfig(**params["train"] | own, token="char", run="a", device="cpu", seed=0, num_threads=1)
 

@@ -1,7 +1,8 @@
-"""Runs so small that a test can train them, and a folder that holds one."""
+"""Runs small enough for a test to train, and a folder that holds one."""
 
 from pathlib import Path
 
+from default_params import PARAMS_FILE
 from seqlm.configure.runs import resolve_runs
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
@@ -12,7 +13,6 @@ from seqlm.ngrams.models.storage import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
 from seqlm.vocab.corpus_building import SPLITS, load_split
-from smoke import ROOT
 from subwords import build
 
 SMALL = {
@@ -24,7 +24,7 @@ SMALL = {
     "max_tokens": None,
     "eval_every": 1,
 }
-PARAMS = read_params(ROOT / "params.yaml") | {"num_threads": 1}
+PARAMS = read_params(PARAMS_FILE)
 LINES = "the sea came in\nand the sea went out\n"
 
 
@@ -46,18 +46,24 @@ def write_texts(layout: Layout, text: str) -> None:
         layout.split(split).write_text(text, encoding="utf-8")
 
 
-def write_models(folder: Path) -> Layout:
+def write_models(folder: Path, text: str = LINES * 20) -> Layout:
     """Fill a folder with an untrained run ``small``, n-gram models up to order 3 of all kinds, and the scored text."""
     layout = Layout(folder)
-    write_texts(layout, LINES * 20)
+    write_texts(layout, text)
     texts = {split: layout.split(split) for split in SPLITS}
     for kind in ("subword", "word", "char"):
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
         save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0, 1.0))
         select_heldout(layout, kind, 300_000)
+    write_run(layout, "small", len(vocab))
     settings = config("small")
-    network = build_network(settings, len(vocab), settings.seed)
-    save_network(layout.run("small"), "small", settings, len(vocab), network.weights())
     write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
     return layout
+
+
+def write_run(layout: Layout, run: str, vocab_size: int) -> None:
+    """Write the weights of an untrained run."""
+    settings = config(run)
+    network = build_network(settings, vocab_size, settings.seed)
+    save_network(layout.run(run), run, settings, vocab_size, network.weights())

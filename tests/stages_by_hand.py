@@ -1,4 +1,4 @@
-"""Stages run by hand, without DVC, in a folder of their own."""
+"""Run stages without DVC, in a folder of their own."""
 
 import contextlib
 import io
@@ -12,33 +12,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
+from default_params import PARAMS_FILE
 from smoke import ROOT
 
 Finished = subprocess.CompletedProcess[str]
 RunStage = Callable[..., Finished]
-"""Runs a stage with its arguments and, by name, variables of its environment."""
+"""Runs a stage with its arguments; keywords are environment variables."""
 
 _STAGES = ROOT / "stages"
-# What Python ignores where nobody asks for more.
+# The warnings that Python hides by default.
 _IGNORED = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 
 
 def prepare(folder: Path) -> Path:
-    """Give a folder what every stage may ask for: settings, the registry and the sample; return the folder.
-
-    The settings are the project's but for the number of threads: tests share the cores.
-    """
+    """Put the default settings, the registry and the sample into a folder; return the folder."""
     (folder / "data").mkdir(exist_ok=True)
     for name in ("data/corpora.yaml", "data/sample.txt"):
         (folder / name).write_bytes((ROOT / name).read_bytes())
-    settings = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    assert "\nnum_threads: 2 " in settings
-    (folder / "params.yaml").write_text(settings.replace("\nnum_threads: 2 ", "\nnum_threads: 1 "), encoding="utf-8")
+    (folder / "params.yaml").write_bytes(PARAMS_FILE.read_bytes())
     return folder
 
 
 def in_a_process(folder: Path) -> RunStage:
-    """Return a function that runs a stage's script in ``folder``, in a process of its own."""
+    """Return a function that runs a stage's script in ``folder`` and in its own process."""
 
     def run(stage: str, *arguments: str, **environment: str) -> Finished:
         return subprocess.run(
@@ -54,10 +50,11 @@ def in_a_process(folder: Path) -> RunStage:
 
 
 def in_this_process(folder: Path) -> RunStage:
-    """Return a function that runs a stage's script in ``folder``, in this process.
+    """Return a function that runs a stage's script in ``folder`` and in this process.
 
-    The script, its exit code and what it says are those of a process of its own, but for
-    the seconds in which that would import PyTorch. One at a time: a process has one folder and one environment.
+    The exit code and the output are the same as in a process of its own, without the seconds it takes to import
+    PyTorch. With ``DVC_STAGE`` in the environment the stage behaves as it does under DVC, except that it does not
+    watch for the end of DVC. Not thread-safe: a process has one working folder and one environment.
     """
 
     def run(stage: str, *arguments: str, **environment: str) -> Finished:
@@ -68,10 +65,11 @@ def in_this_process(folder: Path) -> RunStage:
             mock.patch.dict(os.environ, environment),
             mock.patch.object(sys, "argv", [script, *arguments]),
             mock.patch.object(sys, "path", [str(_STAGES), *sys.path]),
-            _threads_kept(),
+            _keep_num_threads(),
+            _without_watchdog(),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
-            _warnings_as_at_a_terminal(),
+            _warnings_to_stderr(),
         ):
             code = _run_to_exit(script)
         return Finished([script, *arguments], code, out.getvalue(), err.getvalue())
@@ -92,9 +90,16 @@ def _run_to_exit(script: str) -> int:
     return 0
 
 
+def _without_watchdog() -> contextlib.AbstractContextManager[object]:
+    """Start no thread that would outlive the stage and end this process."""
+    import harness
+
+    return mock.patch.object(harness, "end_with_dvc", return_value=True)
+
+
 @contextlib.contextmanager
-def _threads_kept() -> Iterator[None]:
-    """Undo what a stage sets for its whole process."""
+def _keep_num_threads() -> Iterator[None]:
+    """Restore PyTorch's number of threads, which a stage sets for its whole process."""
     import torch
 
     before = torch.get_num_threads()
@@ -105,8 +110,8 @@ def _threads_kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _warnings_as_at_a_terminal() -> Iterator[None]:
-    """Write warnings to the standard error, as Python does where pytest does not collect them."""
+def _warnings_to_stderr() -> Iterator[None]:
+    """Write warnings to standard error, as Python does when pytest does not collect them."""
 
     def show(message: Warning | str, kind: type[Warning], *where: object) -> None:
         sys.stderr.write(warnings.formatwarning(message, kind, *where[:2]))  # type: ignore[arg-type]

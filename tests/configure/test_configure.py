@@ -1,102 +1,82 @@
-"""The configure stage: every setting of every section is checked, and each run resolved."""
+"""The configure stage: it checks every setting of every section and resolves each run."""
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seqlm.configure.settings import check_whole
+from default_params import PARAMS_FILE
+from seqlm.configure.settings import check_values, check_whole
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from smoke import ROOT
 from stages_by_hand import RunStage
 
-PARAMS = read_params(ROOT / "params.yaml")
-
-
-def params() -> dict[str, Any]:
-    return copy.deepcopy(PARAMS)
+PARAMS = read_params(PARAMS_FILE)
+WRONG = [{"a": "mapping"}, float("nan"), float("inf"), 10**30, "\x00" * 10_001]
+# Settings that must be positive integers or numbers, or seeds.
+NUMBERS = {"seed", "num_threads", "lr", "num_epochs", "batch_size", "tau"}
+NOT_NUMBERS = [-1, True, "1", None, [1]]
 
 
 def leaves(value: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Return the paths of all settings; a run's name is no setting of the model."""
+    """Return the paths of all settings."""
     if isinstance(value, dict) and value:
         return [leaf for key, inner in value.items() for leaf in leaves(inner, (*path, str(key)))]
     return [path]
 
 
-def changed(path: tuple[str, ...], new: object) -> dict[str, Any]:
-    values = params()
-    section: Any = values
+def changed(path: tuple[str, ...], value: object) -> dict[str, Any]:
+    """Return the settings with one of them set to ``value``, or without it if that is Ellipsis."""
+    params = copy.deepcopy(PARAMS)
+    section: Any = params
     for key in path[:-1]:
         section = section[key]
-    section[path[-1]] = new
-    return values
+    if value is ...:
+        del section[path[-1]]
+    else:
+        section[path[-1]] = value
+    return params
 
 
-def check(values: dict[str, Any], tmp_path: Path) -> None:
-    file = tmp_path / "params.yaml"
-    # JSON is YAML, but for two numbers that it has no word for, and quicker to write.
-    file.write_text(json.dumps(values).replace("NaN", ".nan").replace("Infinity", ".inf"))
-    check_whole(file)
+def refusal(params: dict[str, Any]) -> str:
+    """Return the message with which settings are refused; empty if they are accepted."""
+    try:
+        check_values(params, source="params.yaml")
+    except ParamsError as error:
+        return str(error)
+    return ""
 
 
-LEAVES = leaves(params())
-
-
-def test_each_run_gets_a_file_of_its_own(run_stage: RunStage, tmp_path: Path) -> None:
+def test_each_run_gets_its_own_config_file(run_stage: RunStage, tmp_path: Path) -> None:
     (tmp_path / "data/configs").mkdir()
     (tmp_path / "data/configs/gone.json").write_text("{}")
     result = run_stage("configure")
     assert result.returncode == 0, result.stderr
     files = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "data/configs").iterdir()}
-    assert set(files) == set(params()["runs"])
+    assert set(files) == set(PARAMS["runs"])
     assert files["scratch-random"]["sampling"] == "random"
-    assert files["scratch-random"]["lr"] == params()["train"]["lr"] != files["lstm"]["lr"]
-    assert files["lstm"]["seed"] == params()["seed"]
+    assert files["scratch-random"]["lr"] == PARAMS["train"]["lr"] != files["lstm"]["lr"]
+    assert files["lstm"]["seed"] == PARAMS["seed"]
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=".".join)
-@pytest.mark.parametrize("bad", [{"a": "mapping"}, float("nan"), float("inf"), 10**30, object], ids=str)
-def test_every_setting_refuses_what_it_cannot_be(path: tuple[str, ...], bad: object, tmp_path: Path) -> None:
-    value = "\x00" * 10_001 if bad is object else bad
-    with pytest.raises(ParamsError) as caught:
-        check(changed(path, value), tmp_path)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert path[0] in message
+@pytest.mark.parametrize("path", leaves(PARAMS), ids=".".join)
+def test_a_setting_refuses_every_wrong_value(path: tuple[str, ...]) -> None:
+    values = WRONG + (NOT_NUMBERS if path[-1] in NUMBERS else [])
+    messages = {repr(value)[:40]: refusal(changed(path, value)) for value in values}
+    assert {value: message for value, message in messages.items() if path[0] not in message or "\n" in message} == {}, (
+        "accepted, or not refused in one line that names the section"
+    )
+    neighbour = refusal(changed((*path[:-1], "no_such_setting"), 1))
+    assert re.search("unknown setting|must be a mapping|valid dictionary|should be", neighbour)
+    # Any run may leave out any setting.
+    assert path[0] == "runs" or re.search("missing|must name|runs: must", refusal(changed(path, ...)))
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=".".join)
-def test_every_setting_must_be_there_and_have_no_neighbour_that_is_unknown(
-    path: tuple[str, ...], tmp_path: Path
-) -> None:
-    with pytest.raises(ParamsError, match=r"unknown setting|must be a mapping|valid dictionary|should be"):
-        check(changed((*path[:-1], "no_such_setting"), 1), tmp_path)
-    if path[0] == "runs":
-        return  # a run need not set anything itself
-    values = params()
-    section: Any = values
-    for key in path[:-1]:
-        section = section[key]
-    del section[path[-1]]
-    with pytest.raises(ParamsError, match=r"missing|must name|runs: must"):
-        check(values, tmp_path)
-
-
-NUMBERS = [path for path in LEAVES if path[-1] in ("seed", "num_threads", "lr", "num_epochs", "batch_size", "tau")]
-
-
-@pytest.mark.parametrize("path", NUMBERS, ids=".".join)
-@pytest.mark.parametrize("bad", [-1, True, "1", None, [1]], ids=repr)
-def test_numbers_refuse_what_looks_like_one(path: tuple[str, ...], bad: object, tmp_path: Path) -> None:
-    with pytest.raises(ParamsError):
-        check(changed(path, bad), tmp_path)
-
-
-def test_a_bad_setting_leaves_nothing(run_stage: RunStage, tmp_path: Path) -> None:
+def test_a_wrong_setting_leaves_no_config_file(run_stage: RunStage, tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(path.read_text().replace("seed: 0", "seed: -3"))
     result = run_stage("configure")
@@ -105,14 +85,25 @@ def test_a_bad_setting_leaves_nothing(run_stage: RunStage, tmp_path: Path) -> No
     assert not (tmp_path / "data/configs").exists()
 
 
+def test_the_settings_of_the_project_and_of_the_tests_are_accepted_and_have_equal_names() -> None:
+    project = read_params(ROOT / "params.yaml")
+    check_whole(ROOT / "params.yaml")
+    check_whole(PARAMS_FILE)
+    # An experiment may have added runs.
+    names, in_tests = ({path for path in leaves(params) if path[0] != "runs"} for params in (project, PARAMS))
+    assert names == in_tests, "run python tests/default_params.py"
+
+
 def test_every_setting_has_a_comment() -> None:
-    section: Any = {}
+    params, section = read_params(ROOT / "params.yaml"), {}
+    without = []
     for line in (ROOT / "params.yaml").read_text().splitlines():
         key, _, rest = line.partition(":")
         if line.startswith(("    ", "#")) or (not rest and ":" not in line):
             continue  # within runs, lists and mappings of mappings
         if not line.startswith(" "):
-            section = params()[key]
+            section = params[key]
         value = section[key.strip()] if line.startswith(" ") else section
-        if not isinstance(value, dict) and key.strip() not in params()["runs"]:
-            assert "#" in rest, f"{line!r} says not what it is"
+        if not isinstance(value, dict) and key.strip() not in params["runs"] and "#" not in rest:
+            without.append(line)
+    assert without == []

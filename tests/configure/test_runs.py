@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from default_params import PARAMS_FILE
 from seqlm.configure.runs import describe_runs, resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig
-from smoke import ROOT
 
-PARAMS = read_params(ROOT / "params.yaml")
+PARAMS = read_params(PARAMS_FILE)
 
 
 def resolve(runs: Any, **top: object) -> dict[str, RunConfig]:

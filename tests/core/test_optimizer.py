@@ -8,8 +8,8 @@ from typing import Literal
 import pytest
 import torch
 
+from default_params import PARAMS_FILE
 from seqlm.core.optimizer import Optimizer
-from smoke import ROOT
 
 TRAINS = """
 import sys
@@ -84,6 +84,6 @@ def test_a_parameter_without_a_gradient_is_refused() -> None:
 
 def test_training_does_not_load_pytorchs_compiler() -> None:
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", TRAINS, str(ROOT / "params.yaml")]
+    command = [sys.executable, "-c", TRAINS, str(PARAMS_FILE)]
     done = subprocess.run(command, env=variables, check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
+from default_params import PARAMS_FILE
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
@@ -332,14 +333,14 @@ SMALL = {
 }
 
 
-def small_study(root: Path, num_processes: int) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    params = load(root / "params.yaml", "gradients", GradientsParams).model_copy(update=SMALL)
+def small_study(num_processes: int) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    params = load(PARAMS_FILE, "gradients", GradientsParams).model_copy(update=SMALL)
     ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
     return study_gradients(params, ids, ids[:50], 9, 0, num_processes)
 
 
-def test_the_study_has_a_row_for_everything_and_repeats(root: Path) -> None:
-    tables, summary = small_study(root, 1)
+def test_the_study_has_a_row_for_everything_and_repeats() -> None:
+    tables, summary = small_study(1)
     assert list(tables["reach"]["model"].unique()) == ["scratch", "relu", "gru", "lstm"]
     assert len(tables["reach"]) == 4 * 2 * 8
     assert len(tables["trained"]) == 4 * 2  # regular 1 and 4, randomized 4, full; two seeds
@@ -352,7 +353,7 @@ def test_the_study_has_a_row_for_everything_and_repeats(root: Path) -> None:
     assert summary["settings"]["vocab_size"] == 6
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
     # Again, and where processes may have gradients (on Linux, without a GPU) by two of them.
-    again, same_summary = small_study(root, min(2, processes_that_learn()))
+    again, same_summary = small_study(min(2, processes_that_learn()))
     assert same_summary == summary
     for name, table in tables.items():
         pd.testing.assert_frame_equal(table, again[name], check_exact=True)
@@ -372,8 +373,8 @@ def test_the_stage_prints_and_writes_what_it_finds(run_stage: RunStage, tmp_path
     assert len(list(layout.reports("gradients").iterdir())) == 11
 
 
-def test_val_without_a_token_to_score_is_refused(root: Path) -> None:
-    params = load(root / "params.yaml", "gradients", GradientsParams)
+def test_val_without_a_token_to_score_is_refused() -> None:
+    params = load(PARAMS_FILE, "gradients", GradientsParams)
     with pytest.raises(DataError, match=r"val has too few tokens \(1\): perplexity needs at least 2"):
         study_gradients(params, np.arange(100) % 5, np.array([1]), 5, 0)
 

@@ -6,12 +6,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from book_settings import RUNS, SETTINGS, differences
-from smoke import ROOT, overlaid
+from default_params import PARAMS_FILE
+from smoke import overlaid
 
 
 def chapter(changes: dict[str, Any]) -> dict[str, Any]:
     """Return settings like the chapter's, whatever this branch's are, but for ``changes``."""
-    params = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
+    params = YAML(typ="safe", pure=True).load(PARAMS_FILE)
     of_all = {"num_hiddens": 512, "lr": 1.0, "num_epochs": 500, "grad_clip": 1.0, "batch_size": 32, "num_steps": 35}
     own = {"runs": RUNS} | {f"train.{key}": value for key, value in of_all.items()}
     found: dict[str, Any] = overlaid(params, SETTINGS | own | changes)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from default_params import PARAMS_FILE
 from pages import PAGES, commands
 from seqlm.configure.settings import check_whole
 from smoke import ROOT
@@ -26,7 +27,7 @@ def test_there_are_commands() -> None:
 def test_every_experiment_has_settings_that_are_accepted(command: str, tmp_path: Path) -> None:
     words = shlex.split(command)
     yaml = YAML(typ="safe", pure=True)
-    params = yaml.load(ROOT / "params.yaml")
+    params = yaml.load(PARAMS_FILE)
     for word in (words[place + 1] for place, flag in enumerate(words) if flag == "-S"):
         name, _, value = word.partition("=")
         value = re.sub(r"^choice\(([^,]*),.*\)$", r"\1", value)  # the first value of a sweep

@@ -16,6 +16,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from default_params import PARAMS_FILE
 from reference import clean_line
 from seqlm.configure.settings import check_whole
 from seqlm.core.errors import DataError, ParamsError
@@ -29,9 +30,8 @@ from seqlm.score.store import load_score
 from seqlm.train.runs import read_config
 from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
-from smoke import ROOT
 
-PARAMS = (ROOT / "params.yaml").read_bytes()
+PARAMS = PARAMS_FILE.read_bytes()
 ARPA = (
     b"\\data\\\nngram 1=3\nngram 2=2\n\n\\1-grams:\n-1\t<unk>\n-0.3\ta\t-0.2\n-0.5\tb\t-0.1\n\n"
     b"\\2-grams:\n-0.2\ta b\n-0.4\tb a\n\n\\end\\\n"

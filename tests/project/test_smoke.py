@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from default_params import PARAMS_FILE
 from seqlm.configure.settings import check_whole
 from smoke import ROOT, SMALL, change_params
 
@@ -24,7 +25,7 @@ def seconds_of_children() -> float:
 
 def test_the_small_settings_are_accepted(tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
-    params.write_bytes((ROOT / "params.yaml").read_bytes())
+    params.write_bytes(PARAMS_FILE.read_bytes())
     change_params(params, SMALL)
     check_whole(params)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from default_params import PARAMS_FILE
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes
@@ -23,7 +24,7 @@ from seqlm.score.word_to_char.scoring import score_word_to_char
 from seqlm.vocab.corpus_building import SPLITS, load_split
 from seqlm.vocab.kinds.registry import KINDS
 from small_runs import LINES, write_models
-from smoke import ROOT, change_params
+from smoke import change_params
 from stages_by_hand import RunStage
 from subwords import build
 
@@ -123,7 +124,7 @@ def test_the_model_over_words_is_scored_as_one_over_characters(
 
 @pytest.mark.skipif(default_processes() == 1, reason="only Linux copies processes")
 def test_any_number_of_processes_reads_words_the_same(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    params, found = load(ROOT / "params.yaml", "score", ScoreParams), []
+    params, found = load(PARAMS_FILE, "score", ScoreParams), []
     for num_processes in (1, 2):
         monkeypatch.setattr("seqlm.score.word_to_char.scoring.default_processes", partial(int, num_processes))
         score_word_to_char(layout, params, lambda _: None)

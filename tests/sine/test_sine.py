@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
+from default_params import PARAMS_FILE
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.settings import load
 from seqlm.sine.networks import (
@@ -67,8 +68,8 @@ def test_multi_step_predictions_continue_from_themselves() -> None:
 
 
 @pytest.mark.parametrize("kind", ["MLP", "RNN"])
-def test_training_repeats_and_learns(kind: Literal["MLP", "RNN"], root: Path) -> None:
-    params = load(root / "params.yaml", "sine", SineParams).model_copy(update={"num_train": 300})
+def test_training_repeats_and_learns(kind: Literal["MLP", "RNN"]) -> None:
+    params = load(PARAMS_FILE, "sine", SineParams).model_copy(update={"num_train": 300})
     features, labels = windows(noisy_sine(400, 0.01, 0.1, 0), 4)
     first, again = (train_model(init_model(kind, 4, 10, 3), features, labels, params, 3) for _ in range(2))
     assert first == again
@@ -76,8 +77,8 @@ def test_training_repeats_and_learns(kind: Literal["MLP", "RNN"], root: Path) ->
 
 
 @pytest.mark.skipif(processes_that_learn() == 1, reason="gradients in copies of a process: on Linux, without a GPU")
-def test_any_number_of_processes_gives_the_same(root: Path) -> None:
-    params = load(root / "params.yaml", "sine", SineParams).model_copy(update={"num_epochs": 1, "taus": [1, 4]})
+def test_any_number_of_processes_gives_the_same() -> None:
+    params = load(PARAMS_FILE, "sine", SineParams).model_copy(update={"num_epochs": 1, "taus": [1, 4]})
     (_, alone, summary), (_, shared, same_summary) = (study_sine(params, 0, processes) for processes in (1, 2))
     assert summary == same_summary
     for name, table in alone.items():

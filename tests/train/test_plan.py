@@ -6,6 +6,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from default_params import PARAMS_FILE
 from seqlm.configure.runs import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import read_params
@@ -14,7 +15,6 @@ from seqlm.train.plan import Plan, largest_that_fits
 from seqlm.train.ranks import Ranks
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer
-from smoke import ROOT
 
 
 def test_a_budget_that_is_not_reached_changes_nothing() -> None:
@@ -101,7 +101,7 @@ def test_floating_point_operations_limit_the_cost_of_a_large_vocabulary() -> Non
 
 def test_no_run_of_the_book_reaches_its_limits_on_the_book() -> None:
     """The book has 28 different characters, and train 136,503."""
-    for run in resolve_runs(read_params(ROOT / "params.yaml"), source="").values():
+    for run in resolve_runs(read_params(PARAMS_FILE), source="").values():
         text = np.resize(np.arange(28), 136_503)
         assert run.max_flops is not None
         assert Trainer(run, 28, text, text[:100], torch.device("cpu")).plan.limit is None
