@@ -1,47 +1,35 @@
-"""A copy of the project in a Git repository of its own, in which tests run the real DVC."""
+"""Git repositories in which tests run the real DVC: copies of the project, and pipelines of a few lines."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import platformdirs
 from filelock import FileLock
 from ruamel.yaml import YAML
 
-from smoke import change_params, copy_project
+from default_params import PARAMS_FILE
+from smoke import ROOT, change_params, copy_project
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+Finished = subprocess.CompletedProcess[str]
 
 
-class Workspace:
-    """A copy of the project in a Git repository of its own, run by its own code."""
+class Repository:
+    """A folder, and the environment in which commands run there."""
 
-    def __init__(self, folder: Path, traces: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.traces = traces
-        self.opened: dict[str, set[str]] = {}
-        if not folder.exists():
-            traces.mkdir(parents=True)
-            copy_project(folder)
-        self.environment = os.environ | HEADLESS | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'tracing'}",
-            "SEQLM_TRACE": str(traces),
-            "OMP_NUM_THREADS": "1",
-            "XDG_CACHE_HOME": str(folder.parent / "cache"),
-            # Loops of equal sources are compiled once, for the tests too.
-            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(platformdirs.user_cache_path("seqlm"))),
-        }  # fmt: skip
-        # Python keeps what it compiles, as it does by default: DVC must not see those folders.
-        for name in ("SEQLM_DATA_DIR", "PYTHONDONTWRITEBYTECODE"):
-            self.environment.pop(name, None)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = os.environ | HEADLESS | {"PATH": path}
 
-    def run(self, *command: str, check: bool = True, timeout: float = 540) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, check: bool = True, timeout: float = 1800) -> Finished:
         result = subprocess.run(
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=timeout
         )
@@ -50,85 +38,136 @@ class Workspace:
         return result
 
     def start(self, *command: str) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own and let it run; what it says goes to a file beside the workspace."""
+        """Start a command in its own session; its output goes to a file beside the folder."""
         with (self.folder.parent / "started.log").open("ab") as log:
             return subprocess.Popen(
                 command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
 
+    def git(self, *arguments: str) -> str:
+        return self.run("git", *IDENTITY, *arguments).stdout.strip()
+
+    def commit(self, message: str) -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+
+    def tool(self, name: str, *options: str) -> Finished:
+        """Run a script of the project's ``tools/`` here, whatever its exit code."""
+        return self.run(sys.executable, str(ROOT / "tools" / name), *options, check=False)
+
+
+class TinyRepository(Repository):
+    """A repository with a pipeline of shell commands, which has run and is committed."""
+
+    @classmethod
+    def make(cls, folder: Path, files: Mapping[str, str]) -> Self:
+        repository = cls(folder)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        repository.git("init", "--quiet", "--initial-branch=main")
+        repository.run("dvc", "init", "--quiet")
+        repository.run("dvc", "repro")
+        repository.commit("A run")
+        return repository
+
+    def copy_to(self, folder: Path) -> Self:
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return type(self)(folder)
+
+
+class Workspace(Repository):
+    """A copy of the project in ``base/project``, with the default settings, run by its own code."""
+
+    def __init__(self, base: Path) -> None:
+        super().__init__(base / "project")
+        self.traces = base / "traces"
+        self.traced: dict[str, dict[str, list[str]]] = {}
+        if not self.folder.exists():
+            self.traces.mkdir(parents=True)
+            copy_project(self.folder)
+            shutil.copyfile(PARAMS_FILE, self.folder / "params.yaml")
+        self.environment |= {
+            "PYTHONPATH": f"{self.folder / 'src'}:{self.folder / 'tests' / 'tracing'}",
+            "SEQLM_TRACE": str(self.traces),
+            "OMP_NUM_THREADS": "1",
+            "XDG_CACHE_HOME": str(base / "cache"),
+            # Compile the loops of equal sources once for all tests.
+            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(platformdirs.user_cache_path("seqlm"))),
+        }
+        # Python writes __pycache__, as it does by default: DVC must not see those folders.
+        for name in ("SEQLM_DATA_DIR", "PYTHONDONTWRITEBYTECODE"):
+            self.environment.pop(name, None)
+
     def begin(self, params: dict[str, Any]) -> None:
         """Make the Git repository and commit it with these settings."""
-        self.run("git", "init", "--quiet", "--initial-branch=main")
+        self.git("init", "--quiet", "--initial-branch=main")
         self.update_params(params)
         self.commit("Begin")
 
+    def update_params(self, changes: dict[str, Any]) -> None:
+        change_params(self.folder / "params.yaml", changes)
+
     def lock(self) -> dict[str, Any]:
-        """Return what ``dvc.lock`` says of each stage: its command and the hashes of all it reads and writes."""
+        """Return the entry of each stage in ``dvc.lock``."""
         found: dict[str, Any] = YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
         return found
 
-    def commit(self, message: str) -> None:
-        self.run("git", "add", "--all")
-        self.run("git", *IDENTITY, "commit", "--quiet", "--message", message)
-
-    def show_changed_settings(self) -> None:
-        """Let Git see that DVC changed the settings, in this second and to as many bytes as they were.
-
-        Git compares sizes and whole seconds, and DVC notes the file that it is about to change.
-        """
-        (self.folder / "params.yaml").touch()
-
-    def restore(self) -> None:
-        """Go back to the last commit and its data."""
-        self.show_changed_settings()
-        self.run("git", "reset", "--hard", "--quiet")
-        self.run("git", "clean", "-d", "--force", "--quiet")
-        self.run("dvc", "checkout", "--force", "--quiet")
-
-    def keep_traces(self) -> None:
-        """Remember what each stage of the last run opened: later runs write over it."""
-        for path in self.traces.iterdir():
-            lines = path.read_text().splitlines()
-            self.opened[path.name] = {line for line in lines if "__pycache__" not in line}
+    def hashes(self) -> dict[str, str]:
+        """Return the hash of every output of the pipeline."""
+        return {out["path"]: out["md5"] for stage in self.lock().values() for out in stage.get("outs", [])}
 
     def measures(self) -> dict[str, Any]:
         """Return every model's measures on every split."""
         found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
         return found
 
-    def update_params(self, changes: dict[str, Any]) -> None:
-        change_params(self.folder / "params.yaml", changes)
+    def keep_traces(self) -> None:
+        """Remember what each stage of the last run opened and read; later runs overwrite the traces."""
+        self.traced = {path.name: json.loads(path.read_text()) for path in self.traces.iterdir()}
+
+    def show_changed_settings(self) -> None:
+        """Make Git notice that DVC changed the settings.
+
+        Git compares sizes and whole seconds, and DVC records the state of the file before it changes it.
+        """
+        (self.folder / "params.yaml").touch()
+
+    def restore(self) -> None:
+        """Go back to the last commit and its data."""
+        self.show_changed_settings()
+        self.git("reset", "--hard", "--quiet")
+        self.git("clean", "-d", "--force", "--quiet")
+        self.run("dvc", "checkout", "--force", "--quiet")
+
+    def install(self) -> None:
+        """Give the copy this suite's environment as its .venv, for ``make``."""
+        environment = self.folder / ".venv"
+        environment.mkdir()
+        for name in ("bin", "lib", "pyvenv.cfg"):
+            if (Path(sys.prefix) / name).exists():
+                (environment / name).symlink_to(Path(sys.prefix) / name)
+        (environment / "installed").touch()
 
 
 def finished(base: Path, params: dict[str, Any]) -> Workspace:
     """Return a committed workspace below ``base`` in which the pipeline ran once with these settings."""
-    workspace = Workspace(base / "project", base / "traces")
+    workspace = Workspace(base)
     workspace.begin(params)
     workspace.run("dvc", "repro")
     return workspace
 
 
 def copy_of_finished(shared: Path, base: Path, params: dict[str, Any]) -> Workspace:
-    """Return what :func:`finished` does, below ``base``: a copy of the one in ``shared``, which is made if need be."""
+    """Return a copy, below ``base``, of the finished workspace in ``shared``, which the first caller makes."""
     original, done = shared / "finished", shared / "finished.done"
     with FileLock(shared / "finished.lock"):
         if not done.exists():
             finished(original, params)
             done.touch()
     shutil.copytree(original, base, symlinks=True, dirs_exist_ok=True)
-    return Workspace(base / "project", base / "traces")
+    return Workspace(base)
 
 
-def install(folder: Path) -> None:
-    """Give a copy of the project this suite's environment as its .venv."""
-    environment = folder / ".venv"
-    environment.mkdir()
-    for name in ("bin", "lib", "pyvenv.cfg"):
-        if (Path(sys.prefix) / name).exists():
-            (environment / name).symlink_to(Path(sys.prefix) / name)
-    (environment / "installed").touch()
-
-
-def stages_run(said: str) -> list[str]:
-    """Return the stages that DVC says it ran."""
-    return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage")]
+def stages_run(output: str) -> list[str]:
+    """Return the stages that ran, according to the output of ``dvc repro``."""
+    return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")]

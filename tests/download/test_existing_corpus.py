@@ -126,7 +126,7 @@ def test_a_full_disk_is_not_a_network_that_fails(download: Download, tmp_path: P
 
 @pytest.mark.slow
 def test_a_run_without_a_network_changes_nothing(tmp_path: Path, server: TextServer) -> None:
-    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace = Workspace(tmp_path)
     workspace.environment |= {"NO_PROXY": "*", "no_proxy": "*"}
     server.register(workspace.folder)
     workspace.begin(SMALL | {"download.corpus": "tide"})

@@ -11,10 +11,10 @@ from workspace import Workspace, copy_of_finished
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A committed workspace of the module's own in which the pipeline ran once, for all workers together."""
+    """The module's own copy of a committed workspace in which the pipeline ran once, shared by all workers."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent  # each worker's folder lies in the session's
+        shared = shared.parent  # which holds each worker's folder
     workspace = copy_of_finished(shared, tmp_path_factory.mktemp("pipeline"), SMALL)
     workspace.keep_traces()
     workspace.commit("A run with small settings")
@@ -23,6 +23,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture
 def clean(workspace: Workspace) -> Iterator[Workspace]:
-    """The workspace; whatever a test changed is undone."""
+    """The workspace; the test's changes are undone afterwards."""
     yield workspace
     workspace.restore()

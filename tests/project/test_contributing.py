@@ -23,7 +23,7 @@ def steps(heading: str) -> list[str]:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace = Workspace(tmp_path)
     workspace.run("git", "init", "--quiet", "--initial-branch=main")
     workspace.update_params(SMALL)
     return workspace

@@ -12,7 +12,7 @@ import pytest
 
 from pages import PAGES, Block, blocks, commands
 from smoke import ROOT, SMALL
-from workspace import Workspace, install, stages_run
+from workspace import Workspace, stages_run
 
 # Lines that are not typed, and why.
 SKIPPED = {
@@ -58,7 +58,7 @@ def restore(workspace: Workspace) -> None:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """A committed small workspace with an installed environment and a text of its user's own, and no Git identity."""
-    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace = Workspace(tmp_path)
     for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "SEQLM_TRACE"):
         workspace.environment.pop(name)
     home = tmp_path / "home"
@@ -67,7 +67,7 @@ def workspace(tmp_path: Path) -> Workspace:
     workspace.run("git", "init", "--quiet", "--initial-branch=main")
     # The orders of params.yaml: the pages name the models of its highest orders.
     workspace.update_params(SMALL | {"runs": RUNS, "ngrams.max_order": {"char": 6, "word": 3, "subword": 3}})
-    install(workspace.folder)
+    workspace.install()
     workspace.run("dvc", "repro")
     workspace.commit("A run with small settings")
     (workspace.folder / "my.txt").write_text("the sea, the sea and the tide that comes and goes\n" * 400)

@@ -26,7 +26,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture
 def disturbed(tmp_path: Path) -> Iterator[Workspace]:
     """A workspace in which nothing ran yet."""
-    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace = Workspace(tmp_path)
     workspace.begin(LONGER)
     yield workspace
     # What a failed test left running.

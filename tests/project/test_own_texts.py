@@ -33,7 +33,7 @@ def prepare(base: Path, text: str, params: dict[str, Any]) -> Workspace:
     """Return a workspace whose corpus is a user's own file."""
     diary = base / "diary.txt"
     diary.write_text(text, encoding="utf-8", newline="\n")
-    workspace = Workspace(base / "project", base / "traces")
+    workspace = Workspace(base)
     workspace.begin(params | {"download.corpus": str(diary)})
     return workspace
 

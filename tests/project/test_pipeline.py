@@ -1,4 +1,4 @@
-"""The real pipeline, by the real DVC, on the sample corpus with small settings."""
+"""The real pipeline, run by the real DVC on the sample corpus with small settings."""
 
 import json
 import signal
@@ -7,25 +7,19 @@ import time
 import numpy as np
 import pytest
 
-from declarations import require_declared_files, require_declared_settings
+from declarations import inside, require_declared_files, require_declared_settings
 from seqlm.core.files import sha256_of_file
+from stages_by_hand import in_this_process
 from workspace import Workspace, stages_run
 
 
 def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
     measures = workspace.measures()
-    assert {
-        "plain",
-        "small-lstm",
-        "char-uniform",
-        "char-kneser-ney-3",
-        "word-laplace-2",
-        "subword-kneser-ney-2",
-    } <= set(measures)
-    learning = {"small-lstm+dynamic", "char-kneser-ney-7+dynamic", "char-by-word-kneser-ney-3+dynamic"}
-    assert learning <= set(measures)
+    static = {"plain", "small-lstm", "char-uniform", "char-kneser-ney-3", "word-laplace-2", "subword-kneser-ney-2"}
+    dynamic = {"small-lstm+dynamic", "char-kneser-ney-7+dynamic", "char-by-word-kneser-ney-3+dynamic"}
+    assert static | dynamic <= set(measures)
     assert any(name.startswith("small-lstm+char-") and name.endswith("+dynamic") for name in measures)
-    # Uniform over V tokens has perplexity V, whatever the text.
+    # A uniform model of V tokens has perplexity V on any text.
     assert measures["char-uniform"]["test"]["perplexity"] == pytest.approx(27 + 1)
     assert "fitted" in measures["plain"]
     assert "fitted" not in measures["char-kneser-ney-3"]
@@ -36,50 +30,80 @@ def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
     assert (workspace.folder / "reports/generate/samples.md").read_text().count("## ") == 2 + 2 * 3
 
 
-def test_a_second_run_looks_for_the_corpus_and_changes_nothing(clean: Workspace) -> None:
-    assert stages_run(clean.run("dvc", "repro").stdout) == ["download"]
-    assert clean.run("git", "status", "--porcelain").stdout == ""
+def test_a_second_run_only_verifies_the_corpus_and_changes_nothing(workspace: Workspace) -> None:
+    assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
+    assert workspace.git("status", "--porcelain") == ""
 
 
 @pytest.mark.slow
-def test_everything_again_gives_the_same_bytes(clean: Workspace) -> None:
+def test_forced_runs_write_the_same_bytes(clean: Workspace) -> None:
     clean.run("dvc", "repro", "--force")
-    assert clean.run("git", "status", "--porcelain").stdout == ""
+    assert clean.git("status", "--porcelain") == ""
 
 
-def would_run(workspace: Workspace) -> set[str]:
-    """Return the stages that DVC says are changed, but for the one that looks for the corpus each time."""
-    changed = json.loads(workspace.run("dvc", "status", "--json").stdout)
-    return set(changed) - {"download"}
+def affected_by(workspace: Workspace, *modules: str) -> set[str]:
+    """Return the stages that DVC would run after changes of these modules, and those that read their outputs."""
+    paths = [workspace.folder / "src/seqlm" / module for module in modules]
+    sources = [path.read_text() for path in paths]
+    for path, source in zip(paths, sources, strict=True):
+        path.write_text(source + "# changed\n")
+    found = set(json.loads(workspace.run("dvc", "status", "--json").stdout)) - {"download"}
+    for path, source in zip(paths, sources, strict=True):
+        path.write_text(source)
+    return downstream(workspace, found)
 
 
+def downstream(workspace: Workspace, stages: set[str]) -> set[str]:
+    """Return these stages, and those that read their outputs, directly or not."""
+    lock = workspace.lock()
+    found: set[str] = set()
+    while more := stages - found:
+        found |= more
+        outs = {out["path"] for name in more for out in lock[name].get("outs", [])}
+        # A stage may depend on an output, on a folder around it, or on a file in it.
+        stages = {
+            name
+            for name, stage in lock.items()
+            for dep in stage.get("deps", [])
+            if inside(dep["path"], outs) or any(inside(out, {dep["path"]}) for out in outs)
+        }
+    return found
+
+
+def test_a_change_of_code_affects_its_own_stage_and_the_stages_after_it(workspace: Workspace) -> None:
+    assert affected_by(workspace, "evaluate/tables.py", "report/page.py") == {"evaluate", "report"}
+
+
+@pytest.mark.xfail(reason="dvc.yaml gives networks and n-gram models the same deps", strict=True)
 @pytest.mark.parametrize(
-    ("module", "stages"),
+    ("module", "affected", "spared"),
     [
-        ("evaluate/mixtures.py", {"evaluate", "report"}),
-        ("report/figures/style.py", {"report"}),
-        ("report/page.py", {"report"}),
+        ("ngrams/models/kneser_ney.py", "score-ngrams@char", ("train@", "score@")),
+        ("rnn/scratch.py", "score@plain", ("ngrams@", "score-ngrams@")),
     ],
 )
-def test_a_changed_module_concerns_its_stage_and_what_follows(module: str, stages: set[str], clean: Workspace) -> None:
-    assert would_run(clean) == set()
-    path = clean.folder / "src/seqlm" / module
-    path.write_text(path.read_text() + "# touched\n")
-    changed = would_run(clean)
-    assert module.partition("/")[0] in changed
-    assert changed <= stages
+def test_a_change_of_one_family_of_models_rescores_no_other(
+    module: str, affected: str, spared: tuple[str, ...], workspace: Workspace
+) -> None:
+    stages = affected_by(workspace, module)
+    assert affected in stages
+    assert [name for name in stages if name.startswith(spared)] == []
 
 
-def test_other_subwords_concern_no_run_over_characters(clean: Workspace) -> None:
+def test_other_subwords_affect_no_run_over_characters(clean: Workspace) -> None:
+    corpus = clean.folder / "data/corpus/char"
+    before = {path: path.read_bytes() for path in corpus.iterdir()}
     clean.update_params({"vocab.subword.vocab_size": 350})
-    clean.run("dvc", "repro", "vocab")
-    changed = would_run(clean)
-    assert {"ngrams@subword", "score-ngrams@subword", "evaluate"} <= changed
-    assert not {stage for stage in changed if stage.startswith(("train@", "score@")) or stage.endswith("@char")}
+    result = in_this_process(clean.folder)("vocab", "--kind", "char")
+    assert result.returncode == 0, result.stderr
+    assert {path: path.read_bytes() for path in corpus.iterdir()} == before
+    affected = downstream(clean, {"vocab@subword"})
+    assert {"ngrams@subword", "score-ngrams@subword", "evaluate"} <= affected
+    assert [name for name in affected if name.startswith(("train@", "score@")) or name.endswith("@char")] == []
 
 
 @pytest.mark.slow
-def test_killed_pipelines_go_on_to_the_same_hashes(clean: Workspace) -> None:
+def test_a_killed_training_resumes_and_ends_with_the_same_weights(clean: Workspace) -> None:
     clean.update_params({"train.num_epochs": 3000, "train.checkpoint_s": 0.1, "train.sample_every": 0})
     clean.run("dvc", "repro", "train@plain")
     weights = clean.folder / "data/models/runs/plain/weights.safetensors"
@@ -100,9 +124,9 @@ def test_killed_pipelines_go_on_to_the_same_hashes(clean: Workspace) -> None:
     assert [path.name for path in (clean.folder / "checkpoints/plain").iterdir()] == ["lock"]
 
 
-def test_stages_open_what_they_declare_and_nothing_else(workspace: Workspace) -> None:
+def test_stages_open_the_files_they_declare_and_no_others(workspace: Workspace) -> None:
     require_declared_files(workspace)
 
 
-def test_stages_read_the_settings_that_they_declare_and_no_others(clean: Workspace) -> None:
-    require_declared_settings(clean)
+def test_stages_read_the_settings_they_declare_and_no_others(workspace: Workspace) -> None:
+    require_declared_settings(workspace)

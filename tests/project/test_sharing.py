@@ -38,7 +38,7 @@ class Typist:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """A committed small workspace of somebody whom Git knows."""
-    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace = Workspace(tmp_path)
     workspace.environment.pop("SEQLM_TRACE")
     home = tmp_path / "home"
     home.mkdir()

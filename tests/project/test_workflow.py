@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from smoke import ROOT, SMALL
-from workspace import Workspace, install
+from workspace import Workspace
 
 PATH = ROOT / ".github" / "workflows" / "ci.yml"
 WORKFLOW: dict[str, Any] = YAML(typ="safe", pure=True).load(PATH)
@@ -142,7 +142,7 @@ def test_the_three_systems_are_tested() -> None:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """A committed small workspace with an installed environment and a GitHub client of its own."""
-    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace = Workspace(tmp_path)
     workspace.environment.pop("SEQLM_TRACE")
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -153,7 +153,7 @@ def workspace(tmp_path: Path) -> Workspace:
     workspace.environment["PATH"] = f"{tools}:{workspace.environment['PATH']}"
     workspace.run("git", "init", "--quiet", "--initial-branch=main")
     workspace.update_params(SMALL)
-    install(workspace.folder)
+    workspace.install()
     workspace.run("dvc", "repro")
     workspace.commit("A run with small settings")
     workspace.run("git", "update-ref", "refs/remotes/origin/main", "main")

@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from smoke import ROOT, SMALL
-from workspace import Workspace, install
+from workspace import Workspace
 
 JOBS: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
 STEPS: list[dict[str, Any]] = JOBS["pipeline"]["steps"]
@@ -54,11 +54,11 @@ def test_results_that_are_not_of_the_committed_code_are_seen() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
 def test_a_corpus_that_cannot_be_reached_ends_the_pipeline(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "project", tmp_path / "traces")
+    workspace = Workspace(tmp_path)
     registry = workspace.folder / "data" / "corpora.yaml"
     registry.write_text(re.sub(r"https://\S+", "http://127.0.0.1:1/none", registry.read_text()))
     workspace.begin(SMALL | {"download.corpus": "time_machine"})
-    install(workspace.folder)
+    workspace.install()
     result = workspace.run("bash", "-e", "-c", STEPS[place("make repro")]["run"], check=False)
     assert result.returncode != 0
     assert "error: time_machine: no source can be reached" in result.stderr

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from default_params import PARAMS_FILE
 from seqlm.configure.settings import check_whole
 from seqlm.core.errors import ParamsError
-from smoke import ROOT, SMALL, overlaid
+from smoke import SMALL, overlaid
 from workspace import Workspace, finished
 
 pytestmark = pytest.mark.slow
@@ -35,7 +36,7 @@ def settings(value: object, path: str = "") -> Iterator[str]:
 
 def small_params() -> dict[str, Any]:
     # A copy: who changes what lies inside these settings must not change those of the next test.
-    found: dict[str, Any] = overlaid(YAML().load((ROOT / "params.yaml").read_text()), copy.deepcopy(SMALL))
+    found: dict[str, Any] = overlaid(YAML().load(PARAMS_FILE.read_text()), copy.deepcopy(SMALL))
     return found
 
 

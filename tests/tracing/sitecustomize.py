@@ -1,10 +1,10 @@
-"""Notes which files of the project a stage opens and imports.
+"""Records which files of the project a stage opens or imports, and which settings it reads.
 
-Python runs this at start when its folder is on PYTHONPATH. The notes go to one file a
-stage in the folder that SEQLM_TRACE names.
+Python runs this at start if its folder is on PYTHONPATH. Each stage writes one JSON file to the folder SEQLM_TRACE.
 """
 
 import atexit
+import json
 import os
 import sys
 from pathlib import Path
@@ -13,6 +13,7 @@ _root = os.environ.get("DVC_ROOT")
 _traces = os.environ.get("SEQLM_TRACE")
 _stage = os.environ.get("DVC_STAGE")
 _opened: set[str] = set()
+_settings: set[str] = set()
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
@@ -24,13 +25,25 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
     reads = (mode is None and not int(flags) & (os.O_WRONLY | os.O_RDWR)) or (isinstance(mode, str) and "r" in mode)
     if reads:
         _opened.add(os.path.abspath(path))  # noqa: PTH100 (a link is what a stage opens, not its target)
+    if reads and os.path.basename(path) == "params.yaml":  # noqa: PTH119 (as quick as can be)
+        _settings.add(_setting_asked_for())
+
+
+def _setting_asked_for() -> str:
+    """Return the key with which ``seqlm.core.settings.load`` was called, further up the stack; "*" for all settings."""
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("seqlm.core.settings", "load"):
+            return str(frame.f_locals["key"])
+    return "*"
 
 
 def _write() -> None:
     modules = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     inside = {path.removeprefix(f"{_root}/") for path in _opened | modules if path and path.startswith(f"{_root}/")}
-    # Stages of one name, such as vocab@char, have a file each.
-    Path(_traces, _stage).write_text("\n".join(sorted(inside)))
+    found = {"opened": [path for path in sorted(inside) if "__pycache__" not in path], "settings": sorted(_settings)}
+    # Stages of one name, such as vocab@char, write one file each.
+    Path(_traces, _stage).write_text(json.dumps(found))
 
 
 if _root and _traces and _stage and any("stages/" in argument for argument in sys.orig_argv):
