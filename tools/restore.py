@@ -19,6 +19,7 @@ import psutil
 # DVC's own notes of what runs.
 _LOCKS = Path(".dvc/tmp/rwlock")
 _EXPERIMENT = Path(".dvc/tmp/exps/run/workspace/workspace.json")
+_SETTINGS = Path("params.yaml")
 _UNFINISHED = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
 # A stash is a commit, and Git may know no name.
 _IDENTITY = ("-c", "user.name=make restore", "-c", "user.email=restore@localhost")
@@ -92,6 +93,10 @@ def is_dvc(pid: int) -> bool:
 
 def set_aside() -> None:
     """Put what differs from the last commit into a stash, and say what it is."""
+    # DVC writes an experiment's settings in the second in which it notes the file for Git, often in as many bytes as
+    # they were: Git, which compares seconds and sizes, would take them for unchanged.
+    if _SETTINGS.exists():
+        _SETTINGS.touch()
     changed = git("diff", "--name-only", "HEAD").splitlines()
     if not changed:
         return

@@ -1,9 +1,7 @@
-"""The commit hook for a fresh dvc.lock, in a repository of two stages, by the real DVC and the real Git."""
+"""``tools/check_lock.py``, the check that ``dvc.lock`` is fresh, with the real DVC and Git."""
 
-import os
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from smoke import ROOT
+from workspace import TinyRepository
 
 PIPELINE = """
 stages:
@@ -19,77 +18,117 @@ stages:
     always_changed: true
     deps: [text.txt]
     outs: [corpus.txt]
-  count:
-    cmd: wc -l < corpus.txt > lines.txt
-    params: [unit]
-    deps: [corpus.txt]
-    outs: [lines.txt]
+  train:
+    foreach: ${runs}
+    do:
+      cmd: mkdir -p models && echo ${item} > models/${key}
+      deps: [corpus.txt]
+      outs: ["models/${key}"]
+  evaluate:
+    cmd: cat models/* > table.txt
+    deps: [models]
+    outs: [table.txt: {cache: false}]
 """
 SCRIPT = ROOT / "tools" / "check_lock.py"
 
 
-def run(folder: Path, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        command, cwd=folder, env=os.environ | {"PATH": path}, check=check, capture_output=True, text=True
-    )
+def params(**runs: int) -> str:
+    return f"runs: {{{', '.join(f'{run}: {value}' for run, value in runs.items())}}}\n"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> TinyRepository:
+    """A repository with two runs, one of them old."""
+    files = {"dvc.yaml": PIPELINE, "text.txt": "a\nb\n", ".gitignore": "/corpus.txt\n/models/\n"}
+    files["params.yaml"] = params(old=1, other=2)
+    return TinyRepository.make(tmp_path_factory.mktemp("tiny"), files)
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    (tmp_path / "dvc.yaml").write_text(PIPELINE)
-    (tmp_path / "params.yaml").write_text("unit: line\n")
-    (tmp_path / "text.txt").write_text("a\nb\n")
-    run(tmp_path, "git", "init", "--quiet")
-    run(tmp_path, "dvc", "init", "--quiet")
-    run(tmp_path, "dvc", "repro")
-    run(tmp_path, "git", "add", "--all")
-    run(tmp_path, "git", "config", "user.name", "a")
-    run(tmp_path, "git", "config", "user.email", "a@example.org")
-    hook = tmp_path / ".git" / "hooks" / "pre-commit"
+def repository(finished: TinyRepository, tmp_path: Path) -> TinyRepository:
+    return finished.copy_to(tmp_path / "repository")
+
+
+def check(repository: TinyRepository, *options: str) -> tuple[int, str, str]:
+    done = repository.tool("check_lock.py", *options)
+    return done.returncode, done.stdout, done.stderr
+
+
+def remove_data(repository: TinyRepository, *names: str) -> None:
+    """Remove outputs and the cache, as in a clone that pulled only a part."""
+    for name in (".dvc/cache", *names):
+        path = repository.folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_the_commit_hook_accepts_a_change_only_after_the_pipeline_ran(repository: TinyRepository) -> None:
+    hook = repository.folder / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\nexec {shlex.join([sys.executable, str(SCRIPT)])}\n")
     hook.chmod(0o755)
-    run(tmp_path, "git", "commit", "--quiet", "--message", "fresh")
-    return tmp_path
-
-
-def remove_data(folder: Path) -> None:
-    """Make the repository as a fresh clone has it."""
-    shutil.rmtree(folder / ".dvc" / "cache")
-    for name in ("corpus.txt", "lines.txt"):
-        (folder / name).unlink()
-
-
-@pytest.mark.parametrize("cloned", [False, True])
-def test_a_changed_setting_stops_the_commit_until_the_pipeline_ran(cloned: bool, repository: Path) -> None:
-    if cloned:
-        remove_data(repository)
-    assert run(repository, sys.executable, str(SCRIPT)).stdout == ""
-    (repository / "params.yaml").write_text("unit: row\n")
-    commit = ("git", "commit", "--quiet", "--all", "--message", "changed")
-    stopped = run(repository, *commit, check=False)
+    (repository.folder / "params.yaml").write_text(params(old=1, other=3))
+    commit = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--all", "--message", "changed")
+    stopped = repository.run(*commit, check=False)
     assert stopped.returncode == 1
-    assert "dvc.lock is not fresh: run `dvc repro`" in stopped.stdout + stopped.stderr
-    run(repository, "dvc", "repro")
-    run(repository, *commit)
-    assert run(repository, "git", "status", "--porcelain").stdout == ""
+    output = stopped.stdout + stopped.stderr
+    assert "dvc.lock: stage 'train@other' has changed since it ran\n" in output
+    assert "dvc.lock is not fresh: run `dvc repro`" in output
+    assert "download" not in output
+    repository.run("dvc", "repro")
+    repository.run(*commit)
+    assert repository.git("status", "--porcelain") == ""
 
 
-def test_the_stage_that_changed_is_named(repository: Path) -> None:
-    (repository / "params.yaml").write_text("unit: row\n")
-    result = run(repository, sys.executable, str(SCRIPT), check=False)
-    assert result.returncode == 1
-    assert "stage 'count' has changed" in result.stdout
-    assert "download" not in result.stdout
+@pytest.mark.parametrize("missing", [["models/old"], ["models", "corpus.txt"]], ids=str)
+def test_data_that_was_not_pulled_is_no_change(missing: list[str], repository: TinyRepository) -> None:
+    remove_data(repository, *missing)
+    code, output, note = check(repository)
+    assert (code, output) == (0, "")
+    assert note.startswith("not pulled: ")
+    assert all(name in note for name in missing)
+    assert "`dvc pull` brings them" in note
+    # The copy that DVC was asked in is gone, and a file that it shared is unchanged.
+    assert not list((repository.folder / ".dvc/tmp").glob("check-lock-*"))
+    assert (repository.folder / "text.txt").read_text() == "a\nb\n"
 
 
-def test_a_broken_pipeline_file_is_not_fresh(repository: Path) -> None:
-    (repository / "dvc.yaml").write_text("stages: [\n")
-    assert run(repository, sys.executable, str(SCRIPT), check=False).returncode == 1
+def test_a_changed_stage_is_seen_without_its_data(repository: TinyRepository) -> None:
+    (repository.folder / "params.yaml").write_text(params(old=1, other=3))
+    remove_data(repository, "models", "corpus.txt")
+    code, output, _ = check(repository)
+    assert code == 1
+    assert output.startswith("dvc.lock: stage 'train@other' has changed since it ran\n")
 
 
-def test_every_hook_runs_something_that_is_there() -> None:
+def test_a_broken_pipeline_file_is_not_fresh(repository: TinyRepository) -> None:
+    (repository.folder / "dvc.yaml").write_text("stages: [\n")
+    assert check(repository)[0] == 1
+
+
+def test_a_renamed_run_is_pruned_from_the_lock_file(repository: TinyRepository) -> None:
+    (repository.folder / "params.yaml").write_text(params(new=1, other=2))
+    (repository.folder / "models/old").unlink()  # as the project's stages do with stale runs
+    repository.run("dvc", "repro")
+    code, output, _ = check(repository)
+    assert code == 1
+    assert output.startswith("dvc.lock: stage 'train@old' is in no dvc.yaml any more\n")
+    assert "--prune" in output
+    before = (repository.folder / "dvc.lock").read_text()
+    code, output, _ = check(repository, "--prune")
+    assert (code, output) == (0, "dvc.lock: took out stage 'train@old', which is in no dvc.yaml any more\n")
+    # The lines of one stage are gone; the others are unchanged.
+    begin = before.index("  train@old:")
+    end = begin + before[begin:].index("\n  train@other:") + 1
+    assert (repository.folder / "dvc.lock").read_text() == before[:begin] + before[end:]
+    assert check(repository) == (0, "", "")
+
+
+def test_make_repro_prunes_after_it_ran() -> None:
+    steps = (ROOT / "Makefile").read_text().split("\nrepro: ")[1].split("\n\n")[0]
+    assert steps.index("dvc repro") < steps.index("python tools/check_lock.py --prune")
+
+
+def test_every_pre_commit_hook_runs_an_existing_program() -> None:
     hooks = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"][0]["hooks"]
     entries = [shlex.split(hook["entry"]) for hook in hooks]
     assert ["python", "tools/check_lock.py"] in entries
