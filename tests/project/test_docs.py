@@ -1,32 +1,24 @@
-"""What README and docs say to type exists."""
+"""README and docs: commands, files, links, tables and the graph are as the pages say."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from ruamel.yaml import YAML
 
 from default_params import PARAMS_FILE
+from doc_values import pages
 from pages import PAGES, commands
-from seqlm.configure.settings import check_whole
+from seqlm.configure.settings import check_values
+from seqlm.core.errors import ParamsError
 from smoke import ROOT
-
-EXPERIMENTS = [command for command in commands() if command.startswith("dvc exp run") and "-S " in command]
-
-
-def test_there_are_commands() -> None:
-    assert len(commands()) > 15
-    assert len(EXPERIMENTS) > 8
+from stages_by_hand import RunStage
+from workspace import Repository
 
 
-@pytest.mark.parametrize("command", EXPERIMENTS)
-def test_every_experiment_has_settings_that_are_accepted(command: str, tmp_path: Path) -> None:
-    words = shlex.split(command)
-    yaml = YAML(typ="safe", pure=True)
+def after_experiment(command: str) -> dict[str, object]:
+    """Return the default settings as a ``dvc exp run`` command changes them."""
+    yaml, words = YAML(typ="safe", pure=True), shlex.split(command)
     params = yaml.load(PARAMS_FILE)
     for word in (words[place + 1] for place, flag in enumerate(words) if flag == "-S"):
         name, _, value = word.partition("=")
@@ -35,82 +27,118 @@ def test_every_experiment_has_settings_that_are_accepted(command: str, tmp_path:
         section = params
         for parent in parents:
             section = section[parent]
-        if parents == ["runs"] and name.startswith("+"):
-            section.pop(key, None)  # the experiment that adds it may have been committed
-        # DVC refuses a new key without a plus, and so must the text.
+        # DVC refuses a new key without a plus, and an existing one with it.
         assert (key in section) != name.startswith("+"), word
         section[key] = yaml.load(value)
-    with (tmp_path / "params.yaml").open("w") as file:
-        YAML().dump(params, file)
-    check_whole(tmp_path / "params.yaml")
+    return params  # type: ignore[no-any-return]
 
 
-def test_every_make_target_is_there() -> None:
+def test_every_experiment_has_settings_that_are_accepted() -> None:
+    experiments = [command for command in commands() if command.startswith("dvc exp run") and "-S " in command]
+    assert len(experiments) > 8
+    refused = []
+    for command in experiments:
+        try:
+            check_values(after_experiment(command), source=command)
+        except (ParamsError, AssertionError) as error:
+            refused.append(f"{command}: {error}")
+    assert not refused, "\n".join(refused)
+
+
+def test_every_make_target_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    asked = {command.split()[1] for command in commands() if command.startswith("make ")}
+    assert asked
+    assert asked <= targets
+
+
+def test_every_script_and_its_options_exist(run_stage: RunStage) -> None:
+    offered: dict[str, set[str]] = {}
+    missing = []
     for command in commands():
-        if command.startswith("make "):
-            assert command.split()[1] in targets, command
+        program, script, *words = [*shlex.split(command), ""]
+        if program == "python" and script.startswith("stages/"):
+            name = Path(script).stem
+            if name not in offered:
+                offered[name] = set(re.findall(r"--[a-z-]+", run_stage(name, "--help").stdout))
+            missing += [command for word in words if word.startswith("--") and word not in offered[name]]
+    assert offered
+    assert not missing
 
 
-def test_every_script_and_its_options_are_there() -> None:
-    for command in commands():
-        words = shlex.split(command)
-        if words[0] != "python" or not words[1].startswith("stages/"):
-            continue
-        help_text = subprocess.run(
-            [sys.executable, ROOT / words[1], "--help"], capture_output=True, text=True, check=True
-        ).stdout
-        for option in (word for word in words[2:] if word.startswith("--") and word != "--help"):
-            assert option in help_text, command
+def test_every_named_file_exists() -> None:
+    missing = [
+        f"{page.name}: {name}"
+        for page in PAGES
+        for name in re.findall(r"`((?:src|tests|docs|stages|benchmarks|reports|data)/[^`*\sN]+)`", page.read_text())
+        if not name.startswith(("data/configs", "data/raw", "data/text", "data/work")) and not (ROOT / name).exists()
+    ]
+    assert not missing
 
 
-def test_every_file_that_is_named_is_there() -> None:
-    for page in PAGES:
-        for name in re.findall(r"`((?:src|tests|docs|stages|benchmarks|reports|data)/[^`*\sN]+)`", page.read_text()):
-            if not name.startswith(("data/configs", "data/raw", "data/text", "data/work")):
-                assert (ROOT / name).exists(), f"{page.name} names {name}"
+LINK = re.compile(r"!?\[(`?)([^\]]*?)`?\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+# Page, whether the link shows code, what it shows, target.
+LINKS = [
+    (page, bool(found[1]), found[2], found[3])
+    for page in [*pages(ROOT), ROOT / "CONTRIBUTING.md"]
+    for found in LINK.finditer(page.read_text())
+    if not found[3].startswith("http")
+]
 
 
-def test_the_graph_in_the_readme_is_that_of_the_pipeline() -> None:
-    readme = (ROOT / "README.md").read_text()
-    drawn = set(re.findall(r"^  ([\w-]+) --> ([\w-]+)", readme, flags=re.MULTILINE))
-    stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]
-    names = {name for pair in drawn for name in pair}
-    assert names == set(stages)
-    for before, after in drawn:
-        bodies = [stages[name].get("do", stages[name]) for name in (before, after)]
-        made = [
-            next(iter(out)) if isinstance(out, dict) else out
-            for kind in ("outs", "metrics", "plots")
-            for out in bodies[0].get(kind, [])
-        ]
-        made = [re.split(r"\$\{|/(?=[^/]*$)", path)[0].rstrip("/") for path in made]
-        needed = [re.split(r"\$\{", dep)[0].rstrip("/") for dep in bodies[1]["deps"]]
-        assert any(need.startswith(out) or out.startswith(need) for need in needed for out in made), (before, after)
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_link_has_a_target() -> None:
+    assert len(LINKS) > 40
+    dead = []
+    for page, _, _, target in LINKS:
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+            dead.append(f"{page.name}: {target}")
+    assert not dead
+
+
+def test_code_that_a_link_shows_is_in_the_file() -> None:
+    missing = [
+        f"{page.name}: {code}"
+        for page, is_code, code, target in LINKS
+        if is_code and target.endswith(".py") and code not in (page.parent / target).read_text()
+    ]
+    assert not missing
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
+    wrong = []
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")]:
+        cells = 0
+        for line in page.read_text(encoding="utf-8").splitlines():
+            found = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+            if found and cells and found != cells:
+                wrong.append(f"{page.name}: {line}")
+            cells = found
+    assert not wrong
 
 
 def reachable(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return every pair of which the second can be reached from the first."""
+    """Return every pair of nodes of which the second can be reached from the first."""
     found = set(edges)
     while more := {(a, d) for a, b in found for c, d in edges if b == c} - found:
         found |= more
     return found
 
 
-def test_the_graph_in_the_readme_says_what_dvc_says() -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    said = subprocess.run(
-        ["dvc", "dag", "--md"],
-        cwd=ROOT,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+def test_the_graph_in_the_readme_is_the_one_of_dvc() -> None:
+    graph = Repository(ROOT).run("dvc", "dag", "--md").stdout
     # Stages of one name, such as vocab@char, are one box in the README.
-    names = dict(re.findall(r"(node\d+)\[\"([^\"@]+)", said))
-    edges = {(names[before], names[after]) for before, after in re.findall(r"(node\d+)-->(node\d+)", said)}
+    names = dict(re.findall(r"(node\d+)\[\"([^\"@]+)", graph))
+    edges = {(names[before], names[after]) for before, after in re.findall(r"(node\d+)-->(node\d+)", graph)}
     drawn = set(re.findall(r"^  ([\w-]+) --> ([\w-]+)", (ROOT / "README.md").read_text(), flags=re.MULTILINE))
-    # Arrows that others imply are left out of the drawing.
+    assert {name for edge in drawn for name in edge} == set(YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"])
+    # The drawing leaves out arrows that others imply.
     assert drawn <= edges
     assert reachable(drawn) == reachable(edges)

@@ -1,4 +1,4 @@
-"""The workflow is valid, and its steps do on this machine what they do on GitHub's."""
+"""The GitHub workflow is valid, keeps what it trained, and its steps do here what they do on GitHub."""
 
 import json
 import re
@@ -17,10 +17,12 @@ from workspace import Workspace
 PATH = ROOT / ".github" / "workflows" / "ci.yml"
 WORKFLOW: dict[str, Any] = YAML(typ="safe", pure=True).load(PATH)
 JOBS: dict[str, dict[str, Any]] = WORKFLOW["jobs"]
+PIPELINE: list[dict[str, Any]] = JOBS["pipeline"]["steps"]
 CHECKER = shutil.which("check-jsonschema", path=Path(sys.executable).parent)
-# Steps that are not run, and why.
+needs_environment = pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
+# Steps that are not run here, and why.
 SKIPPED = {"make test": "is this suite", "make install-hashed": "installs packages from the network"}
-# What GitHub puts in place of its expressions.
+# Values of GitHub's expressions.
 EXPRESSIONS = {
     "github.base_ref": "main",
     "github.token": "no-token",
@@ -30,7 +32,7 @@ EXPRESSIONS = {
     "github.server_url": "https://github.com",
     "github.run_id": "42",
 }
-# GitHub's client cannot be reached from a test. This one keeps comments in a file, and knows no other request.
+# A stand-in for GitHub's client: it keeps comments in a file and accepts no other request.
 GH = """
 import json, pathlib, sys
 store = pathlib.Path(__file__).with_name("comments.json")
@@ -55,15 +57,100 @@ else:
 """
 
 
-def expanded(text: str) -> str:
-    return re.sub(r"\$\{\{\s*(.*?)\s*\}\}", lambda found: EXPRESSIONS[found[1]], text)
+def place(words: str) -> int:
+    """Return the place of the first step of the job ``pipeline`` that has these words."""
+    return next(place for place, step in enumerate(PIPELINE) if words in str(step))
+
+
+@pytest.mark.skipif(CHECKER is None, reason="check-jsonschema is not installed: it comes with the extra `test`")
+def test_the_workflow_follows_the_schema_of_github() -> None:
+    subprocess.run([str(CHECKER), "--builtin-schema", "vendor.github-workflows", str(PATH)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="no actionlint on this machine")
+def test_actionlint_accepts_the_workflow() -> None:
+    subprocess.run(["actionlint", str(PATH)], check=True)
+
+
+def test_only_one_job_may_write_and_it_runs_no_code_of_the_pull_request() -> None:
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    permissions = {name: job["permissions"] for name, job in JOBS.items() if "permissions" in job}
+    assert permissions == {"comment": {"pull-requests": "write"}}
+    steps = str(JOBS["comment"]["steps"])
+    assert [words for words in ("checkout", "stages/", "make") if words in steps] == []
+    # The event that gives a fork's code the rights of the repository.
+    assert "pull_request_target" not in PATH.read_text()
+
+
+def test_every_report_in_the_workflow_exists() -> None:
+    names = re.findall(r"\breports/[\w./-]+\.\w+", PATH.read_text())
+    assert "reports/figures/evaluate-comparison.svg" in names
+    assert [name for name in names if not (ROOT / name).is_file()] == []
+
+
+def test_no_shell_script_has_an_expression() -> None:
+    # GitHub pastes an expression's value into the script: a branch named `$(...)` would run.
+    for job in JOBS.values():
+        for step in job["steps"]:
+            assert "${{" not in step.get("run", "")
+            assert step.get("uses", "actions/").startswith("actions/")
+
+
+def test_the_oldest_and_the_newest_python_and_three_systems_are_tested() -> None:
+    matrix = JOBS["test"]["strategy"]["matrix"]
+    oldest, newest = matrix["python"]
+    assert f'requires-python = ">={oldest}"' in (ROOT / "pyproject.toml").read_text()
+    assert tuple(map(int, newest.split("."))) > tuple(map(int, oldest.split(".")))
+    systems = {*matrix["os"], *(more["os"] for more in matrix["include"])}
+    assert systems == {"ubuntu-latest", "macos-latest", "windows-latest"}
+    # Each system installs and tests once: with make, or with the README's commands without it.
+    steps = [step for step in JOBS["test"]["steps"] if "run" in step]
+    with_make = [step["run"] for step in steps if step["if"] == "runner.os != 'Windows'"]
+    (without,) = [step["run"] for step in steps if step["if"] == "runner.os == 'Windows'"]
+    assert with_make == ["make install-hashed", "make test"]
+    readme = (ROOT / "README.md").read_text()
+    assert all(line in readme for line in without.splitlines() if line.startswith("pip "))
+    assert without.splitlines()[-1] == "pytest"
+
+
+def test_trained_models_are_cached_even_if_a_later_step_fails() -> None:
+    restore, run, save, compare = map(
+        place, ("cache/restore@", "make repro", "cache/save@", "stages/compare.py")
+    )  # fmt: skip
+    assert restore < run < save < compare
+    # actions/cache itself saves only if the whole job succeeds.
+    assert not [step for step in PIPELINE if step.get("uses", "").startswith("actions/cache@")]
+    assert PIPELINE[save]["if"] == "always()"
+    assert PIPELINE[save]["with"]["path"] == PIPELINE[restore]["with"]["path"] == ".dvc/cache"
+    assert PIPELINE[save]["with"]["key"] == f"${{{{ steps.{PIPELINE[restore]['id']}.outputs.cache-primary-key }}}}"
+
+
+def test_the_key_of_the_cache_depends_on_every_file_that_decides_a_result() -> None:
+    step = PIPELINE[place("cache/restore@")]["with"]
+    (files,) = re.findall(r"hashFiles\(([^)]*)\)", step["key"])
+    named = set(re.findall(r"'([^']+)'", files))
+    stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]
+    deps = {dep for stage in stages.values() for dep in stage.get("do", stage)["deps"]}
+    own = {dep for dep in deps if not dep.startswith(("data/", "reports/"))}
+    own |= {"data/corpora.yaml", "data/sample.txt", "dvc.yaml", "dvc.lock", "params.yaml"}
+    assert {dep for dep in own if dep not in named and f"{dep.partition('/')[0]}/**" not in named} == set()
+    # A saved cache is never overwritten, so each run needs a key of its own to save what it has.
+    assert step["key"].endswith("-${{ github.run_id }}-${{ github.run_attempt }}")
+    assert step["restore-keys"].splitlines() == [f"dvc-${{{{ hashFiles({files}) }}}}-", "dvc-"]
+
+
+def test_a_job_checks_that_the_committed_results_are_fresh() -> None:
+    assert JOBS["lock"]["steps"][-1]["run"] == ".venv/bin/python tools/check_lock.py"
 
 
 def run_steps(workspace: Workspace, job: str) -> str:
     """Run the shell steps of a job in order, as GitHub does; return the job's summary."""
-    summary = workspace.folder.parent / "summary.md"
+
+    def expanded(text: str) -> str:
+        return re.sub(r"\$\{\{\s*(.*?)\s*\}\}", lambda found: EXPRESSIONS[found[1]], text)
+
+    summary, output = (workspace.folder.parent / name for name in ("summary.md", "output"))
     summary.write_text("")
-    output = workspace.folder.parent / "output"
     values = {name: expanded(value) for name, value in JOBS[job].get("env", {}).items()}
     before = dict(workspace.environment)
     workspace.environment |= values | {"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_OUTPUT": str(output)}
@@ -76,109 +163,48 @@ def run_steps(workspace: Workspace, job: str) -> str:
     return summary.read_text()
 
 
-@pytest.mark.skipif(CHECKER is None, reason="check-jsonschema is not installed: it comes with the extra `test`")
-def test_the_workflow_has_the_form_that_github_asks_for() -> None:
-    subprocess.run([str(CHECKER), "--builtin-schema", "vendor.github-workflows", str(PATH)], check=True)
-
-
-@pytest.mark.skipif(shutil.which("actionlint") is None, reason="no actionlint on this machine")
-def test_actionlint_has_nothing_to_say() -> None:
-    subprocess.run(["actionlint", str(PATH)], check=True)
-
-
-def test_one_job_may_write_and_it_runs_no_code_of_the_pull_request() -> None:
-    assert WORKFLOW["permissions"] == {"contents": "read"}
-    assert {name: job["permissions"] for name, job in JOBS.items() if "permissions" in job} == {
-        "comment": {"pull-requests": "write"}
-    }
-    steps = JOBS["comment"]["steps"]
-    assert not [step for step in steps if "checkout" in step.get("uses", "")]
-    assert "stages/" not in str(steps)
-    assert "make" not in str(steps)
-    # The event that gives a fork's code the rights of the repository.
-    assert "pull_request_target" not in PATH.read_text()
-
-
-def test_every_report_that_the_workflow_names_is_there() -> None:
-    names = re.findall(r"\breports/[\w./-]+\.\w+", PATH.read_text())
-    assert "reports/figures/evaluate-comparison.svg" in names
-    assert [name for name in names if not (ROOT / name).is_file()] == []
-
-
-def test_no_expression_stands_in_a_shell_script() -> None:
-    # GitHub pastes an expression's value into the script: a branch named `$(...)` would run.
-    for job in JOBS.values():
-        for step in job["steps"]:
-            assert "${{" not in step.get("run", "")
-            assert step.get("uses", "actions/").startswith("actions/")
-
-
-def test_the_oldest_and_the_newest_python_are_tested() -> None:
-    oldest, newest = JOBS["test"]["strategy"]["matrix"]["python"]
-    assert f'requires-python = ">={oldest}"' in (ROOT / "pyproject.toml").read_text()
-    assert tuple(map(int, newest.split("."))) > tuple(map(int, oldest.split(".")))
-    assert "make test" in [step.get("run") for step in JOBS["test"]["steps"]]
-
-
-def test_the_three_systems_are_tested() -> None:
-    matrix = JOBS["test"]["strategy"]["matrix"]
-    assert {*matrix["os"], *(more["os"] for more in matrix["include"])} == {
-        "ubuntu-latest",
-        "macos-latest",
-        "windows-latest",
-    }
-    # Each system installs and tests once: with make, or with the README's commands without it.
-    steps = [step for step in JOBS["test"]["steps"] if "run" in step]
-    (typed,) = [step["run"] for step in steps if step["if"] == "runner.os == 'Windows'"]
-    assert [step["run"] for step in steps if step["if"] == "runner.os != 'Windows'"] == [
-        "make install-hashed",
-        "make test",
-    ]
-    readme = (ROOT / "README.md").read_text()
-    assert all(line in readme for line in typed.splitlines() if line.startswith("pip "))
-    assert typed.splitlines()[-1] == "pytest"
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    """A committed small workspace with an installed environment and a GitHub client of its own."""
-    workspace = Workspace(tmp_path)
-    workspace.environment.pop("SEQLM_TRACE")
-    tools = tmp_path / "tools"
+@pytest.mark.slow
+@needs_environment
+def test_the_steps_run_in_order_and_one_comment_has_the_newest_state(workspace: Workspace) -> None:
+    tools = workspace.folder.parent / "tools"
     tools.mkdir()
     (tools / "client.py").write_text(GH)
     client = tools / "gh"
     client.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tools / "client.py"}" "$@"\n')
     client.chmod(0o755)
     workspace.environment["PATH"] = f"{tools}:{workspace.environment['PATH']}"
-    workspace.run("git", "init", "--quiet", "--initial-branch=main")
-    workspace.update_params(SMALL)
     workspace.install()
-    workspace.run("dvc", "repro")
-    workspace.commit("A run with small settings")
-    workspace.run("git", "update-ref", "refs/remotes/origin/main", "main")
-    return workspace
+    workspace.git("update-ref", "refs/remotes/origin/main", "main")
 
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
-def test_the_steps_run_in_order_and_one_comment_tells_the_newest_state(workspace: Workspace) -> None:
-    comments = workspace.folder.parent / "tools" / "comments.json"
     run_steps(workspace, "test")
     summary = run_steps(workspace, "pipeline")
     assert "values are the same" in summary
     assert "compared=true" in (workspace.folder.parent / "output").read_text()
     run_steps(workspace, "comment")
-    (first,) = json.loads(comments.read_text())
+    (first,) = json.loads((tools / "comments.json").read_text())
     assert summary in first
     assert "someone/seqlm/blob/0123abc/reports/figures/evaluate-comparison.svg?raw=true" in first
 
-    # A learning rate so low that nothing is learnt: the gate stops it, and the same comment says so.
+    # With a learning rate so low that nothing is learned, the gate fails, and the same comment says so.
     workspace.update_params({"train.lr": 1e-6})
     with pytest.raises(AssertionError, match=r"stages/compare\.py"):
         run_steps(workspace, "pipeline")
     run_steps(workspace, "comment")
-    (second,) = json.loads(comments.read_text())
+    (second,) = json.loads((tools / "comments.json").read_text())
     assert "| worse |" in second
     assert "train.lr" in second
     assert "| reports/score/plain/metrics.json | test_bits " in " ".join(second.split())
+
+
+@pytest.mark.slow
+@needs_environment
+def test_the_pipeline_fails_if_the_corpus_cannot_be_downloaded(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    registry = workspace.folder / "data" / "corpora.yaml"
+    registry.write_text(re.sub(r"https://\S+", "http://127.0.0.1:1/none", registry.read_text()))
+    workspace.begin(SMALL | {"download.corpus": "time_machine"})
+    workspace.install()
+    result = workspace.run("bash", "-e", "-c", PIPELINE[place("make repro")]["run"], check=False)
+    assert result.returncode != 0
+    assert "error: time_machine: no source can be reached" in result.stderr
+    assert not (workspace.folder / "data/raw/corpus.txt").exists()
