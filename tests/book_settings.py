@@ -1,10 +1,10 @@
-"""The settings of the chapter, under which the book's values are met."""
+"""The settings of the chapter, with which the pipeline meets the book's values."""
 
 from typing import Any
 
 from seqlm.configure.runs import resolve_runs
 
-# Sections and single settings by their dotted names, as the chapter has them.
+# The chapter's values, by the dotted names of settings.
 SETTINGS: dict[str, Any] = {
     "seed": 0,
     "download.corpus": "time_machine",
@@ -36,10 +36,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 
 def differences(params: dict[str, Any]) -> list[str]:
-    """Return the names of the settings that are not the chapter's: with any of them, its values need not be met.
-
-    The more orders of n-grams are counted, the better: those are no difference.
-    """
+    """Return the names of the settings that differ from the chapter's; higher orders of n-grams do not count."""
     found = []
     for name, value in SETTINGS.items():
         here: Any = params

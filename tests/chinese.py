@@ -1,6 +1,6 @@
-"""A text that is made up and looks to a model like Chinese in Markdown: thousands of characters, and hardly a space.
+"""A random text that resembles Chinese Markdown: thousands of different characters, and hardly a space.
 
-Words of one to three Han characters are drawn by Zipf's law, and so are their characters.
+Words of one to three Han characters and their characters are drawn by Zipf's law.
 ``python tests/chinese.py PATH [BYTES]`` writes one.
 """
 

@@ -9,28 +9,28 @@ from hypothesis import settings
 from smoke import ROOT
 from stages_by_hand import RunStage, in_a_process, in_this_process, prepare
 
-# Two threads on small tensors are slower than one, and far slower where tests share the cores.
-# PyTorch reads this when it is imported, and stages that tests start inherit it.
+# On small tensors two threads are slower than one, and far slower if tests share the cores. PyTorch reads this when it
+# is imported, and the stages that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# No deadlines: the tests share the cores with others. `make test-all` chooses the long profile.
+# No deadlines: tests share the cores. `make test-all` uses the long profile.
 settings.register_profile("default", deadline=None)
 settings.register_profile("long", max_examples=2000, deadline=None)
 settings.load_profile("default")
 
 BOOK_FILE = "timemachine.txt"
-# Modules that take longest, which workers begin with, so that none is left alone with one at the end.
+# Workers begin with the longest modules, so that none is left with a long one at the end.
 LONGEST = (
     "project/test_pipeline.py",
     "train/test_train.py",
-    "project/test_experiments.py",  # goes on from the workspace that the first makes
+    "project/test_experiments.py",  # waits for the workspace that the first one makes
     "configure/test_configure.py",
     "rnn/test_kernels.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest modules come first, in their order."""
+    """Put the longest modules first."""
     places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
@@ -43,7 +43,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def book() -> Path:
-    """The book, where a data folder has it."""
+    """The book, if a data folder has it."""
     folder = os.environ.get("SEQLM_DATA_DIR")
     if not folder or not (Path(folder) / BOOK_FILE).exists():
         pytest.skip(f"SEQLM_DATA_DIR names no folder with {BOOK_FILE}")
@@ -52,11 +52,11 @@ def book() -> Path:
 
 @pytest.fixture
 def run_stage(tmp_path: Path) -> RunStage:
-    """Run a stage by hand, in this process, in a folder that has ``params.yaml`` and the registry."""
+    """Runs a stage by hand, in this process and in a folder with ``params.yaml`` and the registry."""
     return in_this_process(prepare(tmp_path))
 
 
 @pytest.fixture
 def run_script(tmp_path: Path) -> RunStage:
-    """Run a stage by hand, in a process of its own, in a folder that has ``params.yaml`` and the registry."""
+    """Runs a stage by hand, in its own process and in a folder with ``params.yaml`` and the registry."""
     return in_a_process(prepare(tmp_path))

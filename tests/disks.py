@@ -1,4 +1,4 @@
-"""Disks that are full and folders that may not be written, for real: skipped where this system does not allow that."""
+"""Real full disks and read-only folders; tests are skipped if this system does not allow to make them."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Write a file until no space is left; return it."""
+    """Fill a disk with one file; return it."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         try:
@@ -40,7 +40,7 @@ def fill(disk: Path) -> Path:
 
 
 def as_owner() -> list[str]:
-    """Return what makes a command obey permissions: root may read and write everything."""
+    """Return a prefix that makes a command obey permissions, which root does not."""
     if os.name == "nt":
         pytest.skip("this system has other permissions")
     if os.getuid():

@@ -11,7 +11,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 
 def commands() -> list[str]:
-    """Return every command in a block of shell or in backticks, comments taken off."""
+    """Return every command in a shell block or in backticks, without comments."""
     found = []
     for page in PAGES:
         text = page.read_text().replace("\\\n", " ")
@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the page's blocks of shell commands, each under the heading before it."""
+    """Return the page's blocks of shell commands, each with the heading before it."""
     found, heading = [], ""
     for part in re.finditer(
         r"^#+ ([^\n]*)$|^```(?:sh|bash|shell|console)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL

@@ -1,4 +1,4 @@
-"""Small trainings on a made text, for tests of the trainer and of the stage."""
+"""Small trainings on a random text, for tests of the trainer and of the stage."""
 
 from pathlib import Path
 
@@ -17,17 +17,17 @@ TEXT = np.random.default_rng(0).integers(1, 6, 200)
 
 
 def config(**changes: object) -> RunConfig:
-    """Return the settings of a small run, named x: three epochs of minibatches of 4 x 5, but for changes."""
+    """Return the settings of a small run named x: three epochs of minibatches of 4 x 5, with changes."""
     return small_runs.config(**({"num_epochs": 3} | changes))
 
 
 def trainer(run: RunConfig, text: np.ndarray = TEXT, val: np.ndarray = TEXT[:40]) -> Trainer:
-    """Return a training of a run that has not begun."""
+    """Return the trainer of a run, before it starts."""
     return Trainer(run, 6, text, val, torch.device("cpu"))
 
 
 def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:
-    """Return a training of a run that has ended."""
+    """Return the trainer of a run after its training."""
     made = trainer(run, text)
     made.run(lambda _: None)
     return made

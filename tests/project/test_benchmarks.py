@@ -1,4 +1,4 @@
-"""Benchmarks say in one line what they miss."""
+"""Benchmarks say in one line what is missing."""
 
 import importlib.util
 import shutil
@@ -33,7 +33,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         ('message(FATAL_ERROR "no compiler\\nat all")', "no compiler at all"),
     ],
 )
-def test_what_kenlm_needs_and_is_missing_is_named(
+def test_a_missing_requirement_of_kenlm_is_named(
     commands: str, complaint: str, benchmark: ModuleType, tmp_path: Path
 ) -> None:
     (tmp_path / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.10)\nproject(x NONE)\n{commands}\n")
@@ -44,7 +44,7 @@ def test_what_kenlm_needs_and_is_missing_is_named(
     assert "\n" not in str(caught.value)
 
 
-def test_without_cmake_that_is_said(benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cmake_is_named(benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="there is no cmake"):
         benchmark.prepare_build(tmp_path, tmp_path / "build")

@@ -1,4 +1,4 @@
-"""The values of the book are asked of the chapter's settings alone."""
+"""The book's values are required only with the chapter's settings."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from smoke import overlaid
 
 
 def chapter(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return settings like the chapter's, whatever this branch's are, but for ``changes``."""
+    """Return the chapter's settings with ``changes``."""
     params = YAML(typ="safe", pure=True).load(PARAMS_FILE)
     of_all = {"num_hiddens": 512, "lr": 1.0, "num_epochs": 500, "grad_clip": 1.0, "batch_size": 32, "num_steps": 35}
     own = {"runs": RUNS} | {f"train.{key}": value for key, value in of_all.items()}
@@ -31,5 +31,5 @@ def chapter(changes: dict[str, Any]) -> dict[str, Any]:
         ({"runs": {run: own for run, own in RUNS.items() if run != "concise-random"}}, ["runs.concise-random"]),
     ],
 )
-def test_what_is_not_the_chapters_is_named(changes: dict[str, Any], found: list[str]) -> None:
+def test_settings_other_than_the_chapters_are_named(changes: dict[str, Any], found: list[str]) -> None:
     assert differences(chapter(changes)) == found

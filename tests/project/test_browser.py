@@ -1,4 +1,4 @@
-"""The page in a real browser: headless Chromium, where the machine has it."""
+"""The page in headless Chromium, if the machine has it."""
 
 import json
 import re
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
 
-# Stands before the page's own script, so that it hears of every error.
+# Goes before the page's own script, so that it records every error.
 LISTEN = """<script>
 const heard = [];
 addEventListener("error", event => heard.push(String(event.message)));
@@ -30,7 +30,7 @@ document.addEventListener("securitypolicyviolation", event => heard.push("blocke
 const say = console.error;
 console.error = (...words) => { heard.push(words.join(" ")); say(...words); };
 </script>"""
-# Chooses each model in turn, as a person would, and notes which passages are then seen.
+# Selects each model in turn, as a person would, and records which passages are visible.
 WALK = """<script>
 addEventListener("load", () => {
   const choice = document.getElementById("model"), seen = {};
@@ -51,7 +51,7 @@ addEventListener("load", () => {
 
 
 def walk(page: str, folder: Path, width: int) -> dict:
-    """Open a page with the listening and walking scripts in it, and return what they found."""
+    """Open a page with both scripts in it, and return what they recorded."""
     path = folder / "page.html"
     path.write_text(page.replace("<head>", "<head>" + LISTEN, 1).replace("</body>", WALK + "</body>", 1))
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900"]
@@ -74,7 +74,7 @@ def test_models_switch_without_errors_requests_or_overflow(width: int, tmp_path:
     assert found["overflow"] <= 0
 
 
-def test_the_test_hears_a_request_and_an_error(tmp_path: Path) -> None:
+def test_a_request_and_an_error_are_recorded(tmp_path: Path) -> None:
     bad = '<img src="https://example.org/x.png"><script>missing()</script>'
     found = walk(PAGE.read_text(encoding="utf-8").replace("</main>", bad + "</main>", 1), tmp_path, 1280)
     assert any("example.org" in heard for heard in found["heard"])

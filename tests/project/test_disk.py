@@ -1,7 +1,7 @@
-"""A full disk, a folder that cannot be written and a file that cannot be read: every stage, by hand.
+"""Every stage refuses a full disk, a read-only folder and an unreadable file with one line.
 
-A small file system of its own is filled for real; where mounting is not allowed the
-tests are skipped, and a limit on the size of files shows the same refusals.
+The tests fill a small file system of their own. If mounting is not allowed they are skipped, and a limit on the size
+of files shows the same refusals.
 """
 
 import hashlib
@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from disks import as_owner, fill, mount, mounted
-from smoke import SMALL
-from workspace import Workspace, finished
+from workspace import Workspace
 
 pytestmark = pytest.mark.slow
 
@@ -26,14 +25,8 @@ STAGES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A workspace in which the pipeline ran once."""
-    return finished(tmp_path_factory.mktemp("disk"), SMALL)
-
-
 def contents(folder: Path) -> dict[str, str]:
-    """Return the hash of every file below a folder, links to others left out."""
+    """Return the hash of every file below a folder, without links."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -42,7 +35,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def root_for(workspace: Workspace, stage: str, folder: Path) -> Path:
-    """Make of ``folder`` a place where a stage finds links to all that it reads, and writes files of its own."""
+    """Prepare ``folder`` for a stage: links to everything that it reads."""
     params = folder / "params.yaml"
     if not params.exists():
         params.symlink_to(workspace.folder / "params.yaml")
@@ -57,7 +50,7 @@ def root_for(workspace: Workspace, stage: str, folder: Path) -> Path:
 def by_hand(
     workspace: Workspace, stage: str, root: Path, before: Callable[[], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a stage's command as ``dvc.lock`` has it, in the folder ``root``."""
+    """Run a stage's command from ``dvc.lock`` in the folder ``root``."""
     words = shlex.split(workspace.lock()[stage]["cmd"])
     return subprocess.run(
         [sys.executable, *words[1:], "--root", str(root)],
@@ -91,8 +84,8 @@ def test_a_full_disk_keeps_the_old_files(stage: str, workspace: Workspace, tmp_p
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_disk_that_fills_up_on_the_way_keeps_nothing_half(stage: str, workspace: Workspace, tmp_path: Path) -> None:
-    # No file may grow beyond 20 bytes: the first write of any size is refused in its middle.
+def test_a_disk_that_fills_up_leaves_no_partial_file(stage: str, workspace: Workspace, tmp_path: Path) -> None:
+    # No file may grow beyond 20 bytes: the first larger write fails halfway.
     def limit() -> None:
         import signal
 
@@ -115,7 +108,7 @@ def test_a_read_only_folder_keeps_the_old_files(stage: str, workspace: Workspace
     assert contents(tmp_path) == before
 
 
-def test_a_text_that_may_not_be_read_is_named(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_unreadable_text_is_named(workspace: Workspace, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("the sea\n" * 500)
     secret.chmod(0)
@@ -148,5 +141,5 @@ def made(folder: Path) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    """Return the files below a folder, those too that may not be read."""
+    """Return the files below a folder, including unreadable ones."""
     return sorted(str(path) for path in folder.rglob("*") if path.is_file())

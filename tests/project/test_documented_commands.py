@@ -1,7 +1,8 @@
-"""Every block of commands in README and docs, typed into a small copy of the project."""
+"""Every block of commands in README and docs works, typed into a small copy of the project."""
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -14,12 +15,12 @@ from pages import PAGES, Block, blocks, commands
 from smoke import ROOT, SMALL
 from workspace import Workspace, stages_run
 
-# Lines that are not typed, and why.
+# Lines that are not typed here, and why.
 SKIPPED = {
     "python3 -m venv .venv": "the copy uses the environment of this suite",
     ". .venv/bin/activate": "the copy uses the environment of this suite",
     "pip install --require-hashes --requirement requirements-hashed.txt": "installs packages from the network",
-    "pip install --no-deps --editable .": "belongs to it",
+    "pip install --no-deps --editable .": "belongs to the line before",
     "pytest": "is this suite",
     "dvc exp run -S device=cuda": "needs a GPU",
     "make test": "is this suite",
@@ -27,8 +28,8 @@ SKIPPED = {
     "dask worker tcp://127.0.0.1:8786 --nworkers 2 --nthreads 1 &": "belongs to the scheduler",
     "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:8786 dvc repro": "belongs to the scheduler",
 }
-WITH_TESTS_OF_THEIR_OWN = ("experiments.md", "sharing.md")  # the second in test_sharing.py
-# The names of runs that the pages speak of.
+WITH_OTHER_TESTS = ("experiments.md", "sharing.md")  # the second in test_sharing.py
+# The runs that the pages name.
 RUNS = {
     "scratch-sequential": {"token": "char"},
     "lstm": {"token": "char", "model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1, "max_tokens": None},
@@ -55,26 +56,37 @@ def restore(workspace: Workspace) -> None:
     workspace.run("dvc", "checkout", "--force", "--quiet")
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    """A committed small workspace with an installed environment and a text of its user's own, and no Git identity."""
-    workspace = Workspace(tmp_path)
+def prepared(base: Path) -> Workspace:
+    """Return the workspace in ``base`` of a user whom Git does not know."""
+    workspace = Workspace(base)
     for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "SEQLM_TRACE"):
         workspace.environment.pop(name)
-    home = tmp_path / "home"
-    home.mkdir()
-    workspace.environment |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "COLUMNS": "200"}
-    workspace.run("git", "init", "--quiet", "--initial-branch=main")
+    workspace.environment |= {"HOME": str(base / "home"), "GIT_CONFIG_NOSYSTEM": "1", "COLUMNS": "200"}
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A committed small workspace with an installed environment and a text of the user's own."""
+    base = tmp_path_factory.mktemp("finished")
+    workspace = prepared(base)
+    (base / "home").mkdir()
     # The orders of params.yaml: the pages name the models of its highest orders.
-    workspace.update_params(SMALL | {"runs": RUNS, "ngrams.max_order": {"char": 6, "word": 3, "subword": 3}})
+    workspace.begin(SMALL | {"runs": RUNS, "ngrams.max_order": {"char": 6, "word": 3, "subword": 3}})
     workspace.install()
     workspace.run("dvc", "repro")
     workspace.commit("A run with small settings")
     (workspace.folder / "my.txt").write_text("the sea, the sea and the tide that comes and goes\n" * 400)
-    return workspace
+    return base
 
 
-def test_there_are_blocks_and_no_reason_too_many() -> None:
+@pytest.fixture
+def workspace(finished: Path, tmp_path: Path) -> Workspace:
+    shutil.copytree(finished, tmp_path, symlinks=True, dirs_exist_ok=True)
+    return prepared(tmp_path)
+
+
+def test_every_skipped_line_is_in_the_docs() -> None:
     assert len(BLOCKS) >= 10
     lines = {bare(line) for block in BLOCKS for line in block.lines}
     assert set(SKIPPED) <= lines | set(commands())
@@ -82,9 +94,7 @@ def test_there_are_blocks_and_no_reason_too_many() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
-@pytest.mark.parametrize(
-    "name", [page.name for page in PAGES if page.name not in WITH_TESTS_OF_THEIR_OWN and blocks(page)]
-)
+@pytest.mark.parametrize("name", [page.name for page in PAGES if page.name not in WITH_OTHER_TESTS and blocks(page)])
 def test_every_block_of_a_page_runs(name: str, workspace: Workspace) -> None:
     heading = ""
     for block in (block for block in BLOCKS if block.page == name):
@@ -94,25 +104,25 @@ def test_every_block_of_a_page_runs(name: str, workspace: Workspace) -> None:
         typed(workspace, block)
 
 
-# Commands within the text: experiments and stages by hand, without those that stand in blocks too.
+# Experiments and stages by hand that only the text between the blocks names.
 IN_TEXT = [
     command
     for command in commands()
     if command.startswith(("dvc exp run -S ", "python stages/"))
     and "--help" not in command
     and command not in SKIPPED
-    and ("--tensorboard" not in command or find_spec("tensorboard") is not None)  # which few install
+    and ("--tensorboard" not in command or find_spec("tensorboard") is not None)  # optional
     and not any(command == shlex.join(shlex.split(bare(line))) for block in BLOCKS for line in block.lines)
 ]
 
 
 @pytest.mark.slow
-def test_every_experiment_and_stage_named_in_the_text_runs(workspace: Workspace) -> None:
+def test_every_experiment_and_stage_in_the_text_runs(workspace: Workspace) -> None:
     failed = []
     for command in IN_TEXT:
         restore(workspace)
         result = workspace.run("sh", "-c", command, check=False)
-        # The gate may find models worse; it then ends with 1.
+        # The gate ends with 1 if it finds that models became worse.
         if result.returncode not in ((0, 1) if "stages/compare.py" in command else (0,)):
             failed.append((command, result.stderr[-1000:]))
     assert not failed
@@ -156,7 +166,7 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     sorted_by = "reports/score/scratch-sequential/metrics.json:val_bits"
     assert set(header) == {"Experiment", sorted_by, "reports/score/lstm/metrics.json:val_bits", "train.lr"}
     assert rows[0][0] == "main"
-    # A row begins with a line of the tree, so columns are counted from its end.
+    # A row begins with a branch of the tree, so columns are counted from its end.
     values = {name: [float(row[place - len(header)]) for row in rows[1:]] for place, name in enumerate(header) if place}
     assert sorted(values["train.lr"]) == [0.25, 0.5, 1.0, 1.5]
     assert values[sorted_by] == sorted(values[sorted_by])
@@ -170,4 +180,4 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     workspace.run("git", "checkout", "--quiet", "try-half-lr")
     workspace.run("dvc", "checkout")
     assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
-    assert not by_heading, "sections that nothing checks"
+    assert not by_heading, "sections without a check"

@@ -1,4 +1,4 @@
-"""The files around the project that editors and GitHub read say what is so."""
+"""Files for editors, GitHub and pip agree with the project."""
 
 import json
 import re
@@ -18,17 +18,17 @@ FORM = ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml"
 
 
 @pytest.mark.skipif(CHECKER is None, reason="check-jsonschema is not installed: it comes with the extra `test`")
-def test_the_issue_form_has_the_form_that_github_asks_for() -> None:
+def test_the_issue_form_follows_the_schema_of_github() -> None:
     subprocess.run([str(CHECKER), "--builtin-schema", "vendor.github-issue-forms", str(FORM)], check=True)
 
 
-def test_the_issue_form_asks_for_what_is_needed() -> None:
+def test_the_issue_form_requires_command_expectation_and_versions() -> None:
     fields = {field["id"]: field for field in YAML(typ="safe").load(FORM)["body"]}
     needed = {name for name, field in fields.items() if field.get("validations", {}).get("required")}
     assert needed == {"command", "expected", "versions"}
 
 
-def test_the_container_installs_with_make_and_has_the_oldest_python() -> None:
+def test_the_container_has_the_oldest_python_and_installs_with_make() -> None:
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
     command, target = container["postCreateCommand"].split()
     assert command == "make"
@@ -52,7 +52,7 @@ def normal(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-def test_every_pin_has_hashes_and_stands_once() -> None:
+def test_every_package_is_pinned_once_with_hashes() -> None:
     lines = [line for line in PINS.read_text().splitlines() if not line.startswith("#")]
     pins = [line for line in lines if not line.startswith("    --hash=sha256:")]
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+( ; .*)? \\", line) for line in pins)
@@ -68,25 +68,29 @@ def test_every_dependency_is_pinned() -> None:
     assert names <= set(re.findall(r"^([a-z0-9-]+)==", PINS.read_text(), flags=re.MULTILINE))
 
 
-def make_says(*arguments: str) -> str:
-    """Return the commands that make would run, one a line."""
+def dry_run_of_make(*arguments: str) -> str:
+    """Return the commands that make would run, one per line."""
     command = ["make", "--dry-run", "--always-make", *arguments]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return said.replace("\\\n", "")
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine")
-def test_make_reads_the_pins_and_takes_another_build_of_pytorch() -> None:
-    (command,) = [line for line in make_says("install").splitlines() if line.startswith("sed ")]
+def test_make_reads_the_pins_and_can_install_another_build_of_pytorch() -> None:
+    (command,) = [line for line in dry_run_of_make("install").splitlines() if line.startswith("sed ")]
     filtered = subprocess.run(["sh", "-c", command.partition(" > ")[0]], cwd=ROOT, capture_output=True, text=True)
     pins = filtered.stdout.splitlines()
     assert len(pins) == len(re.findall(r"^[a-z0-9-]+==", PINS.read_text(), flags=re.MULTILINE))
     assert not [line for line in pins if "hash" in line or line.endswith("\\")]
     assert "torch==2.13.0" in pins
 
-    assert "--index-url" not in make_says("install")
-    pip = [line for line in make_says("install", "TORCH_INDEX=https://x.org/cpu").splitlines() if "pip install" in line]
-    # First PyTorch alone from there, then everything else from where pip looks usually.
+    assert "--index-url" not in dry_run_of_make("install")
+    pip = [
+        line
+        for line in dry_run_of_make("install", "TORCH_INDEX=https://x.org/cpu").splitlines()
+        if "pip install" in line
+    ]
+    # First only PyTorch from there, then everything else from pip's default index.
     assert re.search(r"--no-deps --index-url 'https://x.org/cpu' .* torch$", pip[0])
     assert "--index-url" not in pip[1]
 

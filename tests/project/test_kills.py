@@ -1,4 +1,4 @@
-"""Killed pipelines, stage by stage, under the real DVC: the next run ends as an undisturbed one would."""
+"""After a kill in any stage under the real DVC, the next run ends as an undisturbed one would."""
 
 import json
 import os
@@ -13,29 +13,29 @@ import pytest
 from smoke import SMALL
 from workspace import Workspace, finished
 
-# Enough training that a kill can fall into it, with a checkpoint after every epoch.
+# Long enough to be killed during training, with a checkpoint after every epoch.
 LONGER = SMALL | {"train.num_epochs": 30, "train.checkpoint_s": 0, "train.eval_every": 10, "train.sample_every": 0}
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A workspace in which nothing went wrong."""
+    """A workspace in which the pipeline ran undisturbed."""
     return finished(tmp_path_factory.mktemp("undisturbed"), LONGER)
 
 
 @pytest.fixture
 def disturbed(tmp_path: Path) -> Iterator[Workspace]:
-    """A workspace in which nothing ran yet."""
+    """A workspace in which nothing has run yet."""
     workspace = Workspace(tmp_path)
     workspace.begin(LONGER)
     yield workspace
-    # What a failed test left running.
+    # Stages that a failed test left running.
     for pid, _ in stage_processes(workspace.folder):
         os.kill(pid, signal.SIGKILL)
 
 
 def stage_processes(folder: Path) -> list[tuple[int, str]]:
-    """Return the ids of the Python processes that run a stage in ``folder``, and the stages' scripts."""
+    """Return the Python processes that run a stage in ``folder``, each with its script and arguments."""
     found = []
     for process in Path("/proc").iterdir():
         try:
@@ -43,7 +43,7 @@ def stage_processes(folder: Path) -> list[tuple[int, str]]:
                 continue
             words = (process / "cmdline").read_bytes().decode().rstrip("\0").split("\0")
         except OSError:
-            continue  # it ended, or is another user's
+            continue  # it ended, or belongs to another user
         scripts = [place for place, word in enumerate(words) if word.startswith("stages/")]
         if scripts and Path(words[0]).name.startswith("python"):
             found.append((int(process.name), " ".join(words[scripts[0] :])))
@@ -56,7 +56,7 @@ def runs(folder: Path, command: str) -> bool:
 
 
 def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, delay: float, *options: str) -> None:
-    """Run the pipeline and kill it ``delay`` seconds into the stage of this command, or at the stage's end."""
+    """Run the pipeline and kill it ``delay`` seconds after this stage began, or when the stage ends."""
     process = workspace.start("dvc", "repro", *options)
     while not runs(workspace.folder, command):
         if process.poll() is not None:
@@ -67,7 +67,7 @@ def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, dela
     while time.monotonic() < deadline and runs(workspace.folder, command):
         time.sleep(0.005)
     assert process.poll() is None
-    # As signals come in life: Ctrl-C to all processes of a terminal, the others to DVC alone.
+    # As in practice: Ctrl-C reaches all processes of a terminal, other signals only DVC.
     if stop == signal.SIGINT:
         os.killpg(process.pid, stop)
     else:
@@ -77,7 +77,7 @@ def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, dela
 
 
 def wait_for_end_of_stages(folder: Path, seconds: float) -> list[tuple[int, str]]:
-    """Return the stages that still run in ``folder`` after they had time to end."""
+    """Return the stages that still run in ``folder`` after this time."""
     deadline = time.monotonic() + seconds
     while (left := stage_processes(folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -85,16 +85,16 @@ def wait_for_end_of_stages(folder: Path, seconds: float) -> list[tuple[int, str]
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return temporary files that stand in folders of results."""
+    """Return the temporary files in folders of results."""
     return sorted(
         str(path.relative_to(folder)) for root in ("data", "reports") for path in (folder / root).rglob(".*.part")
     )
 
 
 def heal_dvc(workspace: Workspace) -> None:
-    """Remove DVC's table of locks where DVC was killed in the moment of writing it.
+    """Remove DVC's table of locks if DVC was killed while it wrote it, as ``make repro`` does.
 
-    DVC writes that file in place, and refuses to run while it is not JSON. ``make repro`` does the same.
+    DVC writes that file in place, and refuses to run while it is not JSON.
     """
     table = workspace.folder / ".dvc/tmp/rwlock"
     try:
@@ -110,17 +110,17 @@ def heal_dvc(workspace: Workspace) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
-def test_every_stage_killed_once_changes_no_hash(
+def test_killing_every_stage_once_changes_no_hash(
     stop: signal.Signals, undisturbed: Workspace, disturbed: Workspace
 ) -> None:
     rng, waiting = np.random.default_rng(int(stop)), undisturbed.lock()
     while waiting:
-        # DVC chooses the order of stages: the first that is still to run is the next to be hit. A signal that
-        # comes between two stages may let DVC go on; what has run then is made to run again.
+        # DVC chooses the order of the stages, and the next one to run is killed. If a signal between two stages let
+        # DVC continue, a stage may have run already: then it runs again.
         done = set(disturbed.lock()) if (disturbed.folder / "dvc.lock").exists() else set()
         name = next((name for name in waiting if name not in done), min(waiting))
         options = ("--force", "--single-item", name) if name in done else ()
-        # Most of the first second is imports; reading, computing and writing come after it.
+        # Imports take most of the first second; reading, computing and writing follow.
         kill_in_stage(disturbed, waiting.pop(name)["cmd"], stop, float(rng.uniform(0, 1.5)), *options)
         heal_dvc(disturbed)
     disturbed.run("dvc", "repro")
@@ -137,7 +137,7 @@ def test_two_pipelines_at_once_end_with_the_hashes_of_one(undisturbed: Workspace
         time.sleep(float(rng.uniform(0, 3)))
         both.append(disturbed.start("dvc", "repro"))
         codes = [process.wait(timeout=300) for process in both]
-        # DVC refuses what another run holds; at least one of them does the work.
+        # DVC refuses to run what another process holds; at least one process does the work.
         assert 0 in codes, codes
     disturbed.run("dvc", "repro")
     assert disturbed.lock() == undisturbed.lock()

@@ -1,4 +1,4 @@
-"""Texts that a newcomer tries first, by the real DVC: each comes to its page, or to one line."""
+"""Texts that a newcomer tries first, with the real DVC: each ends with a page, or with one line."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from smoke import ROOT, SMALL
 from workspace import Workspace, stages_run
 
 AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "auto"}
-# The default settings train for half an hour on 2 MB with thousands of characters.
+# With the default settings, 2 MB with thousands of characters take half an hour.
 BOUNDED = {
     "train.token_budget": 50_000, "runs.lstm.token_budget": 50_000, "train.num_epochs": 2,
     "runs.lstm.num_epochs": 2, "heldout.max_chars": 10_000, "gradients.num_minibatches": 20,
@@ -24,7 +24,7 @@ BOUNDED = {
 
 
 def english(num_bytes: int) -> str:
-    """Return so much of our own story, which begins anew where it ends."""
+    """Return this much of the sample, repeated as often as needed."""
     story = (ROOT / "data" / "sample.txt").read_text(encoding="ascii")
     return (story * (num_bytes // len(story) + 1))[:num_bytes]
 
@@ -38,14 +38,14 @@ def prepare(base: Path, text: str, params: dict[str, Any]) -> Workspace:
     return workspace
 
 
-def stands_in(prefix: str, text: str) -> bool:
-    """Whether a text has a prefix's characters in their order; between them may stand some that train lacks."""
+def is_subsequence(prefix: str, text: str) -> bool:
+    """Whether a text has the characters of a prefix in order; it may have others between them, unknown in train."""
     rest = iter(text)
     return all(character in rest for character in prefix)
 
 
 def require_page(workspace: Workspace, said: str) -> str:
-    """Raise AssertionError unless page, table, figures and samples are whole; return the table."""
+    """Raise AssertionError unless page, table, figures and samples are complete; return the table."""
     reports, layout = workspace.folder / "reports", Layout(workspace.folder)
     page, table = (reports / "index.html").read_text(), (reports / "table.txt").read_text()
     runs = run_names(layout.configs)
@@ -65,11 +65,11 @@ def require_page(workspace: Workspace, said: str) -> str:
     samples = json.loads((reports / "generate/samples.json").read_text(encoding="utf-8"))
     prefixes = {sample["prefix"] for sample in samples}
     assert len(prefixes) == 2
-    assert all(stands_in(prefix, val[:100]) for prefix in prefixes)
+    assert all(is_subsequence(prefix, val[:100]) for prefix in prefixes)
     return table
 
 
-def test_300_bytes_are_refused_in_one_line_that_names_the_file(tmp_path: Path) -> None:
+def test_300_bytes_are_refused_with_one_line_that_names_the_file(tmp_path: Path) -> None:
     workspace = prepare(tmp_path, english(300), {})
     result = workspace.run("dvc", "repro", check=False)
     assert stages_run(result.stdout) == ["download", "preprocess"]
@@ -84,12 +84,12 @@ def test_300_bytes_are_refused_in_one_line_that_names_the_file(tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_bytes", "params"), [(1_200, SMALL), (3_000, {}), (30_000, {})])
-def test_english_comes_to_its_page(num_bytes: int, params: dict[str, Any], tmp_path: Path) -> None:
+def test_english_gets_its_page(num_bytes: int, params: dict[str, Any], tmp_path: Path) -> None:
     workspace = prepare(tmp_path, english(num_bytes), params | AUTO)
     result = workspace.run("dvc", "repro", timeout=3000)
     table = require_page(workspace, result.stdout + result.stderr)
-    # A minibatch of 32 x 35 needs 35 * 33 = 1155 tokens, and four fifths of 1,200 are fewer: 960 // 35 - 1 = 26 lanes,
-    # or one or two less for what cleaning drops. A text of 3,000 bytes has enough even for 32 x 64: 2,112.
+    # A minibatch of 32 x 35 needs 35 * 33 = 1155 tokens. Four fifths of 1,200 are fewer, enough for 960 // 35 - 1 = 26
+    # rows, or one or two less as cleaning drops some. A text of 3,000 bytes is enough even for 32 x 64: 2,112 tokens.
     assert re.findall(r"(plain|small-lstm|lstm) (\d+) x (\d+)", table) == (
         [("plain", "25", "35"), ("small-lstm", "25", "35")] if num_bytes == 1_200 else []
     )
@@ -97,11 +97,11 @@ def test_english_comes_to_its_page(num_bytes: int, params: dict[str, Any], tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_bytes", "params"), [(100_000, SMALL), (2_000_000, BOUNDED)])
-def test_chinese_comes_to_its_page(num_bytes: int, params: dict[str, Any], tmp_path: Path) -> None:
+def test_chinese_gets_its_page(num_bytes: int, params: dict[str, Any], tmp_path: Path) -> None:
     workspace = prepare(tmp_path, chinese_markdown(num_bytes), params | AUTO | {"preprocess.normalise": "none"})
     result = workspace.run("dvc", "repro", timeout=3000)
     require_page(workspace, result.stdout + result.stderr)
-    # A font here has the characters, or one line says what to install.
+    # A font of this machine has the characters, or one line says what to install.
     said = [line for line in result.stdout.splitlines() if line.startswith("no font here has")]
     drawn = (workspace.folder / "reports/figures/book-partition.svg").read_text(encoding="utf-8")
     assert len(said) <= 1

@@ -1,4 +1,4 @@
-"""``params.yaml`` is written as DVC writes it: an experiment changes the lines of its settings, and no other."""
+"""``params.yaml`` has the format in which DVC writes it, so an experiment changes only the lines of its settings."""
 
 import difflib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every command of docs/sharing.md, against a remote in a folder and a bare Git repository, does what the page says."""
+"""Every command of docs/sharing.md does what the page says, with a remote in a folder and a bare Git repository."""
 
 import json
 import os
@@ -9,27 +9,27 @@ import pytest
 
 from pages import blocks
 from smoke import ROOT, SMALL
-from workspace import Workspace
+from workspace import Workspace, stages_run
 
 BLOCKS = blocks(ROOT / "docs" / "sharing.md")
 RUNS = {"plain": {"token": "char"}}
 
 
 class Typist:
-    """Types the page's blocks, in their order."""
+    """Types the blocks of the page in order."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = environment
         self.left = list(BLOCKS)
 
     def type_next(self, heading: str, folder: Path) -> str:
-        """Type the next block, which stands under this heading, in a project's folder; return what it prints."""
+        """Type the next block, which is under this heading, in a project's folder; return its output."""
         block = self.left.pop(0)
         assert block.heading == heading
         return self.run(folder, "sh", "-c", "\n".join(["set -eu", *block.lines]))
 
     def run(self, folder: Path, *command: str) -> str:
-        """Run a command in a folder; return what it prints."""
+        """Run a command in a folder; return its output."""
         result = subprocess.run(command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=1800)
         assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
         return result.stdout
@@ -37,13 +37,13 @@ class Typist:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """A committed small workspace of somebody whom Git knows."""
+    """A committed small workspace of a user with a Git identity."""
     workspace = Workspace(tmp_path)
     workspace.environment.pop("SEQLM_TRACE")
     home = tmp_path / "home"
     home.mkdir()
     (home / ".gitconfig").write_text("[user]\nname = me\nemail = me@example.org\n")
-    # The code is that of the folder in which a command runs: project or clone.
+    # Project and clone each run their own code.
     workspace.environment |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTHONPATH": "src"}
     workspace.begin(SMALL | {"runs": RUNS})
     workspace.run("dvc", "repro", timeout=1800)
@@ -51,16 +51,12 @@ def workspace(tmp_path: Path) -> Workspace:
     return workspace
 
 
-def stages_run(output: str) -> list[str]:
-    return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")]
-
-
 def files(folder: Path) -> int:
     return sum(len(names) for _, _, names in os.walk(folder))
 
 
 @pytest.mark.slow
-def test_results_reach_a_clone_and_nothing_is_trained_twice(workspace: Workspace) -> None:
+def test_results_reach_a_clone_without_training_again(workspace: Workspace) -> None:
     project, page = workspace.folder, Typist(workspace.environment)
     storage, clone = (project.parent / name for name in ("seqlm-storage", "seqlm-clone"))
 
@@ -88,7 +84,7 @@ def test_results_reach_a_clone_and_nothing_is_trained_twice(workspace: Workspace
     assert json.loads((clone / measured).read_text()) == json.loads((project / measured).read_text())
     assert stages_run(page.run(clone, "dvc", "repro")) == ["download"]
 
-    # What CI has: a fresh clone, of a commit whose results were pushed with the experiment.
+    # CI has a fresh clone of a commit whose results were pushed with the experiment.
     workspace.commit("Half the learning rate")
     page.run(project, "git", "push", "--quiet", "origin", "main")
     page.run(project, "git", "clone", "--quiet", "../seqlm.git", "../job")

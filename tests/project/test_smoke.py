@@ -1,4 +1,4 @@
-"""The quick try of the whole pipeline leaves the project as it is."""
+"""``make smoke`` runs the whole pipeline in a copy and leaves the project unchanged."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def test_the_whole_pipeline_runs_in_a_copy_within_a_minute() -> None:
     result = subprocess.run(
         [sys.executable, ROOT / "tools" / "smoke.py"], capture_output=True, text=True, check=True, timeout=300
     )
-    # Processor time, which other work on the machine does not stretch: stages run one after another, so alone the
+    # Processor time, which does not depend on other work: the stages run one after another, so on an idle machine the
     # pipeline takes no longer (22 s measured on 2 cores).
     assert seconds_of_children() - begin < 60
     assert "plain" in result.stdout

@@ -1,4 +1,4 @@
-"""`make verify` compares two runs from scratch, and sees what differs."""
+"""``make verify`` compares two runs from scratch and names what differs."""
 
 import subprocess
 import sys

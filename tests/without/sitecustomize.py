@@ -1,6 +1,6 @@
-"""Takes away what other systems lack: file locks of the system, a yield that yields, and /proc.
+"""Takes away what other systems lack: the system's file locks, a working ``sched_yield``, and /proc.
 
-Python runs this at start when its folder is on PYTHONPATH. Only stages are deprived: DVC has its own ways.
+Python runs this at start if its folder is on PYTHONPATH. It affects only stages, not DVC.
 """
 
 import os
@@ -36,7 +36,7 @@ def _without_yield() -> None:
 
     from llvmlite import binding
 
-    # What compiled loops call by this name is now a function that gives a number and yields to nobody.
+    # Compiled loops that call this name now call a function that only returns a number.
     libc = ctypes.CDLL(None)
     binding.add_symbol("sched_yield", ctypes.cast(libc.getpagesize, ctypes.c_void_p).value)
     del os.sched_yield
