@@ -23,9 +23,10 @@ BOOK_FILE = "timemachine.txt"
 LONGEST = (
     "project/test_pipeline.py",
     "train/test_train.py",
-    "project/test_experiments.py",  # waits for the workspace that the first one makes
-    "configure/test_configure.py",
-    "rnn/test_kernels.py",
+    "core/test_compiling.py",
+    "gradients/test_gradients.py",
+    "project/test_check_lock.py",
+    "project/test_experiments.py",  # needs the workspace that the first one makes
 )
 
 

@@ -116,8 +116,8 @@ class Workspace(Repository):
         """Return the hash of every output of the pipeline."""
         return {out["path"]: out["md5"] for stage in self.lock().values() for out in stage.get("outs", [])}
 
-    def measures(self) -> dict[str, Any]:
-        """Return every model's measures on every split."""
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of every model on every split."""
         found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
         return found
 

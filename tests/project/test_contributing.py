@@ -189,7 +189,7 @@ def test_a_kind_of_network_is_added_by_its_list(workspace: Workspace) -> None:
     workspace.run("dvc", "repro", "evaluate")
     workspace.keep_traces()
     # Softer than certain, better than uniform over 28 tokens.
-    assert 1 < workspace.measures()["mine"]["test"]["perplexity"] < 28.5
+    assert 1 < workspace.metrics()["mine"]["test"]["perplexity"] < 28.5
     require_declared_files(workspace)
     workspace.run("mypy")
 
@@ -246,10 +246,10 @@ def test_a_kind_of_token_is_added_by_its_list(workspace: Workspace) -> None:
 
     workspace.run("dvc", "repro")
     workspace.keep_traces()
-    measures = workspace.measures()
-    assert {"folded-kneser-ney-2", "folded-laplace-2", "word-kneser-ney-2", "plain"} <= set(measures)
+    metrics = workspace.metrics()
+    assert {"folded-kneser-ney-2", "folded-laplace-2", "word-kneser-ney-2", "plain"} <= set(metrics)
     # Without capitals fewer words are unknown.
-    unknown = {kind: measures[f"{kind}-uniform"]["test"]["unknown_share"] for kind in ("folded", "word", "subword")}
+    unknown = {kind: metrics[f"{kind}-uniform"]["test"]["unknown_share"] for kind in ("folded", "word", "subword")}
     assert 0 == unknown["subword"] < unknown["folded"] < unknown["word"]
     assert "folded" in (workspace.folder / "reports/index.html").read_text()
     require_declared_files(workspace)

@@ -12,7 +12,7 @@ CHANGES = ("train.lr=0.5", "+runs.mine={token: char, model: gru, sampling: seque
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment with :data:`CHANGES`, and the way back from it."""
+    """An experiment with :data:`CHANGES`, up to the stage ``evaluate``, and the way back from it."""
 
     ran: list[str]
     changed_params: str
@@ -21,7 +21,6 @@ class Experiment:
     """Output of ``dvc metrics show``."""
     metrics_diff: str
     models: set[str]
-    page: str
     ran_back: list[str]
     """The stages that ``git checkout . && dvc repro`` runs afterwards."""
     models_back: set[str]
@@ -35,19 +34,18 @@ class Experiment:
 @pytest.fixture(scope="module")
 def experiment(workspace: Workspace) -> Experiment:
     settings = [word for change in CHANGES for word in ("--set-param", change)]
-    ran = stages_run(workspace.run("dvc", "exp", "run", *settings).stdout)
+    ran = stages_run(workspace.run("dvc", "exp", "run", *settings, "evaluate").stdout)
     workspace.show_changed_settings()
     there = {
         "changed_params": workspace.git("diff", "--numstat", "params.yaml"),
         "metrics": workspace.run("dvc", "metrics", "show").stdout,
         "metrics_diff": workspace.run("dvc", "metrics", "diff").stdout,
-        "models": set(workspace.measures()),
-        "page": (workspace.folder / "reports/index.html").read_text(),
+        "models": set(workspace.metrics()),
     }
     workspace.git("checkout", "--quiet", ".")
     ran_back = stages_run(workspace.run("dvc", "repro").stdout)
     back = {
-        "models_back": set(workspace.measures()),
+        "models_back": set(workspace.metrics()),
         "lock_back": (workspace.folder / "dvc.lock").read_text(),
         "changed_back": workspace.git("status", "--porcelain", "--untracked-files=no"),
         "left": workspace.git("ls-files", "--others", "--exclude-standard", "reports"),
@@ -59,7 +57,7 @@ def experiment(workspace: Workspace) -> Experiment:
 def test_an_experiment_runs_only_what_its_settings_affect(experiment: Experiment) -> None:
     # The run small-lstm has its own learning rate, and a new run costs one training and one scoring.
     runs = {"train@plain", "train@mine", "score@plain", "score@mine"}
-    assert set(experiment.ran) == {"download", "configure", *runs, "evaluate", "generate", "report"}
+    assert set(experiment.ran) == {"download", "configure", *runs, "evaluate"}
 
 
 def test_an_experiment_changes_only_the_lines_of_its_settings(experiment: Experiment) -> None:
@@ -80,7 +78,6 @@ def test_the_metrics_of_an_experiment_are_those_of_its_runs(experiment: Experime
 
 def test_an_added_run_is_a_row_and_leaves_nothing_stale(experiment: Experiment) -> None:
     assert "mine" in experiment.models
-    assert "mine" in experiment.page
     assert "mine" not in experiment.models_back
     assert "mine" not in experiment.lock_back
 

@@ -126,7 +126,7 @@ def test_killing_every_stage_once_changes_no_hash(
     disturbed.run("dvc", "repro")
     assert disturbed.lock() == undisturbed.lock()
     assert leftovers(disturbed.folder) == []
-    assert json.dumps(disturbed.measures()) == json.dumps(undisturbed.measures())
+    assert json.dumps(disturbed.metrics()) == json.dumps(undisturbed.metrics())
 
 
 @pytest.mark.slow
