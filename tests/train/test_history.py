@@ -22,4 +22,4 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     summary = read_json(tmp_path / "summary.json")
     assert summary["last_epoch_train_perplexity"] == 1
     assert summary["last_val_perplexity"] is None
-    assert summary["reason"] == "perplexity on val is too large for a number in 2 of 2 evaluations"
+    assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"

@@ -28,7 +28,7 @@ from seqlm.train.ranks import ONE_PROCESS, Ranks
 _SOURCES = Path(__file__).resolve().parents[2]
 _TRAINER = Path(__file__).with_name("trainer.py")
 _DIGEST_BYTES = 32
-_LENGTH_BYTES = 8
+_VALUES = "values"
 _LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 
@@ -39,11 +39,9 @@ def checkpoint_key(config: str, data: list[str], num_processes: int) -> str:
     Also of the code, PyTorch's version, and whether networks may run as compiled loops, whose states and optimizers
     have their own form.
     """
-    digest = hashlib.sha256()
-    parts = [config, *data, str(num_processes), torch.__version__, f"compiled: {has_fma()}"]
-    for part in (*parts, *(sha256_of_file(path) for path in imported_files(_TRAINER))):
-        digest.update(len(part).to_bytes(_LENGTH_BYTES, "big") + part.encode())
-    return digest.hexdigest()[:16]
+    parts = [config, *data, num_processes, torch.__version__, has_fma()]
+    parts += [sha256_of_file(path) for path in imported_files(_TRAINER)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def imported_files(module: Path) -> list[Path]:
@@ -63,8 +61,8 @@ class Checkpoint:
 
     def save(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Replace the checkpoint, completely or not at all."""
-        header = json.dumps(values).encode()
-        body = len(header).to_bytes(_LENGTH_BYTES, "big") + header + save_tensors(tensors)
+        header = torch.frombuffer(bytearray(json.dumps(values).encode()), dtype=torch.uint8)
+        body = save_tensors(tensors | {_VALUES: header})
         write_bytes(self.path, hashlib.sha256(body).digest() + body)
 
     def load(self, ranks: Ranks = ONE_PROCESS) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -72,13 +70,12 @@ class Checkpoint:
 
         Processes on several machines each have their own folder: all load the checkpoint of the first.
         """
-        content = self.path.read_bytes() if ranks.is_first and self.path.exists() else b""
-        content = ranks.broadcast(content)
+        content = ranks.broadcast(self.path.read_bytes() if ranks.is_first and self.path.exists() else b"")
         digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
         if hashlib.sha256(body).digest() != digest:
             return None
-        end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
-        return load_tensors(body[end:]), json.loads(body[_LENGTH_BYTES:end])
+        tensors = load_tensors(body)
+        return tensors, json.loads(tensors.pop(_VALUES).numpy().tobytes())
 
     def remove_all(self) -> None:
         """Remove all that trainings of the run have left: their settings, data or code may have been others."""

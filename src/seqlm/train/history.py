@@ -60,10 +60,9 @@ class Progress:
 
     @property
     def epoch(self) -> float:
-        """Epochs trained so far, including the finished share of the current one."""
-        if self.epoch_minibatches == 0:
-            return self.num_epochs
-        return self.num_epochs + min(self.epoch_minibatches / self.plan.batches_per_epoch, 1.0)
+        """Epochs trained so far, including the finished share of the current one; an int if that is a whole number."""
+        epoch = self.num_epochs + min(self.epoch_minibatches / self.plan.batches_per_epoch, 1.0)
+        return int(epoch) if epoch == int(epoch) else epoch
 
     @property
     def tokens(self) -> int:
@@ -87,12 +86,10 @@ class Progress:
 def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
     """Return one row for each of a run's history: ``run`` and the fields of :class:`HistoryRow`.
 
-    A perplexity on val that is not finite is an empty cell, like that of a row without an evaluation. Whole epochs are
-    whole numbers, also beside fractions.
+    A perplexity on val that is not finite is an empty cell, like that of a row without an evaluation.
     """
-    table = pd.DataFrame([{"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows])
-    epochs = [int(row.epoch) if row.epoch == int(row.epoch) else row.epoch for row in rows]
-    return table.assign(epoch=pd.Series(epochs, dtype=object))
+    table = [{"run": run} | asdict(row) | {"val_perplexity": _finite(row.val_perplexity)} for row in rows]
+    return pd.DataFrame(table, dtype=object)  # pandas would write whole epochs beside fractions as 1.0
 
 
 def summarise(progress: Progress, num_parameters: int, kept_epoch: float) -> dict[str, Any]:
@@ -114,9 +111,7 @@ def summarise(progress: Progress, num_parameters: int, kept_epoch: float) -> dic
         "batch_reduced": plan.batch_reduced,
     }
     if infinite := sum(not math.isfinite(value) for value in evaluations):
-        summary["reason"] = (
-            f"perplexity on val is too large for a number in {infinite} of {len(evaluations)} evaluations"
-        )
+        summary["reason"] = f"perplexity on val is too large for a number {infinite} of {len(evaluations)} times"
     return summary
 
 

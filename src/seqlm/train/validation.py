@@ -5,6 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
+from seqlm.core.text import evenly_spaced
 from seqlm.rnn.logits import nll_in_single_precision, tokens_at_once
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nll
@@ -27,7 +28,7 @@ def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) 
     num_targets = len(ids) - 1
     if max_tokens is not None and len(ids) > max_tokens:
         length = max_tokens // _NUM_PASSAGES
-        starts = np.linspace(0, num_targets - length, _NUM_PASSAGES).astype(np.int64)
+        starts = evenly_spaced(_NUM_PASSAGES, length, num_targets)
         return _windows_nll(network, ids, starts, length, starts + min(_WARM_UP, length // 2))
     num_parts = min(_MAX_PARTS, num_targets // _MIN_PART_TOKENS)
     if num_parts < 2:
