@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from busy import busy_processes
-from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS, share_processors
+from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS, shorten_spinning
 from stages_by_hand import RunStage
 
 
@@ -32,5 +32,5 @@ def test_threads_spin_for_a_shorter_time_beside_other_work(run_script: RunStage,
 def test_the_choice_of_the_user_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "cpu_percent", lambda _: 100.0)
     monkeypatch.setenv("GOMP_SPINCOUNT", "7")
-    share_processors()
+    shorten_spinning()
     assert os.environ["GOMP_SPINCOUNT"] == "7"
