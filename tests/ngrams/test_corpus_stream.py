@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
+from reference import clean_line
 from seqlm.core.errors import ParamsError
 from seqlm.ngrams import corpus_stream
 from seqlm.ngrams.corpus_stream import CorpusStream, join_splits
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe
-from seqlm.preprocess.cleaning import clean_line
 from seqlm.vocab.corpus_building import SPLITS, build_corpus
 from seqlm.vocab.encoded import load_corpus
 from seqlm.vocab.vocabulary import Kind
