@@ -24,16 +24,23 @@ def constant(nats: float) -> np.ndarray:
     return np.full(100, nats)
 
 
+def alternating(*nats: float) -> np.ndarray:
+    return np.resize(nats, 100)
+
+
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A folder with the runs ``good``, which has a dynamic score, and ``weak``, and with two n-gram models."""
+    """A folder with the runs ``good``, which has a dynamic score, and ``weak``, and with two n-gram models.
+
+    Networks are sure of every second token, the n-gram model ``counts`` of the others.
+    """
     layout = Layout(tmp_path)
     for folder in (*map(layout.scores_of_ngrams, KINDS), layout.scores_word_to_char):
         folder.mkdir(parents=True)
-    save(layout, score(GOOD, constant(1.0), DIAGNOSED))
-    save(layout, score(WEAK, constant(2.0), DIAGNOSED))
-    save(layout, score(DYNAMIC, constant(0.9), {"choices": {"dynamic_lr": 0.1}}))
-    save(layout, score(NGRAM, constant(1.5), DIAGNOSED))
+    save(layout, score(GOOD, alternating(0.1, 3.0), DIAGNOSED))
+    save(layout, score(WEAK, alternating(0.6, 3.5), DIAGNOSED))
+    save(layout, score(DYNAMIC, alternating(0.1, 2.8), {"choices": {"dynamic_lr": 0.1}}))
+    save(layout, score(NGRAM, alternating(3.1, 0.2), DIAGNOSED))
     save(layout, score(ngram("never"), constant(np.inf)))
     return layout
 
@@ -69,24 +76,32 @@ def test_the_best_network_is_mixed_with_an_ngram_model_static_and_dynamic(layout
     assert (dynamic.name, dynamic.members, dynamic.dynamic) == (
         "good+dynamic+counts", ("good+dynamic", "counts"), True
     )  # fmt: skip
-    # The better member is better at every token, so it gets all of the weight.
+    # Each is best at half of the tokens.
     assert choices(list(collect(layout).values())) == pytest.approx({
         "dynamic_lr in good+dynamic": 0.1,
-        "weight of good in good+counts": 1.0, "weight of counts in good+counts": 0.0,
-        "weight of good+dynamic in good+dynamic+counts": 1.0, "weight of counts in good+dynamic+counts": 0.0,
-    })  # fmt: skip
+        "weight of good in good+counts": 0.5, "weight of counts in good+counts": 0.5,
+        "weight of good+dynamic in good+dynamic+counts": 0.5, "weight of counts in good+dynamic+counts": 0.5,
+    }, abs=0.03)  # fmt: skip
+
+
+def test_a_model_with_a_negligible_weight_makes_no_mixture(layout: Layout) -> None:
+    # The n-gram model is worse at almost every token: its weight on val is about a hundredth.
+    save(layout, score(NGRAM, np.append(constant(3.5)[1:], 0.1)))
+    save(layout, score(GOOD, np.append(constant(0.3)[1:], 3.0)))
+    save(layout, score(DYNAMIC, constant(0.2)))
+    assert mixtures(layout) == []
 
 
 def test_other_networks_are_mixed_in_if_they_help(layout: Layout) -> None:
     # The best network is sure of two tokens in three, the other one of the third, the n-gram model of none.
-    nats = np.array([0.1, 0.1, 9.0] * 33 + [0.1])
-    save(layout, score(GOOD, nats))
-    save(layout, score(WEAK, 9.1 - nats))
-    assert members(layout) == [("good", "counts"), ("good", "weak"), ("good+dynamic", "counts")]
+    save(layout, score(GOOD, alternating(0.1, 0.1, 9.0)))
+    save(layout, score(WEAK, alternating(9.0, 9.0, 0.1)))
+    save(layout, score(NGRAM, constant(5.0)))
+    assert members(layout)[:2] == [("good", "counts"), ("good", "weak")]
 
 
 def test_a_dynamic_network_is_mixed_with_dynamic_counts_if_they_are_best(layout: Layout) -> None:
-    save(layout, score(RECOUNTED, constant(1.2)))
+    save(layout, score(RECOUNTED, alternating(3.0, 0.1)))
     assert members(layout) == [("good", "counts"), ("good+dynamic", "counts+dynamic")]
 
 
@@ -94,7 +109,7 @@ def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one(la
     for path in (layout.scores_of_run("good") / "good+dynamic").iterdir():
         path.unlink()
     (layout.scores_of_run("good") / "good+dynamic").rmdir()
-    save(layout, score(RECOUNTED, constant(1.2)))
+    save(layout, score(RECOUNTED, alternating(3.0, 0.1)))
     static, dynamic = mixtures(layout)
     assert (static.name, static.dynamic) == ("good+counts", False)
     assert (dynamic.name, dynamic.members, dynamic.dynamic) == (
@@ -103,11 +118,9 @@ def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one(la
 
 
 def test_the_partner_is_the_ngram_model_that_helps_most(layout: Layout) -> None:
-    # The best network is sure of every second token. The n-gram model that is better alone is sure of the same ones.
-    nats = np.array([0.1, 3.0] * 50)
-    save(layout, score(GOOD, nats))
-    save(layout, score(ngram("alone"), nats - 0.01))
-    save(layout, score(ngram("helper"), 3.2 - nats))
+    # The n-gram model that is best alone is sure of the same tokens as the best network.
+    save(layout, score(ngram("alone"), alternating(0.1, 2.9)))
+    save(layout, score(ngram("helper"), alternating(3.0, 0.1)))
     assert ("good", "helper") in members(layout)
 
 
@@ -120,10 +133,10 @@ def test_each_group_has_the_figures_of_its_best_model_on_val(layout: Layout) -> 
     found = list(collect(layout, mixtures=False).values())
     figures = headlines(found)
     # exp of the mean surprisal; a bit is ln 2 nats, and each of the 100 tokens is a character.
-    assert figures["network"]["val_perplexity"] == pytest.approx(np.e)
-    assert figures["network"]["val_bits"] == pytest.approx(1 / np.log(2))
-    assert figures["ngram"]["test_perplexity"] == pytest.approx(np.exp(1.5))
-    assert figures["combined"]["test_perplexity"] == pytest.approx(np.exp(0.9))
+    assert figures["network"]["val_perplexity"] == pytest.approx(np.exp(1.55))
+    assert figures["network"]["val_bits"] == pytest.approx(1.55 / np.log(2))
+    assert figures["ngram"]["test_perplexity"] == pytest.approx(np.exp(1.65))
+    assert figures["combined"]["test_perplexity"] == pytest.approx(np.exp(1.45))
     assert headlines([one for one in found if not one.info.dynamic])["combined"] == {}
 
 

@@ -46,11 +46,13 @@ def test_a_mixture_is_better_on_val_than_its_members_and_than_other_weights() ->
         assert mixture.nats["val"].sum() <= other.sum() + 1e-6
 
 
-def test_a_member_with_a_negligible_weight_is_left_out_unless_it_is_kept() -> None:
+def test_members_with_a_negligible_weight_are_left_out() -> None:
     good = np.random.default_rng(0).exponential(1, 200)
-    members = [made("good", good), made("worse", good + 1.0)]
-    assert weights_of(best_mixture(members, TEXTS)) == {"good": 1.0}
-    assert best_mixture(members, TEXTS, keep=2).info.members == ("good", "worse")
+    assert weights_of(best_mixture([made("worse", good + 1.0), made("good", good)], TEXTS)) == {"good": 1.0}
+    # The first model is certain of 199 tokens, the second of one: the best weights are 0.995 and 0.005.
+    rare = np.where(np.arange(200) == 7, np.inf, 0.0)
+    mixture = best_mixture([made("common", rare), made("rare", np.where(np.isinf(rare), 0.0, np.inf))], TEXTS)
+    assert mixture.info.members == ("common",)
 
 
 def test_tokens_without_probability_under_any_member_do_not_choose_the_weights() -> None:

@@ -44,6 +44,16 @@ def test_the_best_model_on_test_comes_first_and_infinite_ones_last() -> None:
     assert table["against_next"].tolist() == ["better", "better", None, None]
 
 
+@pytest.mark.parametrize(("difference", "verdict"), [(0.0001, "equal"), (0.001, "better")])
+def test_a_model_is_not_better_than_one_with_the_same_printed_number(difference: float, verdict: str) -> None:
+    # 1.0986 nats are 1.585 bits. Surprisals that are higher at every token are told apart, however close they are.
+    results = rank(score(network("a"), np.full(1000, 1.0986)), score(network("b"), np.full(1000, 1.0986 + difference)))
+    assert results[0].against_next == verdict
+    static = leaders(results)["static"]
+    assert static is not None
+    assert (static["against"], static["verdict"]) == ("b", verdict)
+
+
 def test_a_row_has_the_properties_of_its_model() -> None:
     table = main_table(rank(*MODELS)).set_index("model")
     assert table["family"].tolist() == ["mixture", "network", *table["family"].tolist()[2:4], "ngram"]

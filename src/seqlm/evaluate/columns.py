@@ -13,6 +13,8 @@ import pandas as pd
 from seqlm.evaluate.uncertainty import Bootstrap
 from seqlm.score.store import TRAIN_SUBSET, Score
 
+DIGITS = 3
+"""Digits after the decimal point with which bits per character are printed."""
 Cells = Mapping[str, Any]
 """A row of table.csv: column -> value; missing values are None or nan."""
 
@@ -31,6 +33,17 @@ class Result:
         value: float | None = self.score.metrics.get(split, {}).get("bits_per_character")
         return value
 
+    def compare(self, other: "Result") -> str | None:
+        """Return whether this model is "better", "worse", "equal" or "not told apart" from another one on test.
+
+        A difference that the printed numbers do not show counts as equal. None if one of the two is infinite.
+        """
+        if self.bootstrap is None or other.bootstrap is None:
+            return None
+        verdict = self.bootstrap.compare(other.bootstrap)
+        printed = [f"{result.bits('test'):.{DIGITS}f}" for result in (self, other)]
+        return "equal" if verdict != "not told apart" and printed[0] == printed[1] else verdict
+
 
 @dataclass(frozen=True)
 class Column:
@@ -44,7 +57,7 @@ class Column:
     heading: str = ""
     """In the terminal and on the page; a column without a heading is in table.csv only."""
     show: Callable[[Cells], str] | None = None
-    """From a row to the text of the cell; by default numbers have three digits."""
+    """From a row to the text of the cell; by default fractions have :data:`DIGITS` digits."""
     in_terminal: bool = True
 
     @property
@@ -61,7 +74,7 @@ class Column:
             return "-" if self.is_number else ""
         if self.dtype is int:
             return f"{int(value):,}"
-        return f"{value:.3f}" if self.dtype is float else str(value)
+        return f"{value:.{DIGITS}f}" if self.dtype is float else str(value)
 
 
 def is_missing(value: object) -> bool:
@@ -74,7 +87,7 @@ def _name_with_mark(row: Cells) -> str:
 
 
 def _interval(row: Cells) -> str:
-    return "" if is_missing(row["low"]) else f"{row['low']:.3f}-{row['high']:.3f}"
+    return "" if is_missing(row["low"]) else f"{row['low']:.{DIGITS}f}-{row['high']:.{DIGITS}f}"
 
 
 def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
@@ -102,11 +115,12 @@ COLUMNS = [
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
     Column("val_bits", "Bits per character on val.", lambda r: r.bits("val"), float, "val"),
     Column("test_bits", "Bits per character on test; infinite if a token has no probability.",
-           lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", 3)),
+           lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", DIGITS)),
     Column("low", "Lower end of the 95 % interval of test_bits.",
            lambda r: r.bootstrap and r.bootstrap.interval[0], float, "95 % interval", _interval),
     Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.bootstrap and r.bootstrap.interval[1]),
-    Column("against_next", "How the model compares with the next one in the table, on the same bootstrap draws.",
+    Column("against_next", "How the model compares with the next one in the table, on the same bootstrap draws; equal "
+           "if their printed bits are.",
            lambda r: r.against_next, str, "against next"),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
            lambda r: r.score.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),

@@ -50,25 +50,27 @@ def val_bits(score: Score) -> float:
 
 
 def _mixtures(networks: Sequence[Score], partners: Sequence[Score], texts: Texts) -> Iterator[Score]:
-    """Yield the first network mixed with the partner that helps it most, and both with the networks that help."""
-    pairs = [(partner, best_mixture([networks[0], partner], texts, keep=2)) for partner in partners]
+    """Yield the first network mixed with the partner that helps it most, and both with the networks that help.
+
+    There is no mixture if only one member has a weight that matters.
+    """
+    pairs = [(partner, best_mixture([networks[0], partner], texts)) for partner in partners]
     partner, pair = min(pairs, key=lambda tried: float(tried[1].nats["val"].sum()))
-    yield pair
-    if len(networks) > 1:
-        all_together = best_mixture([*networks, partner], texts)
-        if set(all_together.info.members) - {networks[0].name, partner.name}:
-            yield all_together
+    all_together = best_mixture([*networks, partner], texts)
+    for mixture in (pair, all_together):
+        if len(mixture.info.members) > 1:
+            yield mixture
 
 
-def best_mixture(members: Sequence[Score], texts: Texts, *, keep: int = 0) -> Score:
+def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
     """Return the mixture of models over one kind of token; its metadata hold the weights that were chosen on val.
 
-    Members after the first ``keep`` are left out if their weight is negligible.
+    Members with a negligible weight are left out; one member may remain.
     """
     members = list(members)
     weights = choose_weights([member.nats["val"] for member in members])
-    while len(members) > keep and weights[keep:].min(initial=1.0) < _MIN_WEIGHT:
-        del members[keep + int(np.argmin(weights[keep:]))]
+    while weights.min() < _MIN_WEIGHT:
+        del members[int(np.argmin(weights))]
         weights = choose_weights([member.nats["val"] for member in members])
     splits = [split for split in members[0].nats if all(split in member.nats for member in members)]
     mixed = {split: mix([member.nats[split] for member in members], weights) for split in splits}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,8 @@ def rank_models(scores: Sequence[Score], texts: Mapping[str, Texts], seed: int) 
         text = texts[score.info.token]["test"]
         results.append(Result(score, bootstrap_bits(score.nats["test"], text, seed) if is_finite else None))
     results.sort(key=lambda result: (finite_bits(result.score.metrics["test"]), result.score.name))
-    return [
-        replace(result, against_next=result.bootstrap.compare(following.bootstrap))
-        if following is not None and result.bootstrap is not None and following.bootstrap is not None
-        else result
-        for result, following in zip(results, [*results[1:], None], strict=True)
-    ]
+    compared = [replace(result, against_next=result.compare(following)) for result, following in pairwise(results)]
+    return [*compared, *results[-1:]]
 
 
 def main_table(results: Sequence[Result]) -> pd.DataFrame:
@@ -54,15 +51,12 @@ def leaders(results: Sequence[Result]) -> dict[str, dict[str, Any] | None]:
         if not group:
             return None
         best, other = group[0], others[0] if others else None
-        verdict = None
-        if other is not None and best.bootstrap is not None and other.bootstrap is not None:
-            verdict = best.bootstrap.compare(other.bootstrap)
         return {
             "model": best.score.name,
             "bits": best.bits("test"),
             "perplexity": best.score.metrics["test"]["perplexity"],
             "against": other.score.name if other is not None else None,
-            "verdict": verdict,
+            "verdict": best.compare(other) if other is not None else None,
         }
 
     finite = [result for result in results if result.bootstrap is not None]
