@@ -9,10 +9,11 @@ from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds.registry import token_kind
 
 
-def test_a_passage_shows_markup_as_text() -> None:
+def test_a_passage_shades_scored_tokens_and_shows_markup_as_text() -> None:
     found = passage(token_kind("word"), ["<b>", "&", "x"], np.array([math.log(2), np.inf]), 100)
-    assert found["bits"] == [None, 1.0, None]
-    html = passage_html(found)
-    assert "<b>" not in html
-    assert "&lt;b&gt;" in html
-    assert 'title="1.0 bits"' in html
+    # The first token is not scored, so it has no shade.
+    assert passage_html(found) == (
+        '<span title="not scored">&lt;b&gt; </span>'
+        '<span class="s0" title="1.0 bits">&amp; </span>'
+        '<span class="s9" title="infinite">x </span>'
+    )

@@ -32,7 +32,7 @@ def test_the_shares_add_up_to_the_total() -> None:
 
 
 def test_all_characters_of_an_infinite_subword_are_infinite() -> None:
-    assert passage(SUBWORD, ["a", "bc"], np.array([np.inf]), 100)["bits"] == [None, None, None]
+    assert passage(SUBWORD, ["a", "bc"], np.array([np.inf]), 100)["bits"] == [None, "infinite", "infinite"]
 
 
 def test_bytes_that_are_no_character_are_shown_as_a_replacement_character() -> None:
@@ -40,3 +40,10 @@ def test_bytes_that_are_no_character_are_shown_as_a_replacement_character() -> N
     found = passage(SUBWORD, ["a", FIRST], np.array([3.0]) * BIT, 100)
     assert (found["tokens"], found["bits"]) == (["a", "\ufffd"], [None, 3.0])
     assert len(per_character(SUBWORD, [SECOND, SECOND, "a"], [1.0, 1.0, 1.0])[1]) == len("\ufffd\ufffda")
+
+
+def test_only_the_first_token_is_not_scored() -> None:
+    word = token_kind("word")
+    shown = passage(word, ["the", "sea", "is", "there"], np.array([np.nan, np.inf, 2 * BIT]), 100)
+    assert shown["bits"] == [None, "infinite", "infinite", 2.0]
+    assert passage(word, [], np.empty(0), 100)["bits"] == []

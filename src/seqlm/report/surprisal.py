@@ -1,19 +1,28 @@
-"""A passage of text as HTML, shaded by the surprisal of its pieces."""
+"""A passage of text as HTML, shaded by the surprisal of its tokens."""
 
 import html
 from typing import Any
 
+from seqlm.score.surprisal_view import INFINITE
 
-def shade(bits: float | None) -> int:
-    """Return the step of the colour scale, 0 to 9, for a surprisal in bits; 1.2 bits a step."""
-    return 9 if bits is None else min(int(bits / 1.2), 9)
+_BITS_PER_SHADE = 1.2
+_DARKEST = 9
 
 
-def passage_html(found: dict[str, Any]) -> str:
-    """Return a passage as HTML: a span a token, classed by its shade, titled with its bits."""
-    pieces = []
-    for token, bits in zip(found["tokens"], found["bits"], strict=True):
-        shown = html.escape(token + found["joiner"]).replace("\n", "<br>")
-        title = "infinite" if bits is None else f"{bits} bits"
-        pieces.append(f'<span class="s{shade(bits)}" title="{title}">{shown}</span>')
-    return "".join(pieces)
+def passage_html(passage: dict[str, Any]) -> str:
+    """Return a passage (:func:`seqlm.score.surprisal_view.passage`) as HTML.
+
+    Each token is a span with its bits as the title; the class of a scored token, s0 to s9, is its shade.
+    """
+    spans = []
+    for token, bits in zip(passage["tokens"], passage["bits"], strict=True):
+        text = html.escape(token + passage["joiner"]).replace("\n", "<br>")
+        if bits is None:
+            spans.append(f'<span title="not scored">{text}</span>')
+        elif bits == INFINITE:
+            spans.append(f'<span class="s{_DARKEST}" title="{INFINITE}">{text}</span>')
+        else:
+            spans.append(
+                f'<span class="s{min(int(bits / _BITS_PER_SHADE), _DARKEST)}" title="{bits} bits">{text}</span>'
+            )
+    return "".join(spans)

@@ -9,18 +9,21 @@ import numpy as np
 from seqlm.core.metrics import Nats
 from seqlm.vocab.kinds.kind import TokenKind
 
+INFINITE = "infinite"
+
 
 def passage(kind: TokenKind, tokens: Sequence[str], nats: Nats, num_chars: int) -> dict[str, Any]:
     """Return the first tokens of a text and their surprisals in bits, rounded to tenths.
 
-    ``nats`` belong to tokens 2 to N; the first token has none. Infinite surprisals are null. Subwords are shown as
-    characters, each with its share of the surprisal.
+    ``nats`` belong to tokens 2 to N. The first token is not scored: its surprisal is null. The surprisal of a token
+    without a probability is :data:`INFINITE`. Subwords are shown as characters, each with its share of the surprisal.
     """
     used, length = 0, 0
     while used < len(tokens) and length < num_chars:
         length += len(tokens[used]) + len(kind.separator)
         used += 1
-    shown, values = list(tokens[:used]), [math.nan, *nats[: max(used - 1, 0)].tolist()][:used]
+    finite_or_infinite = np.nan_to_num(nats[: max(used - 1, 0)], nan=math.inf, posinf=math.inf)
+    shown, values = list(tokens[:used]), [math.nan, *finite_or_infinite.tolist()][:used]
     if kind.is_lossless and not kind.is_character:
         shown, values = per_character(kind, shown, values)
     return {"tokens": shown, "joiner": kind.separator, "bits": [_rounded(value) for value in values]}
@@ -41,5 +44,7 @@ def per_character(kind: TokenKind, tokens: Sequence[str], values: Sequence[float
     return characters, [*shares, *[0.0] * len(characters)][: len(characters)]
 
 
-def _rounded(value: float) -> float | None:
-    return round(float(value) / math.log(2), 1) if np.isfinite(value) else None
+def _rounded(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return INFINITE if math.isinf(value) else round(value / math.log(2), 1)
