@@ -17,6 +17,7 @@ from seqlm.heldout.store import load_heldout
 from seqlm.report.figures.evaluation import comparison_figure
 from seqlm.report.figures.ngrams import order_figure
 from seqlm.report.figures.style import model_colours, svg_text
+from seqlm.report.findings import all_findings
 from seqlm.report.page import build_page
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import save_score, score_of
@@ -162,6 +163,9 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     assert best_of_each is not None
     assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [ABSOLUTE.name, SUBWORDS.name, WORDS.name]
     assert f'data-model="{ABSOLUTE.name}"' in page
+    findings = all_findings(layout)
+    assert findings["zipf"]
+    assert all(finding in page for finding in findings.values())
 
 
 @pytest.fixture

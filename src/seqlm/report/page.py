@@ -14,6 +14,7 @@ from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
 from seqlm.evaluate.table_text import describe_reduced_batches, describe_share
+from seqlm.report.findings import all_findings
 from seqlm.report.surprisal import passage_html
 from seqlm.train.runs import run_names, training_summaries
 from seqlm.vocab.kinds.registry import ALL, KINDS
@@ -22,10 +23,10 @@ _TOP_ROWS = 10
 
 
 def build_page(layout: Layout, title: str, parity: pd.DataFrame | None) -> str:
-    """Return the page as HTML; ``parity`` is None where the corpus is not the book's.
+    """Return the page as HTML; ``parity`` is None if the corpus is not the book's.
 
-    Its figures lie drawn where ``layout`` says (:func:`seqlm.report.drawing.draw_all`).
-    Raises DataError where a report is missing or broken.
+    It contains the figures that :func:`seqlm.report.drawing.draw_all` has drawn. Raises DataError if a report is
+    missing or broken.
     """
 
     def figure(name: str, alternative: str) -> Markup:
@@ -36,7 +37,10 @@ def build_page(layout: Layout, title: str, parity: pd.DataFrame | None) -> str:
 
 
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a page that shows a text shaded by its surprisal; ``scores`` maps models to what they were measured at."""
+    """Return a page that shows a text shaded by its surprisal.
+
+    ``scores``: model -> what :func:`seqlm.score.user_text.score_user_text` returns for it.
+    """
     passages = _passages({model: score["passage"] for model, score in scores.items()})
     return _render("surprisal.html", name=name, scores=scores, passages=passages)
 
@@ -69,7 +73,8 @@ def _render(template: str, **content: object) -> str:
 
 def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows beside its figures, by the names that its template knows."""
-    return {"corpus": read_json(layout.corpus_record)} | _of_text(layout) | _of_models(layout) | _of_studies(layout)
+    own = {"corpus": read_json(layout.corpus_record), "findings": all_findings(layout)}
+    return own | _of_text(layout) | _of_models(layout) | _of_studies(layout)
 
 
 def _of_text(layout: Layout) -> dict[str, Any]:

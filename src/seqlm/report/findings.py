@@ -1,0 +1,105 @@
+"""Findings for the captions of the page: sentences that are stated only if the numbers support them."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from seqlm.core.files import read_csv, read_json
+from seqlm.core.layout import Layout
+
+_ZIPF_EXPONENTS = (0.8, 1.2)
+_HEAPS_EXPONENTS = (0.05, 0.95)
+_OVERFITTED = 1.1
+"""A run is overfitted if its last perplexity on val is higher than its best one by this factor."""
+
+
+def all_findings(layout: Layout) -> dict[str, str]:
+    """Return the findings by subject; a finding that the numbers do not support is empty."""
+    evaluate, words = layout.reports("evaluate"), read_json(layout.reports("ngrams", "word", "summary.json"))
+    vocab = read_json(layout.reports("vocab", "word", "summary.json"))
+    return {
+        "zipf": zipf_finding(words["zipf"]),
+        "growth": growth_finding(words["heaps_beta"], vocab["test"]["unknown_share"]),
+        "smoothing": smoothing_finding(read_csv(evaluate / "orders.csv")),
+        "classes": class_finding(read_csv(evaluate / "classes.csv")),
+        "overfitting": overfitting_finding(read_csv(evaluate / "history.csv")),
+        "radius": radius_finding(read_json(layout.reports("gradients", "summary.json"))["spectral_radius"]),
+        "sine": sine_finding(read_json(layout.reports("sine", "summary.json"))["rmse"]),
+    }
+
+
+def zipf_finding(fits: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return whether words follow Zipf's law; ``fits``: n -> the fit of n-grams, if there is one."""
+    low, high = _ZIPF_EXPONENTS
+    if "1" in fits and low <= fits["1"]["alpha_likelihood"] <= high:
+        return "The words of this text roughly follow Zipf’s law."
+    return ""
+
+
+def growth_finding(beta: float | None, unknown_share: float) -> str:
+    """Return how new words keep coming; ``unknown_share`` is the share of the words of test that train lacks."""
+    sentences = []
+    low, high = _HEAPS_EXPONENTS
+    if beta is not None and beta >= high:
+        sentences.append("Almost all words are new, however long the text is.")
+    elif beta is not None and beta > low:
+        sentences.append("New words keep coming, but ever more slowly.")
+    if unknown_share > 0:
+        sentences.append(f"Of the words of test, {unknown_share:.1%} do not occur in train.")
+    return " ".join(sentences)
+
+
+def smoothing_finding(orders: pd.DataFrame) -> str:
+    """Return which smoothing method is the best for every kind of token, if one is.
+
+    ``orders`` has the columns token, smoothing, order, bits_per_character.
+    """
+    if orders["smoothing"].nunique() < 2:
+        return ""
+    best = orders.sort_values("bits_per_character").groupby("token").head(1)["smoothing"].unique()
+    return f"For every kind of token, the best model on test uses {best[0]} smoothing." if len(best) == 1 else ""
+
+
+def class_finding(classes: pd.DataFrame) -> str:
+    """Return which class of character costs the best model most; columns model, token_class, share, bits."""
+    if classes.empty:
+        return ""
+    model = classes["model"].iloc[0]
+    costliest = classes[classes["model"] == model].sort_values("bits").iloc[-1]
+    finding = (
+        f"The costliest class for {model} is “{costliest['token_class']}”: {costliest['bits']:.2f} bits on average."
+    )
+    if costliest["token_class"] == "first letter":
+        finding += " Which word follows is hard to predict; the rest of its letters is easier."
+    return finding
+
+
+def overfitting_finding(history: pd.DataFrame) -> str:
+    """Return which runs were overfitted at the end; columns run, epoch, train_perplexity, val_perplexity."""
+    runs = []
+    for run, rows in history.groupby("run", sort=True):
+        val = rows["val_perplexity"].dropna()
+        if not val.empty and val.iloc[-1] > _OVERFITTED * val.min():
+            runs.append(str(run))
+    return f"Overfitted at the end, with rising perplexity on val: {', '.join(runs)}." if runs else ""
+
+
+def radius_finding(spectral_radius: Mapping[str, Mapping[str, float]]) -> str:
+    """Return what spectral radii above 1 mean; ``spectral_radius``: model -> moment of training -> value."""
+    if models := [model for model, radius in spectral_radius.items() if radius["trained"] > 1]:
+        return (
+            f"A spectral radius above 1 after training ({', '.join(models)}) would make the gradients of a linear "
+            "network explode; here only the slopes of the activation keep them small."
+        )
+    return ""
+
+
+def sine_finding(rmse: Mapping[str, float]) -> str:
+    """Return whether predictions get worse with the number of steps; ``rmse`` has rising numbers of steps."""
+    return "The further ahead, the larger the error." if _rises(list(rmse.values())) else ""
+
+
+def _rises(values: Sequence[float]) -> bool:
+    return len(values) > 1 and all(first < second for first, second in pairwise(values))
