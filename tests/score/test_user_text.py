@@ -98,3 +98,7 @@ def test_an_unknown_word_is_shown_with_its_spelling(run_stage: RunStage, trained
     page = (trained.root / "surprisal.html").read_text()
     shown = {word: float(bits) for bits, word in re.findall(r'title="([\d.]+) bits">(\w+)', page)}
     assert shown["zebra"] > 20 > shown["went"]
+
+
+def test_git_ignores_the_page_of_a_text(root: Path) -> None:
+    assert "/surprisal.html" in (root / ".gitignore").read_text().splitlines()

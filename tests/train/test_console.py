@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seqlm.core.layout import Layout
-from seqlm.train.console import describe_plan, forecast, terminal
+from seqlm.train.console import describe_plan, forecast, sample_prefix, terminal
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
 from small_training import TEXT, config, prepare_stage, trainer
@@ -54,3 +54,19 @@ def test_a_training_describes_its_plan() -> None:
     assert "limited by max_flops" in describe_plan(trainer(config(max_flops=1000)))[0]
     (_, reduced) = describe_plan(trainer(config(), TEXT[:12]))
     assert reduced == "the text has 12 tokens, too few for minibatches of 4 x 5: it is trained in minibatches of 1 x 5"
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("the sea", "the sea"),
+        ("the xyz", "the xyz"),  # 4 of 7 characters are known
+        ("xyz sea!!!", "sea the eat"),  # 4 of 10
+        ("时间旅行者", "sea the eat"),
+        ("auto", "sea the eat"),
+    ],
+)
+def test_samples_continue_val_if_most_of_the_prefix_is_unknown(setting: str, expected: str) -> None:
+    vocab = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
+    val = vocab.encode(list("sea the eat"))
+    assert sample_prefix(config(sample_prefix=setting), vocab, val) == expected

@@ -55,8 +55,15 @@ def train_to_end(
 
 
 def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
-    """Return what a run's samples continue: the text of the setting, or the beginning of val for ``auto``."""
-    return prompts(vocab, val_ids, 1)[0] if config.sample_prefix == AUTO else config.sample_prefix
+    """Return what a run's samples continue: the text of the setting, or the beginning of val.
+
+    The beginning of val is used for ``auto``, and if the vocabulary lacks most tokens of the setting's text.
+    """
+    tokens = vocab.tokenize(config.sample_prefix)
+    num_known = sum(token in vocab for token in tokens)
+    if config.sample_prefix == AUTO or num_known < max(len(tokens), 1) / 2:
+        return prompts(vocab, val_ids, 1)[0]
+    return config.sample_prefix
 
 
 @contextmanager
