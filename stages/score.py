@@ -16,7 +16,7 @@ from seqlm.vocab.settings import KINDS
 @click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
 @click.option("--word-to-char", is_flag=True, help="Score the n-gram model over words as a model over characters.")
-@click.option("--text", type=existing_file(), help="By hand: score this text and store nothing.")
+@click.option("--text", type=existing_file(), help="By hand: score this text, plain or .gz; store nothing.")
 @click.option("--page", type=file(), help="With --text: where its page goes. Default: surprisal.html.")
 def main(
     layout: Layout,
@@ -72,15 +72,17 @@ def _score_text(layout: Layout, text: Path, names: tuple[str, ...], page: Path) 
 
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_text
+    from seqlm.download.settings import DownloadParams
     from seqlm.preprocess.settings import PreprocessParams
     from seqlm.report.page import build_surprisal_page
-    from seqlm.score.user_text import describe_score, score_user_text
+    from seqlm.score.user_text import describe_score, read_user_text, score_user_text
 
     torch.set_num_threads(load(layout.params, "num_threads", NumThreads))
-    device = resolve_device(load(layout.params, "device", Device))
-    scores = score_user_text(layout, text, names, load(layout.params, "preprocess", PreprocessParams), device)
-    click.echo("\n".join(describe_score(name, score) for name, score in scores.items()))
-    write_text(page, build_surprisal_page(text.name, scores))
+    device, max_bytes = load(layout.params, "device", Device), load(layout.params, "download", DownloadParams).max_bytes
+    own = read_user_text(text, load(layout.params, "preprocess", PreprocessParams), max_bytes)
+    scores = score_user_text(layout, own.text, names, resolve_device(device))
+    click.echo("\n".join([*own.remarks, *(describe_score(name, score) for name, score in scores.items())]))
+    write_text(page, build_surprisal_page(text.name, scores, own.remarks))
     click.echo(f"the page: {page}")
 
 

@@ -1,5 +1,6 @@
 """A user's own text under trained models: `score.py --text`."""
 
+import gzip
 import json
 import math
 import re
@@ -13,6 +14,7 @@ from seqlm.core.layout import Layout
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nll
 from small_runs import write_models
+from smoke import change_params
 from stages_by_hand import RunStage
 
 
@@ -64,8 +66,10 @@ def test_a_model_over_words_can_be_read_as_one_over_characters(run_stage: RunSta
         (b"the sea", "nope", 2, "--model nope: no such model: choose from small, char-uniform, char-laplace-1"),
         (b"the sea", "word-kneser-ney-9", 2, "--model word-kneser-ney-9: no such model: choose from"),
         (b"the sea", "char-by-word-kneser-ney-2", 2, "subword-kneser-ney-3, char-by-word-kneser-ney-3\n"),
-        (b"12345", "small", 3, "too little is left after cleaning"),
-        (b"sea", "word-kneser-ney-2", 3, "the text has 1 word tokens: at least two are needed"),
+        (b"12345", "small", 3, "my.txt: has no letters A-Z: bring a text, or set preprocess.normalise: none for other"),
+        ("مرحبا".encode(), "small", 3, "has no letters A-Z: bring a text, or set preprocess.normalise: none"),
+        (b"a", "small", 3, "my.txt: has only 1 character after cleaning"),
+        (b"sea", "word-kneser-ney-2", 3, "the text has only 1 word: bring a longer text"),
         (b"\xff\xfe", "small", 3, "UTF-16"),
         (b"sea \xe9", "small", 3, "not UTF-8 at byte 4"),
     ],
@@ -90,6 +94,37 @@ def test_a_character_costs_as_much_in_a_short_text_as_in_a_long_one(
     size = len(json.loads(trained.vocab("char").read_text())["tokens"])
     # The first character is neither scored nor counted; each of the others costs log2 of the vocabulary size.
     assert f"{math.log2(size):.3f} bits per character, {len(text) - 1} tokens" in result.stdout
+
+
+def test_the_changes_of_cleaning_are_stated(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "my.txt").write_text("The sea at Zürich: 120 euros\n", encoding="utf-8")
+    lines = run_stage("score", "--text", "my.txt").stdout.splitlines()
+    # ü, the colon and three digits.
+    assert lines[0] == "cleaned like the corpus, by preprocess.normalise: spaces replace 5 characters other than A-Z"
+    assert lines[1].startswith("5.3% of the letters are not A-Z and were dropped")
+    page = (trained.root / "surprisal.html").read_text()
+    assert f'<p class="note">C{lines[0][1:]}.</p>' in page
+    (trained.root / "my.txt").write_text("The sea\nat  noon\n")
+    assert run_stage("score", "--text", "my.txt").stdout.startswith("small: perplexity")
+
+
+def test_without_cleaning_nothing_is_replaced(run_stage: RunStage, trained: Layout) -> None:
+    change_params(trained.params, {"preprocess.normalise": "none"})
+    (trained.root / "my.txt").write_text("the sea, 120 times\n")
+    assert run_stage("score", "--text", "my.txt").stdout.startswith("small: perplexity")
+
+
+def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(run_stage: RunStage, trained: Layout) -> None:
+    with gzip.open(trained.root / "my.txt.gz", "wt") as file:
+        file.write("the sea came in " * 2000)
+    result = run_stage("score", "--text", "my.txt.gz", "--model", "char-uniform")
+    assert result.returncode == 0, result.stderr
+    assert "31,998 tokens" in result.stdout
+    remark = "the page shows the first 20,000 of 31,999 characters"
+    assert result.stdout.startswith(remark)
+    page = (trained.root / "surprisal.html").read_text()
+    assert f"T{remark[1:]}." in page
+    assert len(re.findall(r'title="[^"]*">.</span>', page)) == 20_000
 
 
 def test_an_unknown_word_is_shown_with_its_spelling(run_stage: RunStage, trained: Layout) -> None:

@@ -1,7 +1,7 @@
 """Gathers what the stages reported and renders the page."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,14 @@ def build_page(layout: Layout, title: str, parity: pd.DataFrame | None) -> str:
     return _render("page.html", title=title, **_content(layout), parity=rows, figure=figure)
 
 
-def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
+def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
     """Return a page that shows a text shaded by its surprisal.
 
-    ``scores``: model -> what :func:`seqlm.score.user_text.score_user_text` returns for it.
+    ``scores``: model -> what :func:`seqlm.score.user_text.score_user_text` returns for it. ``remarks``: what a reader
+    should know about the text.
     """
     passages = _passages({model: score["passage"] for model, score in scores.items()})
-    return _render("surprisal.html", name=name, scores=scores, passages=passages)
+    return _render("surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages)
 
 
 def inline_svg(path: Path, title: str) -> Markup:
