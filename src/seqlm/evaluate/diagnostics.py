@@ -38,8 +38,8 @@ def calibration_error(table: pd.DataFrame) -> dict[str, float]:
 def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
     """Return each model's surprisal by the class of the character: columns model, token_class, share, bits.
 
-    ``text`` has one character a token, ``nats`` belong to characters 2..N, with what unknown
-    ones cost; ``share`` is the class's part of the text and ``bits`` its mean surprisal.
+    ``nats`` are the surprisals of characters 2 to N of the text, including the cost of unknown ones. ``share`` is the
+    share of the class in the text, ``bits`` its mean surprisal.
     """
     classes = character_classes(text)[1:]
     rows = []
@@ -53,11 +53,11 @@ def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
 
 
 def character_classes(text: str) -> NDArray[np.int64]:
-    """Return the index in :data:`CLASSES` of each character, letters by their place in their word."""
+    """Return the index in :data:`CLASSES` of each character, letters by their position in their word."""
     letters = np.array([character.isalpha() for character in text], bool)
     spaces = np.array([character.isspace() for character in text], bool)
-    # Letters in a row since the last character that was none.
-    places = np.arange(len(text))
-    last_other = np.maximum.accumulate(np.where(letters, -1, places))
-    in_word = places - last_other
+    # The number of consecutive letters up to each character.
+    indices = np.arange(len(text))
+    last_other = np.maximum.accumulate(np.where(letters, -1, indices))
+    in_word = indices - last_other
     return np.where(letters, np.minimum(in_word, 3) - 1, np.where(spaces, 3, 4))

@@ -8,9 +8,9 @@ from seqlm.core.settings import Section
 
 
 class EvaluateParams(Section):
-    """What is made of the scores, and what is shown of them."""
+    """Mixtures of models, and how much of test is shown."""
 
     mixtures: bool
-    """Also mix the run that is best on val, and all that help it, with the n-gram model that is best on val."""
+    """Also mix the best network on val with the n-gram model that helps it most, and with other networks that help."""
     passage_chars: Annotated[int, Field(ge=0, le=20_000)]
-    """Characters of the test split that the page shows with each one's surprisal."""
+    """Characters of test that the page shows with their surprisals."""

@@ -1,4 +1,4 @@
-"""Draws every figure of the page from the tables that the stages left."""
+"""Draws every figure of the page from the tables of the stages."""
 
 from collections.abc import Iterator
 
@@ -20,14 +20,14 @@ _PARTITIONED, _UNROLLED = 29, 9
 
 
 def draw_all(layout: Layout, log: Log, num_processes: int | None = None) -> None:
-    """Draw every figure into its own file; what lies there and is drawn no more is removed.
+    """Draw every figure into a file of its own; remove figures that are no longer drawn.
 
     A figure is named after the stage whose tables it shows: ``evaluate-comparison``,
-    ``ngrams-char-zipf``. Characters of the text that no font here has are said, once.
+    ``ngrams-char-zipf``. Characters of the text that no installed font has are logged.
     The files are the same for any number of processes, by default as many as help.
-    Raises DataError where a table is missing or broken.
+    Raises DataError if a table is missing or broken.
     """
-    # All are drawn before the first is written: a broken table leaves the files as they were.
+    # All figures are drawn before the first is written, so that a broken table leaves the files unchanged.
     texts = map_in_processes(_drawn, _figures(layout), num_processes or default_processes())
     figures = {layout.figure(name): text for name, text in texts}
     for path, text in figures.items():
@@ -38,8 +38,8 @@ def draw_all(layout: Layout, log: Log, num_processes: int | None = None) -> None
     text, beginning, tokens = _beginnings(layout)
     if missing := without_font("".join([text, beginning, *tokens])):
         log(
-            f"no font here has {' '.join(missing)}: figures show {MISSING_GLYPH} instead; install one that has them, "
-            "such as Noto, then run `dvc repro --force --single-item report`"
+            f"no installed font has {' '.join(missing)}: figures show {MISSING_GLYPH} instead; install a font that has "
+            "them, such as Noto, then run `dvc repro --force --single-item report`"
         )
 
 
@@ -69,7 +69,7 @@ def _of_text(layout: Layout) -> Drawn:
 
 
 def _beginnings(layout: Layout) -> tuple[str, str, list[str]]:
-    """Return what is drawn of the text: its first characters, those of its tokens, and the first tokens."""
+    """Return what is drawn of the text: its first characters, those of its tokens, and its first tokens."""
     text = " ".join(line for line in read_json(layout.reports("preprocess", "lines.json")) if line.strip())
     first = read_json(layout.reports("gradients", "summary.json"))["text"]
     return text[:_PARTITIONED], first["beginning"], first["tokens"]
