@@ -18,7 +18,6 @@ def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
     static = {"plain", "small-lstm", "char-uniform", "char-kneser-ney-3", "word-laplace-2", "subword-kneser-ney-2"}
     dynamic = {"small-lstm+dynamic", "char-kneser-ney-7+dynamic", "char-by-word-kneser-ney-3+dynamic"}
     assert static | dynamic <= set(metrics)
-    assert any(name.startswith("small-lstm+char-") and name.endswith("+dynamic") for name in metrics)
     # A uniform model of V tokens has perplexity V on any text.
     assert metrics["char-uniform"]["test"]["perplexity"] == pytest.approx(27 + 1)
     assert "train_subset" in metrics["plain"]
