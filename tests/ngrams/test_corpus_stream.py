@@ -60,7 +60,7 @@ def test_the_whole_is_what_plain_python_reads(
         tables = describe(found, 2, 5)
     assert (tables["summary"]["tokens"], tables["summary"]["vocabulary_size"]) == (len(ids), len(tokens))
     assert tables["head"]["tokens"] == tokens[:10]
-    assert tables["head"]["first_line"] == ids[: len(reference.tokens("the sea", kind, separator))].tolist()
+    assert (tables["head"]["first_ids"] or []) == ids[:64].tolist()
     growth, frequencies = tables["growth"], tables["frequencies"]
     assert growth["distinct"].tolist() == [len(set(ids[:length].tolist())) for length in growth["tokens"]]
     joiner = "" if kind == "char" else " "

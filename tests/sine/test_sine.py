@@ -13,6 +13,8 @@ from default_params import PARAMS_FILE
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.settings import load
 from seqlm.sine.networks import (
+    RepeatLast,
+    curvature,
     init_model,
     k_step_predictions,
     multi_step_predictions,
@@ -61,6 +63,25 @@ def test_k_step_predictions_start_from_the_right_values() -> None:
     assert rmse_by_k(predictions + 2, LINE, 4, 5).tolist() == [2, 2, 2]
 
 
+def test_the_naive_forecast_repeats_the_last_value() -> None:
+    predictions = k_step_predictions(RepeatLast(), LINE, 4, 3)
+    # Row 0 has seen 0..3, so it predicts 3 for the values 4, 5 and 6: errors of 1, 2 and 3.
+    assert predictions[0].tolist() == [3, 3, 3]
+    assert rmse_by_k(predictions, LINE, 4, 0).tolist() == [1, 2, 3]
+
+
+class SumOfAbsolutes(torch.nn.Module):
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return features.abs().sum(1, keepdim=True)
+
+
+def test_a_linear_network_has_no_curvature() -> None:
+    features = torch.tensor([[1.0, 2.0], [3.0, -4.0]])
+    assert curvature(torch.nn.Linear(2, 1), features) == pytest.approx(0, abs=1e-6)
+    # The sums of |x_i| are 3 and 7; f(x) + f(-x) - 2 f(0) is twice that: sqrt((6^2 + 14^2) / 2) = 10.77.
+    assert curvature(SumOfAbsolutes(), features) == pytest.approx(10.7703, abs=1e-4)
+
+
 def test_multi_step_predictions_continue_from_themselves() -> None:
     changed = LINE.copy()
     changed[10:] = 99  # nothing after the start may be read
@@ -69,8 +90,8 @@ def test_multi_step_predictions_continue_from_themselves() -> None:
 
 @pytest.mark.parametrize("kind", ["MLP", "RNN"])
 def test_training_repeats_and_learns(kind: Literal["MLP", "RNN"]) -> None:
-    params = load(PARAMS_FILE, "sine", SineParams).model_copy(update={"num_train": 300})
-    features, labels = windows(noisy_sine(400, 0.01, 0.1, 0), 4)
+    params = load(PARAMS_FILE, "sine", SineParams)
+    features, labels = windows(noisy_sine(304, 0.01, 0.1, 0), 4)
     first, again = (train_model(init_model(kind, 4, 10, 3), features, labels, params, 3) for _ in range(2))
     assert first == again
     assert first[-1] < first[0]

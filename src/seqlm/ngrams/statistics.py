@@ -16,6 +16,7 @@ from seqlm.ngrams.zipf import fit_zipf, thin_ranks, vocabulary_growth
 from seqlm.vocab.vocabulary import UNKNOWN
 
 _HEAD = 10
+_FIRST_IDS = 64
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
@@ -97,12 +98,12 @@ def _min_freq_table(counts: NDArray[np.integer]) -> pd.DataFrame:
 
 
 def _head(text: CorpusStream) -> dict[str, Any]:
-    """Return the head of the text's vocabulary and the first line encoded with it, as the book prints them."""
+    """Return the first tokens of the text's vocabulary, and the beginning of the text encoded with it."""
     ranks = np.zeros(len(text.tokens), np.int64)
     ranks[text.ranked] = np.arange(1, text.vocab_size)
-    first_line = ranks[text.ids()[: text.corpus.first_line]].tolist()
+    first_ids = ranks[text.ids()[:_FIRST_IDS]].tolist()
     return {
         "tokens": [UNKNOWN, *(text.tokens[index] for index in text.ranked[: _HEAD - 1])],
         # DVC cannot read a plot file with an empty list in it.
-        "first_line": first_line or None,
+        "first_ids": first_ids or None,
     }

@@ -44,6 +44,14 @@ class SineRNN(nn.Module):
         return cast(Tensor, self.output(hiddens[:, -1]))
 
 
+class RepeatLast(nn.Module):
+    """The naive forecast: the next value is the last one."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the last column of ``(B, tau)`` features, shape ``(B, 1)``."""
+        return features[:, -1:]
+
+
 def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, seed: int) -> nn.Module:
     """Return an untrained network with Xavier weights (the book's MLP) or PyTorch's own (the RNN)."""
     with torch.random.fork_rng(devices=[]):
@@ -58,11 +66,10 @@ def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, seed: in
 
 
 def train_model(network: nn.Module, features: Tensor, labels: Tensor, params: SineParams, seed: int) -> list[float]:
-    """Train with Adam on the first ``num_train`` pairs; return their mean squared error after each epoch.
+    """Train with Adam on pairs of features and label; return their mean squared error after each epoch.
 
     The book's loss has no factor 1/2.
     """
-    features, labels = features[: params.num_train], labels[: params.num_train]
     optimizer = Optimizer("adamw", network.parameters())
     generator = torch.Generator().manual_seed(seed)
     losses = []
@@ -100,6 +107,13 @@ def _predict_ahead(network: nn.Module, observed: Series, num_steps: int) -> Seri
         window = torch.cat([window[:, 1:], predictions[-1]], dim=1)
     values: Series = torch.cat(predictions, dim=1).numpy()
     return values
+
+
+@torch.no_grad()
+def curvature(network: nn.Module, features: Tensor) -> float:
+    """Return the root mean square of f(x) + f(-x) - 2 f(0) over the windows x: zero if f is linear (affine)."""
+    at_zero = network(torch.zeros_like(features[:1]))
+    return float((network(features) + network(-features) - 2 * at_zero).square().mean().sqrt())
 
 
 def rmse_by_k(predictions: Series, series: Series, tau: int, first: int) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """Everything that section 8.1 computes from one set of settings, as tables."""
 
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -7,12 +8,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.processes import map_in_processes
 from seqlm.sine.networks import (
+    RepeatLast,
     Series,
+    curvature,
     init_model,
     k_step_predictions,
     multi_step_predictions,
@@ -24,6 +27,7 @@ from seqlm.sine.networks import (
 from seqlm.sine.settings import SineParams
 
 _NUM_TAU_SEEDS = 5
+_REPEAT = "repeat the last value"
 
 
 def study_sine(
@@ -34,20 +38,30 @@ def study_sine(
     Tables: ``loss`` (network, epoch, loss); ``predictions`` (time, observed, one_step, multi_step, ahead_K for each of
     ``steps``); ``errors`` (network, k, rmse), over the part of the series after the training pairs; ``tau`` (tau,
     noise, rmse, deviation), one step ahead. They do not depend on the number of processes, by default as many as help.
+
+    The summary has the loss after each epoch and the error of ``steps``, the same two for the naive forecast that
+    repeats the last value, and how far the network is from linear.
     """
     series = noisy_sine(params.num_points, params.frequency, params.noise, seed)
     mlp, mlp_losses = _train("MLP", series, params.tau, params, seed)
     rnn, rnn_losses = _train("RNN", series, params.tau, params, seed)
-    mlp_rmse, rnn_rmse = (_rmse(network, series, params.tau, max(params.steps), params) for network in (mlp, rnn))
+    rmse = {
+        name: _rmse(network, series, params.tau, max(params.steps), params)
+        for name, network in (("MLP", mlp), ("RNN", rnn), (_REPEAT, RepeatLast()))
+    }
     tables = {
-        "loss": _by_network("epoch", "loss", mlp_losses, rnn_losses),
+        "loss": _by_network("epoch", "loss", {"MLP": mlp_losses, "RNN": rnn_losses}),
         "predictions": _predictions(mlp, series, params),
-        "errors": _by_network("k", "rmse", mlp_rmse, rnn_rmse),
+        "errors": _by_network("k", "rmse", rmse),
         "tau": _compare_taus(params, seed, num_processes or processes_that_learn()),
     }
+    features, labels = _training_pairs(series, params.tau, params)
     summary = {
         "loss": {f"epoch_{epoch}": value for epoch, value in enumerate(mlp_losses, 1)},
-        "rmse": {f"k_{k}": float(mlp_rmse[k - 1]) for k in params.steps},
+        "rmse": {f"k_{k}": float(rmse["MLP"][k - 1]) for k in params.steps},
+        "repeat_loss": float((labels - features[:, -1:]).double().square().mean()),
+        "repeat_rmse": {f"k_{k}": float(rmse[_REPEAT][k - 1]) for k in params.steps},
+        "curvature": curvature(mlp, features),
         "noise_floor": params.noise,
     }
     return mlp, tables, summary
@@ -57,7 +71,12 @@ def _train(
     kind: Literal["MLP", "RNN"], series: Series, tau: int, params: SineParams, seed: int
 ) -> tuple[nn.Module, list[float]]:
     network = init_model(kind, tau, params.num_hiddens, seed)
-    return network, train_model(network, *windows(series, tau), params, seed)
+    return network, train_model(network, *_training_pairs(series, tau, params), params, seed)
+
+
+def _training_pairs(series: Series, tau: int, params: SineParams) -> tuple[Tensor, Tensor]:
+    features, labels = windows(series, tau)
+    return features[: params.num_train], labels[: params.num_train]
 
 
 def _rmse(network: nn.Module, series: Series, tau: int, max_k: int, params: SineParams) -> NDArray[np.float64]:
@@ -67,10 +86,8 @@ def _rmse(network: nn.Module, series: Series, tau: int, max_k: int, params: Sine
     return rmse_by_k(predictions, series, tau, first)
 
 
-def _by_network(index: str, value: str, mlp: Any, rnn: Any) -> pd.DataFrame:
-    rows = [
-        (name, number, found) for name, values in (("MLP", mlp), ("RNN", rnn)) for number, found in enumerate(values, 1)
-    ]
+def _by_network(index: str, value: str, found: Mapping[str, Iterable[float]]) -> pd.DataFrame:
+    rows = [(name, number, each) for name, values in found.items() for number, each in enumerate(values, 1)]
     return pd.DataFrame(rows, columns=["network", index, value])
 
 
