@@ -13,30 +13,29 @@ def main(layout: Layout) -> None:
     """Draw every figure, put everything on one page, and the book's numbers beside ours."""
     params = load(layout.params, "report", ReportParams)
 
-    import pandas as pd
-
     from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
     from seqlm.evaluate.table_text import describe_reduced_batches, describe_share, table_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page
-    from seqlm.report.parity import COLUMNS, applies, parity_table
+    from seqlm.report.parity import applies, empty_tables, metrics, parity_tables
     from seqlm.train.runs import run_names, training_summaries
 
     draw_all(layout, click.echo)
-    parity = parity_table(layout) if applies(read_json(layout.corpus_record)) else None
-    met = {} if parity is None else {"met": int(parity["ok"].sum())}
-    # Both are always written, so that DVC finds its outputs; off the book's corpus they are empty.
-    write_csv(layout.reports("book", "parity.csv"), pd.DataFrame(columns=COLUMNS) if parity is None else parity)
-    write_json(layout.reports("book", "metrics.json"), met)
+    # DVC expects these files for every corpus; for another one than the book's they are empty.
+    parity = parity_tables(layout) if applies(read_json(layout.corpus_record)) else empty_tables()
+    for name, rows in parity.items():
+        write_csv(layout.reports("book", f"{name}.csv"), rows)
+    write_json(layout.reports("book", "metrics.json"), metrics(parity))
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
     shrunk = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
     write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, shrunk))
     write_text(layout.page, build_page(layout, params.title, parity))
     clear_stale_runs(layout, run_names(layout.configs))
-    if parity is not None:
-        click.echo(f"{met['met']} of {len(parity)} values of the book are met")
-        for row in parity[~parity["ok"]].itertuples():
-            click.echo(f"not met: {row.section} {row.quantity}: {row.book} in the book, {row.here} here")
+    for name, counts in metrics(parity).items():
+        click.echo(f"the book: {counts['met']} of {counts['compared']} {name} values are met")
+    for rows in parity.values():
+        for row in rows[rows["met"] == False].itertuples(index=False):  # noqa: E712
+            click.echo(f"not met: {row.section} {row.quantity}: {row[2]} in the book, {row.here} here")
     click.echo(f"the page: {layout.page}")
 
 

@@ -1,7 +1,6 @@
-"""The page, the figures on it, and the parity table."""
+"""The page and the figures on it."""
 
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,13 +9,11 @@ import pandas as pd
 import pytest
 
 from made_scores import network, score, scored_text
-from seqlm.core.layout import Layout
 from seqlm.evaluate.ranking import main_table, rank_models
 from seqlm.report.figures.book import partition_figure, unrolled_figure
 from seqlm.report.figures.evaluation import comparison_figure, learning_figure
 from seqlm.report.figures.style import model_colours, new_figure, style, svg_text
 from seqlm.report.page import inline_svg
-from seqlm.report.parity import parity_table
 from seqlm.vocab.corpus_building import SPLITS
 from smoke import ROOT
 
@@ -131,15 +128,3 @@ def test_names_with_markup_are_shown_as_text(tmp_path: Path) -> None:
     assert "<script>" not in found
     assert 'id="x-a"' in found
     assert 'xlink:href="#x-a"' in found
-
-
-def test_the_parity_table_names_values_that_are_not_met(tmp_path: Path) -> None:
-    layout = Layout(tmp_path)
-    shutil.copytree(ROOT / "reports", tmp_path / "reports")
-    frequencies = layout.reports("ngrams", "word", "frequencies.csv")
-    frequencies.write_text(frequencies.read_text().replace("2261", "2262"))
-    summary = layout.reports("train", "scratch-random", "summary.json")
-    summary.write_text(re.sub(r'("last_epoch_train_perplexity": )[\d.]+', r"\g<1>1.9", summary.read_text()))
-    table = parity_table(layout)
-    missed = table[~table["ok"]]["quantity"].tolist()
-    assert missed == ["ten most frequent unigrams", "training perplexity of scratch-random"]

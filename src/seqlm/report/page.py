@@ -22,8 +22,8 @@ from seqlm.vocab.kinds.registry import ALL, KINDS
 _TOP_ROWS = 10
 
 
-def build_page(layout: Layout, title: str, parity: pd.DataFrame | None) -> str:
-    """Return the page as HTML; ``parity`` is None if the corpus is not the book's.
+def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -> str:
+    """Return the page as HTML; ``parity`` has the tables of :mod:`seqlm.report.parity`, empty for other corpora.
 
     It contains the figures that :func:`seqlm.report.drawing.draw_all` has drawn. Raises DataError if a report is
     missing or broken.
@@ -32,7 +32,7 @@ def build_page(layout: Layout, title: str, parity: pd.DataFrame | None) -> str:
     def figure(name: str, alternative: str) -> Markup:
         return inline_svg(layout.figure(name), alternative)
 
-    rows = None if parity is None else _records(parity)
+    rows = {name: _records(table) for name, table in parity.items()}
     return _render("page.html", title=title, **_content(layout), parity=rows, figure=figure)
 
 

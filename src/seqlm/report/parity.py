@@ -1,147 +1,197 @@
-"""The book's values beside those that a run computed.
+"""The book's values beside those of a run, in two tables.
 
-The values are those of chapter 8 of *Dive into Deep Learning*, edition 0.16, and hold for
-its corpus. Counts and orders must be equal; training perplexities and losses depend on
-the seed and have bounds.
+``printed`` has what the pages of chapter 8 of *Dive into Deep Learning*, edition 0.16, print; ``derived`` has
+what the chapter's code gives although no page prints it. ``book.yaml`` holds the values and how far a run may
+differ from them; this module collects the run's own. Both tables apply to the book's corpus only.
 """
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from ruamel.yaml import YAML
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
+from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
 CORPUS = "time_machine"
+TABLES = {"printed": "book_prints", "derived": "book_code_gives"}
+"""Table -> its column with the book's values."""
+COLUMNS = ("section", "quantity", "{book}", "here", "allowed", "met", "source")
+"""``met`` is empty if the two values are not compared; ``source`` is a file in the folder of reports."""
 
-_LINE_0 = "the time machine by h g wells"
-_LINE_10_BEGINS = "twinkled and his usually pale face"
-_FIRST_WORDS = "<unk> the i and of a to was in that"
-_LINE_0_ENCODED = "1 19 50 40 2183 2184 400"
-_TOP = {
-    1: "the 2261, i 1267, and 1245, of 1155, a 816, to 695, was 552, in 541, that 443, my 440",
-    2: (
-        "of the 309, in the 169, i had 130, i was 112, and the 109, "
-        "the time 102, it was 99, to the 85, as i 78, of a 73"
-    ),
-    3: (
-        "the time traveller 59, the time machine 30, the medical man 24, it seemed to 16, it was a 15, "
-        "here and there 15, seemed to me 14, i did not 14, i saw the 13, i began to 13"
-    ),
-}
-_NAMES = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
-_DISTINCT = {1: 4579, 2: 20_234, 3: 29_882}
+Values = dict[str, tuple[Any, str]]
+"""Name in ``book.yaml`` -> value of the run, and the report it comes from."""
 
-_RUNS = {
-    # run: section, the book's training perplexity of the last epoch (None: not given), the largest allowed
-    "scratch-sequential": ("8.5", 1.0, 1.06),
-    "scratch-random": ("8.5", 1.5, 1.7),
-    "concise-sequential": ("8.6", 1.3, 1.4),
-    "concise-random": ("8.6", None, 1.8),
-}
-_SINE_LOSSES = (
-    # epoch, the book's training loss, bounds
-    (1, 0.081, (0.04, 0.11)),
-    (5, 0.053, (0.04, 0.065)),
-)
+_BOOK = Path(__file__).with_name("book.yaml")
+_RUNS = ("scratch-sequential", "scratch-random", "concise-sequential", "concise-random")
+_SAMPLE_LENGTH = 50
+_TAU, _NUM_TRAIN, _MAX_K = 4, 600, 64
+"""Of the book's sine."""
+_TOLERANCE = 1e-4
+"""Relative: values that should be equal were computed from numbers in single precision."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One quantity of the book and what a run made of it."""
-
-    section: str
-    quantity: str
-    book: str
-    here: str
-    tolerance: str
-    ok: bool
-    source: str
-    """The report that the value stands in, from the folder of reports."""
-
-
-COLUMNS = tuple(Row.__dataclass_fields__)
-
-
-def applies(corpus: dict[str, Any]) -> bool:
-    """Whether the corpus of a run is the book's."""
+def applies(corpus: Mapping[str, Any]) -> bool:
+    """Return whether the corpus of a run is the book's."""
     return bool(corpus["name"] == CORPUS)
 
 
-def parity_table(layout: Layout) -> pd.DataFrame:
-    """Return the rows of the book that the run in this folder computed.
+def read_book() -> dict[str, list[dict[str, Any]]]:
+    """Return the entries of ``book.yaml`` by table."""
+    found: dict[str, list[dict[str, Any]]] = YAML(typ="safe", pure=True).load(_BOOK)
+    return found
 
-    Columns: section, quantity, book, here, tolerance, ok, source. It means something only for the
-    book's own corpus. Raises DataError where a report is missing or broken.
+
+def parity_tables(layout: Layout) -> dict[str, pd.DataFrame]:
+    """Return the two tables, each with the columns ``columns_of`` it, for the run in this folder.
+
+    Raises DataError if a report is missing or broken.
     """
-    rows = [*_sine_rows(layout), *_text_rows(layout), *_ngram_rows(layout), *_run_rows(layout)]
-    return pd.DataFrame([asdict(row) for row in rows], columns=COLUMNS)
+    return compare(
+        _sine_values(layout) | _text_values(layout) | _ngram_values(layout) | _minibatch_values() | _run_values(layout)
+    )
 
 
-def _sine_rows(layout: Layout) -> list[Row]:
-    losses = read_json(layout.reports("sine", "summary.json"))["loss"]
-    rows = []
-    for epoch, book, bounds in _SINE_LOSSES:
-        here = losses.get(f"epoch_{epoch}")
-        if here is not None:
-            quantity = f"training loss of the sine MLP, epoch {epoch}"
-            rows.append(_bounded("8.1", quantity, book, here, bounds, "sine/summary.json"))
-    return rows
+def empty_tables() -> dict[str, pd.DataFrame]:
+    """Return the tables of a run on another corpus."""
+    return {table: pd.DataFrame(columns=columns_of(table)) for table in TABLES}
 
 
-def _text_rows(layout: Layout) -> list[Row]:
+def columns_of(table: str) -> list[str]:
+    """Return the columns of a table: :data:`COLUMNS` with its own name for the book's values."""
+    return [column.format(book=TABLES[table]) for column in COLUMNS]
+
+
+def compare(values: Values) -> dict[str, pd.DataFrame]:
+    """Return both tables for these values; entries whose value is missing are not compared."""
+    return {
+        table: pd.DataFrame([_row(entry, values) for entry in entries], columns=columns_of(table), dtype=object)
+        for table, entries in read_book().items()
+    }
+
+
+def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, int]]:
+    """Return for each table how many values are compared, and how many of them are met."""
+    return {
+        table: {"compared": int(rows["met"].notna().sum()), "met": int((rows["met"] == True).sum())}  # noqa: E712
+        for table, rows in tables.items()
+        if len(rows)
+    }
+
+
+def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
+    here, source = values.get(entry.get("here", ""), (None, ""))
+    book = values.get(entry["like"], (None, ""))[0] if "like" in entry else entry.get("book")
+    met, allowed = None, "equal"
+    if "not_compared" in entry:
+        allowed = f"not compared: {entry['not_compared']}"
+    elif here is None or book is None:
+        allowed = "not compared: not part of this run"
+    elif "allowed" in entry:
+        low, high = entry["allowed"]
+        met, allowed = low <= here <= high, f"{low:g} to {high:g}"
+    else:
+        met = math.isclose(here, book, rel_tol=_TOLERANCE) if isinstance(here, float) else str(here) == str(book)
+    return entry["section"], entry["quantity"], _shown(book), _shown(here), allowed, met, source
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _sine_values(layout: Layout) -> Values:
+    folder = layout.reports("sine")
+    return sine_values(read_json(folder / "summary.json"), read_csv(folder / "predictions.csv"))
+
+
+def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
+    """Return what is compared of the sine; ``series.*`` is the book's procedure, applied to the run's own series."""
+    found = {f"sine.loss.{name.removeprefix('epoch_')}": loss for name, loss in summary["loss"].items()}
+    for measure in ("rmse", "repeat_rmse"):
+        found |= {f"sine.{measure}.{name.removeprefix('k_')}": value for name, value in summary[measure].items()}
+    if "k_1" in summary["rmse"]:
+        found["sine.rmse.1/repeat"] = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
+    found |= {"sine.repeat_loss": summary["repeat_loss"], "sine.curvature": summary["curvature"]}
+    values = {name: (float(value), "sine/summary.json") for name, value in found.items()}
+    series = predictions["observed"].to_numpy(np.float64)
+    return values | {name: (value, "sine/predictions.csv") for name, value in _repeat_errors(series).items()}
+
+
+def _repeat_errors(series: np.ndarray) -> dict[str, float]:
+    """Return the loss on the training pairs, and the error k steps ahead, of repeating the last of tau values."""
+    last = np.arange(_NUM_TRAIN + _TAU - 1, len(series) - _MAX_K)  # of the windows after the training pairs
+    if len(last) == 0:
+        return {}
+    training = np.diff(series)[_TAU - 1 : _TAU - 1 + _NUM_TRAIN]
+    found = {"series.repeat_loss": float(np.mean(training**2))}
+    for k in (1, _MAX_K):
+        found[f"series.repeat_rmse.{k}"] = float(np.sqrt(np.mean((series[last + k] - series[last]) ** 2)))
+    return found
+
+
+def _text_values(layout: Layout) -> Values:
     lines = read_json(layout.reports("preprocess", "lines.json"))
-    chars, words = (read_json(layout.reports("ngrams", kind, "summary.json")) for kind in ("char", "word"))
+    splits = read_json(layout.reports("preprocess", "summary.json"))
+    chars = read_json(layout.reports("ngrams", "char", "summary.json"))
     head = read_json(layout.reports("ngrams", "word", "head.json"))
-    shown = dict(enumerate(lines))
-    line_10 = shown.get(10, "")[: len(_LINE_10_BEGINS)]
-    tokens, first_line = " ".join(head["tokens"]), " ".join(map(str, head["first_line"] or []))
-    size = "characters in the vocabulary, <unk> included"
-    return [
-        _exact("8.2", "line 0", _LINE_0, shown.get(0, ""), "preprocess/lines.json"),
-        _exact("8.2", "line 10 begins", _LINE_10_BEGINS, line_10, "preprocess/lines.json"),
-        _exact("8.2", "characters in all lines", 170_580, chars["tokens"], "ngrams/char/summary.json"),
-        _exact("8.2", size, 28, chars["vocabulary_size"], "ngrams/char/summary.json"),
-        _exact("8.2", "first words of the vocabulary", _FIRST_WORDS, tokens, "ngrams/word/head.json"),
-        _exact("8.2", "line 0 encoded", _LINE_0_ENCODED, first_line, "ngrams/word/head.json"),
-        _exact("8.3", "words", 32_775, words["tokens"], "ngrams/word/summary.json"),
-    ]
+    shown, summary, vocab = "preprocess/lines.json", "ngrams/char/summary.json", "ngrams/word/head.json"
+    words = [len(line.split()) for line in lines]
+    found: Values = {
+        "text.lines": (sum(splits[split]["lines"] for split in ("train", "val", "test")), "preprocess/summary.json"),
+        "text.words": (_joined(words), shown),
+        "text.characters": (chars["tokens"], summary),
+        "vocab.characters": (chars["vocabulary_size"], summary),
+        "vocab.words": (_joined(head["tokens"]), vocab),
+    }
+    ends = np.cumsum(words).tolist()
+    for number, (line, start, end) in enumerate(zip(lines, [0, *ends], ends, strict=False)):
+        found[f"text.line.{number}"] = (line, shown)
+        found[f"vocab.line.{number}"] = (_joined((head["first_ids"] or [])[start:end]), vocab)
+    return found
 
 
-def _ngram_rows(layout: Layout) -> list[Row]:
+def _ngram_values(layout: Layout) -> Values:
     frequent = read_csv(layout.reports("ngrams", "word", "frequencies.csv"))
-    distinct = read_json(layout.reports("ngrams", "word", "summary.json"))["distinct"]
-    rows = []
-    for n, book in _TOP.items():
-        top = frequent[frequent["n"] == n].head(10)
-        here = ", ".join(f"{ngram} {count}" for ngram, count in zip(top["ngram"], top["count"], strict=True))
-        rows.append(_exact("8.3", f"ten most frequent {_NAMES[n]}", book, here, "ngrams/word/frequencies.csv"))
-    for n, count in _DISTINCT.items():
-        rows.append(_exact("8.3", f"distinct {_NAMES[n]}", count, distinct.get(str(n)), "ngrams/word/summary.json"))
-    return rows
+    summary, source = read_json(layout.reports("ngrams", "word", "summary.json")), "ngrams/word/summary.json"
+    found: Values = {"ngrams.words": (summary["tokens"], source)}
+    for n, count in summary["distinct"].items():
+        found[f"ngrams.distinct.{n}"] = (count, source)
+    for n, rows in frequent.groupby("n"):
+        top = rows.head(10)
+        shown = ", ".join(f"{ngram} {count}" for ngram, count in zip(top["ngram"], top["count"], strict=True))
+        found[f"ngrams.top.{n}"] = (shown, "ngrams/word/frequencies.csv")
+    return found
 
 
-def _run_rows(layout: Layout) -> list[Row]:
-    rows = []
-    for run, (section, book, high) in _RUNS.items():
+def _minibatch_values() -> Values:
+    """Cut 0, 1, ..., 34 into minibatches of 2 with 5 steps, as section 8.3.4 does, with several random offsets."""
+    found = {}
+    for name, cut in (("random", random_minibatches), ("sequential", sequential_minibatches)):
+        cuts = [list(cut(np.arange(35), 2, 5, np.random.default_rng(seed))) for seed in range(20)]
+        found[f"minibatches.{name}"] = {len(batches) for batches in cuts}
+        found[f"subsequences.{name}"] = {sum(len(inputs) for inputs, _ in batches) for batches in cuts}
+    return {name: (_joined(sorted(counts)), "") for name, counts in found.items()}
+
+
+def _run_values(layout: Layout) -> Values:
+    found: Values = {}
+    for run in _RUNS:
         path = layout.reports("train", run, "summary.json")
         if path.exists():
-            here = read_json(path)["last_epoch_train_perplexity"]
-            source = f"train/{run}/summary.json"
-            rows.append(_bounded(section, f"training perplexity of {run}", book, here, (None, high), source))
-    return rows
+            found[f"perplexity.{run}"] = (read_json(path)["last_epoch_train_perplexity"], f"train/{run}/summary.json")
+    for sample in read_json(layout.reports("generate", "samples.json")):
+        if sample["temperature"] == 0:
+            text = sample["prefix"] + sample["text"][:_SAMPLE_LENGTH]
+            found[f"sample.{sample['model']}.{sample['prefix']}"] = (text, "generate/samples.md")
+    return found
 
 
-def _exact(section: str, quantity: str, book: object, here: object, source: str) -> Row:
-    return Row(section, quantity, str(book), str(here), "exact", str(book) == str(here), source)
-
-
-def _bounded(
-    section: str, quantity: str, book: float | None, here: float, bounds: tuple[float | None, float], source: str
-) -> Row:
-    low, high = bounds
-    tolerance = f"at most {high:g}" if low is None else f"{low:g} to {high:g}"
-    shown = "not given" if book is None else f"{book:g}"
-    ok = (low is None or here >= low) and here <= high
-    return Row(section, quantity, shown, f"{here:.3f}", tolerance, ok, source)
+def _joined(items: list[Any]) -> str:
+    return " ".join(map(str, items))

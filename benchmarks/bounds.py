@@ -1,0 +1,75 @@
+"""The ranges in src/seqlm/report/book.yaml, from what many seeds of the right programs gave.
+
+    python benchmarks/bounds.py
+
+Reads what sine_variants.py, trainings.py and spread.py left in benchmarks/results; prints, by the names of book.yaml, the
+mean and the range. A range reaches from the least to the greatest value of n seeds and, because another seed may be more
+extreme, by the share 1 / sqrt(n) of its width further at each end, on a logarithmic scale. For a perplexity that is the
+scale of the nats per character.
+"""
+
+import csv
+import math
+import re
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parent / "results"
+Range = tuple[float, float, float]
+"""Mean, lower end, upper end."""
+
+
+def widened(low: float, high: float, num_seeds: int) -> tuple[float, float]:
+    """Return a range that is wider by 1 / sqrt(num_seeds) at each end, on a logarithmic scale."""
+    factor = (high / low) ** (num_seeds**-0.5)
+    return low / factor, high * factor
+
+
+def rounded(value: float, digits: int = 3) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def of_sine() -> dict[str, Range]:
+    names = {f"loss.epoch_{epoch}": f"sine.loss.{epoch}" for epoch in range(1, 6)}
+    names |= {f"rmse.k_{k}": f"sine.rmse.{k}" for k in (1, 4, 16, 64)}
+    names |= {"rmse.k_1/repeat": "sine.rmse.1/repeat", "curvature": "sine.curvature"}
+    found = {}
+    with (RESULTS / "sine_variants.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["version"] == "correct":
+                low, high = widened(float(row["least"]), float(row["greatest"]), int(row["seeds"]))
+                found[names[row["measure"]]] = (rounded(float(row["mean"])), rounded(low), rounded(high))
+    return found
+
+
+def of_trainings() -> dict[str, Range]:
+    found = {}
+    for name, by_seed in nats_per_character().items():
+        nats = list(by_seed.values())
+        low, high = (rounded(math.exp(value)) for value in widened(min(nats), max(nats), len(nats)))
+        found[f"perplexity.{name}"] = (rounded(math.exp(sum(nats) / len(nats))), low, high)
+    return found
+
+
+def nats_per_character() -> dict[str, dict[int, float]]:
+    """Return the training loss after the last epoch by run and seed."""
+    found: dict[str, dict[int, float]] = {}
+    with (RESULTS / "trainings.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["group"] == "book":
+                found.setdefault(row["name"], {})[int(row["seed"])] = math.log(float(row["train_perplexity"]))
+    run = ""
+    for line in (RESULTS / "spread.txt").read_text().splitlines():
+        if line.startswith("python benchmarks/spread.py "):
+            run = line.split()[-1]
+        elif seed := re.match(r"seed (\d+), 1 thread +[\d.]+ +([\d.]+)", line):
+            found.setdefault(run, {})[int(seed[1])] = math.log(float(seed[2]))
+    return found
+
+
+def main() -> None:
+    for name, (mean, low, high) in (of_sine() | of_trainings()).items():
+        print(f"{name:32} mean {mean:g}, allowed: [{low:g}, {high:g}]")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Train the book's four runs with several seeds, wrong versions of them, and the networks of the exercises.
+
+    python benchmarks/trainings.py book|wrong|exercises [--seeds N] [--epochs N] [--names NAME ...]
+
+Every training is on the first 10,000 characters of The Time Machine, with one thread, and adds a row to
+benchmarks/results/trainings.csv. Trainings that the file already holds are skipped, so an interrupted series continues.
+``SEQLM_DATA_DIR`` names a folder with timemachine.txt.
+
+- book: the bounds on training perplexities in src/seqlm/report/book.yaml come from these (benchmarks/bounds.py).
+- wrong: a network that is given the character it must predict. It must fall below the lower bounds.
+- exercises: what docs/answers.md says about exercises 8.5-2, 8.5-4, 8.5-5, 8.5-6 and 8.6-2.
+"""
+
+import argparse
+import csv
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spread import ROOT, prepare
+
+RESULTS = ROOT / "benchmarks" / "results" / "trainings.csv"
+COLUMNS = (
+    "group", "name", "seed", "epochs", "train_perplexity", "best_val_perplexity", "best_epoch", "last_val_perplexity",
+    "processor_seconds",
+)  # fmt: skip
+BOOK: dict[str, dict[str, Any]] = {
+    "scratch-sequential": {},
+    "scratch-random": {"sampling": "random"},
+    "concise-sequential": {"model": "rnn", "num_hiddens": 256},
+    "concise-random": {"model": "rnn", "num_hiddens": 256, "sampling": "random"},
+}
+SMALL = {"num_hiddens": 256}
+EXERCISES: dict[str, tuple[int, dict[str, Any]]] = {
+    # name: number of seeds, settings
+    "as in the book": (2, {}),
+    "no clipping": (4, {"grad_clip": None}),
+    "relu, no clipping": (2, {"activation": "relu", "grad_clip": None}),
+    "state not detached": (1, {"truncation": "full"}),
+    "relu": (1, {"activation": "relu"}),
+    "256 hidden units": (1, SMALL),
+    "half the learning rate": (1, {"lr": 0.5}),
+    "twice the steps": (1, {"num_steps": 70}),
+    "two layers, 256 hidden units": (1, SMALL | {"model": "rnn", "num_layers": 2}),
+    "learned embedding, 256 hidden units": (1, SMALL | {"model": "rnn", "embedding": "learned"}),
+}
+
+
+def trainings(group: str, num_seeds: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield name, seed and settings of every training of a group."""
+    if group == "exercises":
+        for name, (own_seeds, settings) in EXERCISES.items():
+            for seed in range(own_seeds):
+                yield name, seed, settings
+    else:
+        for seed in range(num_seeds):
+            for name, settings in BOOK.items():
+                yield name, seed, settings
+
+
+def train(folder: Path, settings: dict[str, Any], seed: int, epochs: int | None) -> dict[str, Any]:
+    """Train one network; return what its row says about it."""
+    import torch
+
+    from seqlm.configure.runs import resolve_runs
+    from seqlm.core.errors import DivergenceError
+    from seqlm.core.settings import read_params
+    from seqlm.train.trainer import Trainer
+    from seqlm.vocab.corpus_building import load_split
+    from seqlm.vocab.vocabulary import Vocab
+
+    values = read_params(ROOT / "params.yaml") | {"seed": seed, "num_threads": 1, "device": "cpu"}
+    changes = {} if epochs is None else {"num_epochs": epochs}
+    run = {"token": "char", "sample_every": 0} | settings | changes
+    config = resolve_runs(values | {"runs": {"run": run}}, source="params.yaml")["run"]
+    torch.set_num_threads(1)
+    ids = [load_split(folder / "char", split) for split in ("train", "val")]
+    trainer = Trainer(config, len(Vocab.load(folder / "char" / "vocab.json", "char")), *ids, torch.device("cpu"))
+    started, diverged = time.process_time(), False
+    try:
+        trainer.run(lambda _: None)
+    except DivergenceError:
+        diverged = True
+    seconds, progress = time.process_time() - started, trainer.progress
+    last_val = [row.val_perplexity for row in progress.history if row.val_perplexity is not None]
+    return {
+        "epochs": progress.num_epochs,
+        "train_perplexity": "inf" if diverged else f"{progress.history[-1].train_perplexity:.5g}",
+        "best_val_perplexity": f"{progress.best_val_perplexity:.4g}",
+        "best_epoch": progress.best_epoch,
+        "last_val_perplexity": "inf" if diverged else f"{last_val[-1]:.4g}",
+        "processor_seconds": f"{seconds:.0f}",
+    }
+
+
+def show_targets() -> None:
+    """Make the samplers give the network, as its input, the very characters it must predict."""
+    from seqlm.train import trainer
+
+    for name in ("random_minibatches", "sequential_minibatches"):
+        cut = getattr(trainer, name)
+
+        def cheating(*args: Any, cut: Any = cut, **options: Any) -> Iterator[Any]:
+            return ((targets, targets) for _, targets in cut(*args, **options))
+
+        setattr(trainer, name, cheating)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("group", choices=["book", "wrong", "exercises"])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--epochs", type=int, help="instead of the run's own")
+    parser.add_argument("--names", nargs="*", help="only these trainings")
+    options = parser.parse_args()
+    if options.group == "wrong":
+        show_targets()
+    known = set()
+    if RESULTS.exists():
+        with RESULTS.open(newline="") as file:
+            known = {(row["group"], row["name"], row["seed"]) for row in csv.DictReader(file)}
+    else:
+        RESULTS.write_text(",".join(COLUMNS) + "\n")
+    with tempfile.TemporaryDirectory() as name:
+        prepare(Path(name))
+        for run, seed, settings in trainings(options.group, options.seeds):
+            if (options.group, run, str(seed)) in known or run not in (options.names or [run]):
+                continue
+            row = {"group": options.group, "name": run, "seed": seed}
+            row |= train(Path(name), settings, seed, options.epochs)
+            with RESULTS.open("a", newline="") as file:
+                csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
+            print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

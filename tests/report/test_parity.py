@@ -1,0 +1,149 @@
+"""The book's values beside a run's: what is compared, and that a wrong program is noticed."""
+
+import csv
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from seqlm.core.layout import Layout
+from seqlm.report.parity import columns_of, compare, empty_tables, metrics, parity_tables, read_book, sine_values
+from smoke import ROOT
+
+BOOK = read_book()
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def load_benchmark(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def sine() -> ModuleType:
+    """The program of the sine, right and wrong in several ways."""
+    return load_benchmark("sine_variants")
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    shutil.copytree(ROOT / "reports", tmp_path / "reports")
+    return Layout(tmp_path)
+
+
+def not_met(tables: dict) -> list[str]:
+    return [row.quantity for rows in tables.values() for row in rows.itertuples(index=False) if row.met is False]
+
+
+def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
+    values = {
+        "text.lines": (3221, "a"),
+        "text.line.0": ("another line", "a"),
+        "sine.loss.1": (0.07, "b"),
+        "sine.loss.5": (0.01, "b"),  # below the range: no network can know the noise
+        "sine.repeat_loss": (0.08, "b"),
+        "series.repeat_loss": (0.080001, "c"),
+    }
+    tables = compare(values)
+    assert list(tables["printed"].columns) == columns_of("printed")
+    assert columns_of("printed")[2] == "book_prints"
+    assert columns_of("derived")[2] == "book_code_gives"
+    found = {row.quantity: row for rows in tables.values() for row in rows.itertuples(index=False)}
+    assert found["lines of text"].met is True
+    assert found["line 0"].met is False
+    assert found["training loss after epoch 1"].met is True
+    assert found["training loss after epoch 5"].met is False
+    assert found["loss of repeating the last value on the training pairs"].met is True
+    assert found["training loss after epoch 2"].met is None
+    assert found["training loss after epoch 2"].allowed == "not compared: not part of this run"
+    assert found["tokens per second, random sampling"].allowed == "not compared: another computer"
+    assert metrics(tables) == {"printed": {"compared": 4, "met": 2}, "derived": {"compared": 1, "met": 1}}
+
+
+def test_another_corpus_has_empty_tables() -> None:
+    assert {name: len(rows) for name, rows in empty_tables().items()} == {"printed": 0, "derived": 0}
+    assert metrics(empty_tables()) == {}
+
+
+def test_every_entry_of_the_book_is_in_the_reports(layout: Layout) -> None:
+    tables = parity_tables(layout)
+    for table, entries in BOOK.items():
+        for entry, row in zip(entries, tables[table].itertuples(index=False), strict=True):
+            assert ("not_compared" in entry) or row.met is not None, entry
+            assert row.here or "here" not in entry, entry
+
+
+def test_wrong_reports_are_noticed(layout: Layout) -> None:
+    assert not_met(parity_tables(layout)) == []
+    frequencies = layout.reports("ngrams", "word", "frequencies.csv")
+    frequencies.write_text(frequencies.read_text().replace("2261", "2262"))
+    for run, perplexity in (("scratch-random", 1.9), ("concise-sequential", 1.0005)):
+        summary = layout.reports("train", run, "summary.json")
+        summary.write_text(
+            re.sub(r'("last_epoch_train_perplexity": )[\d.]+', rf"\g<1>{perplexity}", summary.read_text())
+        )
+    assert not_met(parity_tables(layout)) == [
+        "ten most frequent unigrams",
+        "training perplexity, random sampling",
+        "training perplexity, sequential partitioning",
+    ]
+
+
+def test_the_ranges_are_those_of_many_seeds() -> None:
+    bounds = load_benchmark("bounds")
+    seeds = bounds.of_sine() | bounds.of_trainings()
+    entries = {entry["here"]: entry for entries in BOOK.values() for entry in entries if "allowed" in entry}
+    assert set(entries) == set(seeds)
+    for name, (mean, low, high) in seeds.items():
+        assert entries[name]["allowed"] == [low, high], name
+        assert name.startswith(("sine.loss", "perplexity")) or entries[name]["book"] == mean, name
+    for name, entry in entries.items():
+        low, high = entry["allowed"]
+        # The book prints perplexities with one decimal.
+        margin = 0.05 if name.startswith("perplexity") else 0
+        assert low - margin <= float(entry["book"]) <= high + margin, name
+
+
+def test_a_network_that_sees_its_target_is_noticed() -> None:
+    lowest = {
+        entry["here"]: entry["allowed"][0] for entries in BOOK.values() for entry in entries if "allowed" in entry
+    }
+    with (RESULTS / "trainings.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["group"] == "wrong"]
+    assert {row["name"] for row in rows} == {
+        "scratch-sequential", "scratch-random", "concise-sequential", "concise-random",
+    }  # fmt: skip
+    for row in rows:
+        assert float(row["train_perplexity"]) < lowest[f"perplexity.{row['name']}"], row
+
+
+def rows_not_met(sine: ModuleType, seed: int, version: str = "correct") -> list[str]:
+    found = sine.run(seed, version)
+    return not_met(compare(sine_values(found.summary, found.tables["predictions"])))
+
+
+def test_the_right_sine_is_accepted_and_some_wrong_ones_are_noticed(sine: ModuleType) -> None:
+    assert rows_not_met(sine, 1000) == []
+    pairs = "loss of repeating the last value on the training pairs"
+    assert pairs in rows_not_met(sine, 1000, "labels shifted by 1")
+    assert "curvature of the network: f(x) + f(-x) - 2 f(0)" in rows_not_met(sine, 1000, "no ReLU")
+
+
+@pytest.mark.slow
+def test_twenty_other_seeds_of_the_right_sine_are_accepted(sine: ModuleType) -> None:
+    # The ranges come from seeds 0 to 399.
+    assert {seed: missed for seed in range(1000, 1020) if (missed := rows_not_met(sine, seed))} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_every_wrong_sine_is_noticed(sine: ModuleType, seed: int) -> None:
+    assert len(sine.WRONG) >= 9
+    assert {version for version in sine.WRONG if not rows_not_met(sine, seed, version)} == set()
