@@ -1,24 +1,34 @@
-"""Keep the values in README.md and docs/ those of reports/: `python tools/doc_values.py --write` after a `dvc repro`.
+"""Keep values and code in README.md and docs/ current: `python tools/doc_values.py --write` after a `dvc repro`.
 
-A value is a link to the file that holds it; the link's title says where it stands there, and
-in which of Python's formats it is written:
+A value is a link to the file that holds it. The title of the link says where in the file it is, and in which of
+Python's formats it is written:
 
     [4.27](reports/evaluate/table.csv "model=char-kneser-ney-6 test_perplexity .2f")
     [0.068](reports/sine/summary.json "loss.epoch_1 .3f")
 
-In a CSV file, each COLUMN=VALUE leaves the rows that have it, and the next word is the column
-that is shown; mean(COLUMN) is the mean over all rows left. In a JSON file, keys are joined by
-dots. A whole table stands between two comments that name its file, the rows that are left and
-the columns:
+In a CSV file, each COLUMN=VALUE keeps the rows that have this value, and the next word is the column to show;
+mean(COLUMN) is the mean over all these rows. A value with spaces is written with underscores. In a JSON file, keys are
+joined by dots.
 
-    <!-- table: reports/book/parity.csv section=8.1 quantity,book,here -->
+A whole table is between two comments that name its file, the rows to keep and the columns:
+
+    <!-- table: reports/book/printed.csv section=8.1 quantity,book_prints,here -->
+    <!-- end -->
+
+Code is between two comments that name its file and the function, without its docstring; for a part of a function, also
+the beginnings of the first and the last line:
+
+    <!-- code: src/seqlm/sine/networks.py windows -->
+    <!-- code: src/seqlm/rnn/scratch.py ScratchRNN._run | w_hh, steps = | self._activate -->
     <!-- end -->
 """
 
+import ast
 import csv
 import json
 import re
 import sys
+import textwrap
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -26,35 +36,37 @@ from statistics import fmean
 ROOT = Path(__file__).resolve().parent.parent
 _VALUE = re.compile(r"\[([^\]\n]*)\]\((?P<path>[^)\s]+\.(?:csv|json))\s+\"(?P<where>[^\"\n]+)\"\)")
 _TABLE = re.compile(r"(<!-- table: (?P<path>\S+) (?P<where>.+?) -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+_CODE = re.compile(r"(<!-- code: (?P<path>\S+) (?P<where>.+?) -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
 class NotThereError(Exception):
-    """A value that the docs name is not in the reports."""
+    """A value or code that the docs name does not exist."""
 
 
 def pages(root: Path) -> list[Path]:
-    """Return the pages that hold values."""
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    """Return the pages that may hold values and code."""
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def filled(page: Path) -> str:
-    """Return a page's text with the values that the reports have now. Raises NotThereError."""
+    """Return a page's text with the values and the code of today. Raises NotThereError."""
     text = page.read_text(encoding="utf-8")
     text = _VALUE.sub(partial(_with_value, page.parent), text)
-    return _TABLE.sub(partial(_with_table, page.parent), text)
+    text = _TABLE.sub(partial(_with_table, page.parent), text)
+    return _CODE.sub(partial(_with_code, page.parent), text)
 
 
 def changes(page: Path) -> list[str]:
     """Return the lines that a page should have and has not. Raises NotThereError."""
     old, new = page.read_text(encoding="utf-8"), filled(page)
     lines = [line for line in new.splitlines() if line not in old.splitlines()]
-    return lines if lines or new == old else ["a table has lines too many"]
+    return lines if lines or new == old else ["it has lines too many"]
 
 
 def _with_value(folder: Path, found: re.Match[str]) -> str:
     path, (where, form) = folder / found["path"], found["where"].rsplit(" ", 1)
     value = _of_json(path, where) if path.suffix == ".json" else _of_csv(path, where)
-    # What stands around the value stays, line breaks too.
+    # Everything around the value stays, line breaks too.
     return f"[{format(value, form)}]" + found[0].partition("]")[2]
 
 
@@ -82,17 +94,53 @@ def _of_csv(path: Path, where: str) -> float:
 def _with_table(folder: Path, found: re.Match[str]) -> str:
     *choices, columns = found["where"].split(" ")
     names = columns.split(",")
-    lines = [names, ["---"] * len(names)]
+    lines = [[name.replace("_", " ") for name in names], ["---"] * len(names)]
     lines += [[row[name].replace("|", r"\|").replace("<", r"\<") for name in names] for row in
               _rows(folder / found["path"], choices)]  # fmt: skip
     return found[1] + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _with_code(folder: Path, found: re.Match[str]) -> str:
+    name, *ends = found["where"].split(" | ")
+    lines = _code(folder / found["path"], name)
+    if ends:
+        places = [_place_of(lines, beginning, found["path"]) for beginning in ends]
+        lines = lines[places[0] : places[-1] + 1]
+    code = textwrap.dedent("\n".join(lines))
+    shown = found["path"].replace("../", "")
+    return f"{found[1]}```python\n{code}\n```\n<sub>[{shown}]({found['path']})</sub>\n"
+
+
+def _code(path: Path, name: str) -> list[str]:
+    """Return the lines of a function, method or class, without its docstring."""
+    text = _read(path)
+    node: ast.AST = ast.parse(text)
+    for part in name.split("."):
+        inner = [child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part]
+        if not inner:
+            raise NotThereError(f"{path}: no {name}")
+        node = inner[0]
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    lines, body = text.splitlines(), node.body
+    kept = lines[node.lineno - 1 : node.end_lineno]
+    if ast.get_docstring(node) is not None:
+        first, last = body[0].lineno - node.lineno, (body[0].end_lineno or 0) - node.lineno
+        kept = kept[:first] + [line for index, line in enumerate(kept[last + 1 :]) if index or line.strip()]
+    return kept
+
+
+def _place_of(lines: list[str], beginning: str, path: str) -> int:
+    for place, line in enumerate(lines):
+        if line.strip().startswith(beginning):
+            return place
+    raise NotThereError(f"{path}: no line begins with {beginning!r}")
 
 
 def _rows(path: Path, choices: list[str]) -> list[dict[str, str]]:
     """Return the rows that have each COLUMN=VALUE; at least one."""
     wanted = [choice.split("=", 1) for choice in choices]
     rows = list(csv.DictReader(_read(path).splitlines()))
-    chosen = [row for row in rows if all(row.get(column) == value for column, value in wanted)]
+    chosen = [row for row in rows if all(row.get(column, "").replace(" ", "_") == value for column, value in wanted)]
     if not chosen:
         raise NotThereError(f"{path}: no row has {' '.join(choices)}")
     return chosen
@@ -106,7 +154,7 @@ def _read(path: Path) -> str:
 
 
 def main(root: Path, arguments: list[str]) -> int:
-    """Say what is not as the reports have it, or write it; return 0 if nothing is or was to be done, else 1."""
+    """Print the lines that are out of date, or write them; return 1 if some are and were not written, else 0."""
     if arguments not in ([], ["--write"]):
         print(__doc__)
         return 2

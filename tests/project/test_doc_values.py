@@ -68,3 +68,43 @@ def test_the_docs_have_the_values_of_the_reports(capsys: pytest.CaptureFixture[s
     skip_if_experiment_is_applied()
     code = doc_values.main(ROOT, [])
     assert code == 0, f"`python tools/doc_values.py --write` would repair:\n{capsys.readouterr().out}"
+
+
+SOURCE = '''"""A module."""
+
+
+class Counter:
+    def step(self, by: int) -> int:
+        """Count.
+
+        More about it.
+        """
+        # Why.
+        self.total += by
+        return self.total
+'''
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        ("Counter.step", "def step(self, by: int) -> int:\n    # Why.\n    self.total += by\n    return self.total"),
+        ("Counter.step | self.total | return", "self.total += by\nreturn self.total"),
+        ("Counter.step | # Why | # Why", "# Why."),
+    ],
+)
+def test_code_is_shown_without_its_docstring(where: str, shown: str, page: Path) -> None:
+    (page.parent.parent / "counter.py").write_text(SOURCE)
+    page.write_text(f"<!-- code: ../counter.py {where} -->\nold\n<!-- end -->\n")
+    assert doc_values.main(page.parent.parent, []) == 1
+    assert doc_values.main(page.parent.parent, ["--write"]) == 0
+    link = "<sub>[counter.py](../counter.py)</sub>"
+    assert page.read_text() == f"<!-- code: ../counter.py {where} -->\n```python\n{shown}\n```\n{link}\n<!-- end -->\n"
+
+
+@pytest.mark.parametrize("where", ["Counter.walk", "Counter.step | x = "])
+def test_code_that_is_gone_is_named(where: str, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (page.parent.parent / "counter.py").write_text(SOURCE)
+    page.write_text(f"<!-- code: ../counter.py {where} -->\n<!-- end -->\n")
+    assert doc_values.main(page.parent.parent, []) == 1
+    assert where.split(" | ")[-1] in capsys.readouterr().out
