@@ -19,6 +19,7 @@ from seqlm.report.figures.ngrams import order_figure
 from seqlm.report.figures.style import model_colours, svg_text
 from seqlm.report.findings import all_findings
 from seqlm.report.page import build_page
+from seqlm.report.parity import empty_tables
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import save_score, score_of
 from small_runs import write_models
@@ -154,7 +155,7 @@ def test_a_model_has_one_colour_and_lends_it_to_what_is_made_of_it(table: pd.Dat
 
 
 def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
-    page = build_page(layout, "Models", None)
+    page = build_page(layout, "Models", empty_tables())
     rows = re.findall(r'<th scope="row">([^<]+)</th>', page)
     shown = [f"{row.model} *" if row.dynamic else row.model for row in table.itertuples()]
     assert rows[: len(table)] == shown
@@ -181,6 +182,6 @@ def new_column(layout: Layout, table: pd.DataFrame) -> Iterator[Column]:
 
 
 def test_a_new_column_appears_on_the_page(layout: Layout, table: pd.DataFrame, new_column: Column) -> None:
-    page = build_page(layout, "Models", None)
+    page = build_page(layout, "Models", empty_tables())
     assert f'title="{new_column.meaning}">letters</th>' in page
     assert re.findall(r"<td>([^<]*)</td></tr>", page)[: len(table)] == [str(len(name)) for name in table["model"]]
