@@ -37,7 +37,7 @@ EXERCISES: dict[str, tuple[int, dict[str, Any]]] = {
     # name: number of seeds, settings
     "as in the book": (2, {}),
     "no clipping": (4, {"grad_clip": None}),
-    "relu, no clipping": (2, {"activation": "relu", "grad_clip": None}),
+    "relu, no clipping": (4, {"activation": "relu", "grad_clip": None}),
     "state not detached": (1, {"truncation": "full"}),
     "relu": (1, {"activation": "relu"}),
     "256 hidden units": (1, SMALL),
