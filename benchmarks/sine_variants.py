@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from seqlm.core.settings import load
 from seqlm.sine import networks, study
-from seqlm.sine.networks import Fit, noisy_sine, train_network
+from seqlm.sine.networks import noisy_sine, train_model
 from seqlm.sine.settings import SineParams
-from seqlm.sine.study import SineStudy, study_sine
+from seqlm.sine.study import study_sine
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -51,20 +51,20 @@ def seen(series: networks.Series, tau: int) -> tuple[Tensor, Tensor]:
 
 
 def without_relu(kind: Any, tau: int, num_hiddens: int, seed: int) -> nn.Module:
-    network = networks.build_network(kind, tau, num_hiddens, seed)
+    network = networks.init_model(kind, tau, num_hiddens, seed)
     return nn.Sequential(network[0], network[2]) if isinstance(network, nn.Sequential) else network
 
 
 def halved(*arguments: Any) -> list[float]:
-    return [loss / 2 for loss in networks.train_network(*arguments)]
+    return [loss / 2 for loss in train_model(*arguments)]
 
 
 def all_pairs(series: networks.Series, tau: int, _: SineParams) -> tuple[Tensor, Tensor]:
     return networks.windows(series, tau)
 
 
-def every_row(*_: int) -> int:
-    return 0
+def error_on_every_row(predictions: networks.Series, series: networks.Series, tau: int, _: int) -> np.ndarray:
+    return networks.rmse_by_k(predictions, series, tau, 0)
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -75,26 +75,26 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "labels already seen": ({}, {"windows": seen}),
     "tau 2": ({"tau": 2}, {}),
     "tau 8": ({"tau": 8}, {}),
-    "no ReLU": ({}, {"build_network": without_relu}),
+    "no ReLU": ({}, {"init_model": without_relu}),
     "trained on all pairs": ({}, {"_training_pairs": all_pairs}),
-    "tested on training rows too": ({}, {"_first_test_row": every_row}),
-    "half the loss": ({}, {"train_network": halved}),
+    "tested on training rows too": ({}, {"rmse_by_k": error_on_every_row}),
+    "half the loss": ({}, {"train_model": halved}),
 }
 
 
-def run(seed: int, version: str = "correct") -> SineStudy:
-    """Run the program with the settings of params.yaml and a seed, as it is or wrong in one way."""
+def run(seed: int, version: str = "correct") -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Run the program with the settings of params.yaml and a seed, as it is or wrong in one way; return its reports."""
     settings, functions = WRONG.get(version, ({}, {}))
     params = load(ROOT / "params.yaml", "sine", SineParams).model_copy(update={"taus": [], **settings})
     with ExitStack() as stack:
         for name, function in functions.items():
             stack.enter_context(mock.patch.object(study, name, function))
-        return study_sine(params, seed, 1)
+        _, tables, summary = study_sine(params, seed, 1)
+    return tables, summary
 
 
-def measures(found: SineStudy) -> dict[str, float]:
+def measures(summary: dict[str, Any]) -> dict[str, float]:
     """Return the numbers of a study that differ from seed to seed."""
-    summary = found.summary
     values = {f"loss.{epoch}": loss for epoch, loss in summary["loss"].items()}
     values |= {f"rmse.{k}": rmse for k, rmse in summary["rmse"].items()}
     return values | {
@@ -106,7 +106,7 @@ def measures(found: SineStudy) -> dict[str, float]:
 def variants(num_seeds: int) -> Iterator[tuple[Any, ...]]:
     for version in ("correct", *WRONG):
         seeds = num_seeds if version == "correct" else max(num_seeds // 10, 1)
-        found = pd.DataFrame([measures(run(seed, version)) for seed in range(seeds)])
+        found = pd.DataFrame([measures(run(seed, version)[1]) for seed in range(seeds)])
         for measure, values in found.items():
             yield (version, measure, seeds, values.mean(), values.std(), values.min(), values.max())
         print(version, flush=True)
@@ -170,7 +170,8 @@ def error(seed: int, features_of: Callable[[networks.Series], np.ndarray], build
     labels = torch.from_numpy(series[LONGEST:, None])
     torch.manual_seed(seed)
     network = build(features.shape[1])
-    train_network(network, features[:NUM_TRAIN], labels[:NUM_TRAIN], Fit(0.01, epochs, 16, seed))
+    params = load(ROOT / "params.yaml", "sine", SineParams).model_copy(update={"num_epochs": epochs})
+    train_model(network, features[:NUM_TRAIN], labels[:NUM_TRAIN], params, seed)
     with torch.no_grad():
         return float((network(features[NUM_TRAIN:]) - labels[NUM_TRAIN:]).square().mean().sqrt())
 

@@ -125,8 +125,8 @@ def test_a_network_that_sees_its_target_is_noticed() -> None:
 
 
 def rows_not_met(sine: ModuleType, seed: int, version: str = "correct") -> list[str]:
-    found = sine.run(seed, version)
-    return not_met(compare(sine_values(found.summary, found.tables["predictions"])))
+    tables, summary = sine.run(seed, version)
+    return not_met(compare(sine_values(summary, tables["predictions"])))
 
 
 def test_the_right_sine_is_accepted_and_some_wrong_ones_are_noticed(sine: ModuleType) -> None:

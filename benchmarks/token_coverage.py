@@ -1,10 +1,11 @@
 """How often an epoch trains on each token of a text, depending on how minibatches are cut (exercise 8.3-5).
 
-    python benchmarks/coverage.py
+    python benchmarks/token_coverage.py
 
 For the 10,000 characters, 32 rows and 35 steps of section 8.5 it computes, over all random offsets, the chance that a
 token is among an epoch's targets, and writes the least, the mean and the greatest of these chances to
-benchmarks/results/coverage.csv. "ring" cuts the text as if its end were followed by its beginning, from a random place.
+benchmarks/results/token_coverage.csv. "ring" cuts the text as if its end were followed by its beginning, from a random
+place.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import pandas as pd
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
 NUM_TOKENS, BATCH_SIZE, NUM_STEPS = 10_000, 32, 35
-RESULTS = Path(__file__).resolve().parent / "results" / "coverage.csv"
+RESULTS = Path(__file__).resolve().parent / "results" / "token_coverage.csv"
 Chances = np.ndarray
 """For each token, the chance that it is a target; the first token never is one."""
 
