@@ -42,7 +42,6 @@ EXERCISES: dict[str, tuple[int, dict[str, Any]]] = {
     "relu": (1, {"activation": "relu"}),
     "256 hidden units": (1, SMALL),
     "half the learning rate": (1, {"lr": 0.5}),
-    "twice the steps": (1, {"num_steps": 70}),
     "two layers, 256 hidden units": (1, SMALL | {"model": "rnn", "num_layers": 2}),
     "learned embedding, 256 hidden units": (1, SMALL | {"model": "rnn", "embedding": "learned"}),
 }
