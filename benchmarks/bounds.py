@@ -4,8 +4,8 @@
 
 Reads what sine_variants.py, trainings.py and spread.py left in benchmarks/results; prints, by the names of book.yaml,
 the mean and the range. A range reaches from the least to the greatest value of n seeds and, because another seed may be
-more extreme, by the share 1 / sqrt(n) of its width further at each end, on a logarithmic scale. For a perplexity that is
-the scale of the nats per character.
+more extreme, by the share 1 / sqrt(n) of its width further at each end, on a logarithmic scale. For a perplexity, that
+is the scale of the nats per character.
 """
 
 import csv
