@@ -160,7 +160,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     shown = [f"{row.model} *" if row.dynamic else row.model for row in table.itertuples()]
     assert rows[: len(table)] == shown
     assert f"The best model that only counts is {ABSOLUTE.name} with" in page
-    best_of_each = re.search(r"The best model of each smoothing on test:(.*?)</figcaption>", page, re.DOTALL)
+    best_of_each = re.search(r"The best of each on test:(.*?)</figcaption>", page, re.DOTALL)
     assert best_of_each is not None
     assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [ABSOLUTE.name, SUBWORDS.name, WORDS.name]
     assert f'data-model="{ABSOLUTE.name}"' in page
