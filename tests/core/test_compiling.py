@@ -145,6 +145,17 @@ def test_a_broken_file_is_made_anew(suffix: str, tmp_path: Path, kept: Path) -> 
     assert call(tmp_path / "one", kept) == (3, 1)
 
 
+def test_code_for_other_arguments_is_not_used(tmp_path: Path, kept: Path) -> None:
+    """Two processes that start with an empty cache may write code for different arguments to one file."""
+    folder = write_loops(tmp_path / "one")
+    in_a_process("from loops import add; add(1, 2), add(1.0, 2)", folder, kept)
+    integers, floats = (path for path in kept_files(kept) if path.suffix == ".nbc")
+    floats.write_bytes(integers.read_bytes())
+    script = "from loops import add; print(add(1.5, 2), sum(add.stats.cache_hits.values()))"
+    assert in_a_process(script, folder, kept).stdout.split() == ["3.5", "0"]
+    assert in_a_process(script, folder, kept).stdout.split() == ["3.5", "1"]
+
+
 def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
     """Each function that Python calls: a list of those that Numba cannot keep would be printed as warnings."""
     script = (

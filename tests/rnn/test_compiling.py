@@ -14,7 +14,7 @@ from numba import njit
 from numba.core.codegen import JITCPUCodegen
 
 from seqlm.rnn.compiled.compiling import fuses
-from seqlm.rnn.compiled.tiles import ROWS, WIDTH, add_product, empty_panels, outer_product
+from seqlm.rnn.compiled.tiles import ROWS, ROWS_AT_ONCE, WIDTH, add_product, empty_panels, outer_product
 
 ARM, MAC, WINDOWS = "aarch64-unknown-linux-gnu", "arm64-apple-darwin", "x86_64-pc-windows-msvc"
 
@@ -90,10 +90,10 @@ def test_a_processor_without_fma_scores_with_pytorch() -> None:
 def products() -> list[str]:
     """The two products, which have all kinds of tiles between them."""
     a, b, c = empty_panels(16, WIDTH), empty_panels(WIDTH, 5 * WIDTH), empty_panels(16, 5 * WIDTH)
-    room = np.zeros((1, ROWS, WIDTH), np.float32)
+    out, sums = np.zeros((ROWS, 5 * WIDTH), np.float32), empty_panels(ROWS_AT_ONCE, 5 * WIDTH)
     return [
         llvm_of(add_product.py_func, c, 0, a, 0, 9, 1, 9, b, 0),
-        llvm_of(outer_product.py_func, room[0], 0, ROWS, a, 0, b, 0, 4, room),
+        llvm_of(outer_product.py_func, out, 0, ROWS, a, 0, b, 0, 4, sums),
     ]
 
 

@@ -53,7 +53,7 @@ def test_two_tokens_in_a_split_are_enough(run_stage: RunStage, tmp_path: Path) -
 
 def test_a_min_freq_that_leaves_nothing_is_refused(run_stage: RunStage, tmp_path: Path) -> None:
     put_splits(tmp_path)
-    change(tmp_path, "    min_freq: 0 ", "    min_freq: 1000000 ")
+    change(tmp_path, "min_freq: 0\n", "min_freq: 1000000\n")
     result = run_stage("vocab", "--kind", "char")
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     # "the sea and the tide" has e four times and the space four times.
@@ -62,7 +62,7 @@ def test_a_min_freq_that_leaves_nothing_is_refused(run_stage: RunStage, tmp_path
         in result.stderr
     )
     assert list((tmp_path / "data" / "corpus" / "char").iterdir()) == []
-    change(tmp_path, "min_freq: 1000000 ", "min_freq: 4 ")
+    change(tmp_path, "min_freq: 1000000\n", "min_freq: 4\n")
     assert run_stage("vocab", "--kind", "char").returncode == 0
     tokens = json.loads((tmp_path / "data" / "corpus" / "char" / "vocab.json").read_text())["tokens"]
     assert tokens == ["<unk>", "e", " "]
@@ -94,5 +94,5 @@ def test_subwords_as_short_as_characters_are_warned_of(run_stage: RunStage, tmp_
     put_splits(tmp_path, **dict(zip(("train", "val", "test"), texts, strict=True)))
     result = run_stage("vocab", "--kind", "subword")
     assert "characters on average: set vocab.subword.vocab_size to auto or to a larger number" in result.stderr
-    change(tmp_path, "vocab_size: 500 ", "vocab_size: auto ")
+    change(tmp_path, "vocab_size: 500\n", "vocab_size: auto\n")
     assert run_stage("vocab", "--kind", "subword").stderr == ""

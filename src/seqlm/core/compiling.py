@@ -38,13 +38,20 @@ class TolerantCache(FunctionCache):  # type: ignore[misc]
     """The cache of a function: a full disk, a missing folder or a broken file costs compile time, nothing else."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled function of a signature; None if none can be read."""
+        """Return the compiled function of a signature; None if none can be read.
+
+        Two processes that add a signature each at the same time may both choose the same file name. Then the index
+        names the other's function for this signature, which would write to wrong addresses.
+        """
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
+            if found is None or found.signature.args == tuple(sig):
+                return found
         except Exception:  # unpickling a broken file may raise anything
-            with suppress(OSError):
-                self.flush()  # a broken index would refuse every later entry
-            return None
+            pass
+        with suppress(OSError):
+            self.flush()  # a broken index would refuse every later entry
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Cache the compiled function of a signature, if possible."""
