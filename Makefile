@@ -9,10 +9,10 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore smoke diff picture test test-all verify lint bench clean
+.PHONY: help install install-hashed unlock repro restore preset experiments smoke diff picture test test-all verify lint bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 install: $(STAMP) ## make .venv and install the pinned packages
 
@@ -37,7 +37,7 @@ install-hashed: ## make .venv and install the pinned packages, each checked agai
 unlock:
 	@test ! -e .dvc/tmp/rwlock || $(VENV)/bin/python -m json.tool .dvc/tmp/rwlock >/dev/null 2>&1 || rm -f .dvc/tmp/rwlock
 
-repro: install unlock ## run the pipeline; prints the comparison table and where the page lies
+repro: install unlock ## run the pipeline, print the table of all models, and name the page
 	@git rev-parse --git-dir >/dev/null 2>&1 || { \
 	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
@@ -46,11 +46,20 @@ repro: install unlock ## run the pipeline; prints the comparison table and where
 	@python tools/check_lock.py --prune
 	@cat reports/table.txt
 	@echo "The page: reports/index.html"
+	@echo "To type dvc and python yourself: . $(VENV)/bin/activate"
 
 restore: install unlock ## go back to the last commit after a failed or killed experiment; sets your changes aside
 	@python tools/restore.py
 
-smoke: install ## try the whole pipeline in a copy, on the sample, with small settings (half a minute)
+NAME ?=
+ARGS ?=
+preset: install ## run an experiment with a preset: make preset NAME=quick ARGS='-S download.corpus=my.txt'
+	@python tools/preset.py $(NAME) $(ARGS)
+
+experiments: install ## compare the experiments: bits per character, and the settings that differ
+	@python tools/experiments.py $(ARGS)
+
+smoke: install ## try the whole pipeline in a copy, on the sample, with small settings (a minute or two)
 	python tools/smoke.py
 
 REV ?= main

@@ -1,0 +1,67 @@
+"""Run an experiment with the settings of a preset: `python tools/preset.py raw_text -S download.corpus=my.txt`.
+
+A preset is a file in presets/. Each of its lines KEY: VALUE is one `-S KEY=VALUE` of
+`dvc exp run`, so a key that begins with + is added and one that begins with ~ is removed.
+Several presets are combined in the order given; everything else is passed on to `dvc exp run`.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+PRESETS = Path(__file__).resolve().parent.parent / "presets"
+_NO_WORDS = ("null", "true", "false", "inf", "nan")  # Hydra reads these as other types
+
+
+def names() -> list[str]:
+    """Return the names of all presets."""
+    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+def description(name: str) -> str:
+    """Return the first line of a preset, which says what it is for."""
+    return (PRESETS / f"{name}.yaml").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def overrides(name: str) -> Iterator[str]:
+    """Yield a preset's settings as values of `-S`."""
+    for key, value in YAML(typ="safe", pure=True).load(PRESETS / f"{name}.yaml").items():
+        yield key if key.startswith("~") else f"{key}={written(value)}"
+
+
+def written(value: Any) -> str:
+    """Return a value in the grammar of `-S`, which is that of Hydra's overrides."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {written(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(written, value)) + "]"
+    if not isinstance(value, str):
+        return "null" if value is None else str(value).lower()
+    is_word = re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in _NO_WORDS
+    return value if is_word else "'" + value.replace("'", r"\'") + "'"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the experiment, and return DVC's exit code; without arguments, list the presets."""
+    known = names()
+    if not arguments or arguments[0] not in known:
+        print("presets:", *(f"  {name:18}{description(name)}" for name in known), sep="\n")
+        return 2 if arguments else 0
+    chosen = [word for word in arguments if word in known]
+    settings = [word for name in chosen for override in overrides(name) for word in ("-S", override)]
+    command = ["dvc", "exp", "run", *settings, *(word for word in arguments if word not in known)]
+    print(shlex.join(command), flush=True)
+    # The environment of this Python comes first, so that DVC and the stages are found without activating it.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(command, env=os.environ | {"PATH": path}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
