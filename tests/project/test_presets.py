@@ -22,7 +22,7 @@ def test_the_settings_of_a_preset_are_accepted(name: str, tmp_path: Path) -> Non
 
 
 def test_values_are_written_as_hydra_reads_them(tmp_path: Path) -> None:
-    values = {"text": "it's, {a: b} \\n", "word": "none", "null": "null", "none": None, "yes": True, "rate": 1e-5}
+    values = {"text": "it's, {a: b} \\n", "word": "none", "quoted": "null", "none": None, "yes": True, "rate": 1e-5}
     values |= {"list": ["a b", 1], "number": "1e5"}
     params = tmp_path / "params.yaml"
     params.write_text("".join(f"{key}: 0\n" for key in values))
