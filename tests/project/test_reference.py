@@ -17,11 +17,10 @@ def test_the_reference_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None
 def documented_columns() -> dict[str, list[str]]:
     """Return the columns of each table that tables.md describes; none for one that refers to another."""
     found = {}
-    parts = re.split(
-        r"^### `(reports/\S+\.csv)`$", (doc_reference.REFERENCE / "tables.md").read_text(), flags=re.MULTILINE
-    )
-    for path, text in zip(parts[1::2], parts[2::2], strict=True):
-        table = text.partition("| column | meaning |\n")[2].partition("\n\n")[0]
+    text = (doc_reference.REFERENCE / "tables.md").read_text(encoding="utf-8")
+    parts = re.split(r"^### `(reports/\S+\.csv)`$", text, flags=re.MULTILINE)
+    for path, part in zip(parts[1::2], parts[2::2], strict=True):
+        table = part.partition("| column | meaning |\n")[2].partition("\n\n")[0]
         found[path] = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     return found
 
