@@ -77,15 +77,38 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
 def clear_stale_runs(layout: Layout, runs: list[str]) -> None:
     """Under DVC, remove the results and checkpoints of runs that are no longer among ``runs``, and say so.
 
-    Call it after the stage has read and written everything else, so that an error removes nothing.
+    Their stages are removed from ``dvc.lock`` too, so that it can be committed. Call it after the stage has read and
+    written everything else, so that an error removes nothing.
     """
     from seqlm.train.runs import remove_stale_runs
 
     if not is_under_dvc():
         return
     results = (layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score"))
-    for stale in remove_stale_runs(runs, *results, layout.checkpoints):
-        click.echo(f"removed {stale}: no such run is left")
+    stale = remove_stale_runs(runs, *results, layout.checkpoints)
+    for path in stale:
+        click.echo(f"removed {path}: no such run is left")
+    lock_file = layout.root / "dvc.lock"
+    if stale and lock_file.exists():
+        _prune_lock(lock_file, runs)
+
+
+def _prune_lock(lock_file: Path, runs: list[str]) -> None:
+    """Remove the stages of other runs than ``runs`` from a ``dvc.lock``, while no DVC writes to it."""
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+    from dvc.utils.serialize import modify_yaml
+
+    try:
+        # A DVC that waits for a stage does not hold the lock, and reads the file again before it writes to it.
+        with Repo(str(lock_file.parent)) as repo, repo.lock, modify_yaml(str(lock_file)) as lock:
+            for name in list(lock.get("stages", {})):
+                stage, _, run = name.partition("@")
+                if stage in ("train", "score") and run not in runs:
+                    del lock["stages"][name]
+                    click.echo(f"removed {name} from {lock_file.name}")
+    except DvcException as error:
+        warn(f"{lock_file.name} is left as it is ({error}): `python tools/check_lock.py --prune` removes stale stages")
 
 
 def _escape_unencodable() -> None:

@@ -23,6 +23,7 @@ def commands() -> list[str]:
 
 class Block(NamedTuple):
     page: str
+    """Its path in the project."""
     heading: str
     lines: list[str]
 
@@ -36,5 +37,5 @@ def blocks(page: Path) -> list[Block]:
         if part[2] is None:
             heading = part[1]
         else:
-            found.append(Block(page.name, heading, part[2].replace("\\\n", " ").splitlines()))
+            found.append(Block(page.relative_to(ROOT).as_posix(), heading, part[2].replace("\\\n", " ").splitlines()))
     return found

@@ -6,10 +6,13 @@ of the main table.
 """
 
 import importlib.util
+import os
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +48,10 @@ Each entry of `runs` is one trained network: its `token` (`char`, `word` or `sub
 _STAGES = """# Stages
 
 The stages of `dvc.yaml`, in order. Each also depends on its code: its script and the packages that this imports.
+"""
+_GRAPH = """
+```mermaid
+flowchart TD
 """
 _MAKE = """# Commands
 
@@ -189,7 +196,7 @@ def settings() -> str:
 
 def stages() -> str:
     """Return the page of all stages."""
-    parts = [_STAGES]
+    parts = [_STAGES + _GRAPH + "".join(f"  {before} --> {after}\n" for before, after in arrows()) + "```\n"]
     for name, stage in YAML(typ="safe", pure=True).load(ROOT / "dvc.yaml")["stages"].items():
         body = stage.get("do", stage)
         each = f"`{name}@NAME` for each NAME of {each_of(stage['foreach'])}. " if "foreach" in stage else ""
@@ -200,6 +207,21 @@ def stages() -> str:
         rows.append(["writes", files(next(iter(out)) if isinstance(out, dict) else out for out in made)])
         parts.append(f"## {name}\n\n{each}{body['desc']}.\n\n{table(['', ''], rows)}")
     return "\n".join(parts)
+
+
+def arrows() -> list[tuple[str, str]]:
+    """Return the arrows between stages, without those that others imply; vocab@char and the like are one stage."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["dvc", "dag", "--md"]
+    graph = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
+    ).stdout
+    names = dict(re.findall(r"(node\d+)\[\"([^\"@]+)", graph))
+    edges = {(names[before], names[after]) for before, after in re.findall(r"(node\d+)-->(node\d+)", graph)}
+    after: dict[str, set[str]] = {}  # all stages that come after a stage
+    for name in TopologicalSorter({name: [b for a, b in edges if a == name] for name in names.values()}).static_order():
+        after[name] = {later for a, b in edges if a == name for later in (b, *after[b])}
+    return sorted((a, b) for a, b in edges if not any(b in after[c] for d, c in edges if d == a))
 
 
 def each_of(names: str | list[str]) -> str:

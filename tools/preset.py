@@ -30,10 +30,18 @@ def description(name: str) -> str:
     return (PRESETS / f"{name}.yaml").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
-def overrides(name: str) -> Iterator[str]:
-    """Yield a preset's settings as values of `-S`."""
+def overrides(name: str, params: dict[str, Any]) -> Iterator[str]:
+    """Yield a preset's settings as values of `-S`, for a project with these settings."""
     for key, value in YAML(typ="safe", pure=True).load(PRESETS / f"{name}.yaml").items():
-        yield key if key.startswith("~") else f"{key}={written(value)}"
+        if not key.startswith("~"):
+            yield f"{key}={written(value)}"
+        elif has(params, key[1:].split(".")):  # an earlier preset may have removed it
+            yield key
+
+
+def has(params: Any, parts: list[str]) -> bool:
+    """Return whether there is a setting."""
+    return not parts or (isinstance(params, dict) and parts[0] in params and has(params[parts[0]], parts[1:]))
 
 
 def written(value: Any) -> str:
@@ -55,7 +63,8 @@ def main(arguments: list[str]) -> int:
         print("presets:", *(f"  {name:18}{description(name)}" for name in known), sep="\n")
         return 2 if arguments else 0
     chosen = [word for word in arguments if word in known]
-    settings = [word for name in chosen for override in overrides(name) for word in ("-S", override)]
+    params = YAML(typ="safe", pure=True).load(Path("params.yaml"))
+    settings = [word for name in chosen for override in overrides(name, params) for word in ("-S", override)]
     command = ["dvc", "exp", "run", *settings, *(word for word in arguments if word not in known)]
     print(shlex.join(command), flush=True)
     # The environment of this Python comes first, so that DVC and the stages are found without activating it.

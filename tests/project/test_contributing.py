@@ -57,13 +57,6 @@ def add_field(path: Path, of: str, entry: str) -> None:
     insert(path, place.lineno, 0, f"    {entry}\n")
 
 
-def add_line(path: Path, after: str, line: str) -> None:
-    """Add a line after the last one that begins with ``after``."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    place = max(number for number, text in enumerate(lines) if text.startswith(after))
-    path.write_text("\n".join([*lines[: place + 1], line, *lines[place + 1 :], ""]), encoding="utf-8")
-
-
 def change_yaml(path: Path, change: Callable[[Any], object]) -> None:
     yaml = YAML()
     values = yaml.load(path.read_text(encoding="utf-8"))
@@ -88,8 +81,6 @@ def add_stage(folder: Path) -> None:
     for name in ("params.yaml", "tests/params.yaml"):
         with (folder / name).open("a") as file:
             file.write("lengths:\n  longest: 40  # longer lines count as this long\n")
-    add_line(folder / "README.md", "| `report` |", "| `lengths` | counts lines by their length |")
-    add_line(folder / "README.md", "  preprocess --> ", "  preprocess --> lengths")
 
 
 def add_network(folder: Path) -> None:
@@ -241,5 +232,6 @@ def test_everything_that_the_lists_add_works(extended: tuple[Workspace, dict[str
     workspace.run("ruff", "check", ".")
     workspace.run("mypy")
     workspace.environment.pop("SEQLM_TRACE")
-    tests = ("tests/project/test_layering.py", "tests/lengths", "tests/project/test_docs.py")
-    workspace.run("pytest", "-q", "-n", "0", *tests, "-k", "layering or lengths or graph")
+    workspace.run("python", "tools/doc_reference.py")
+    tests = ("tests/project/test_layering.py", "tests/lengths", "tests/project/test_reference.py")
+    workspace.run("pytest", "-q", "-n", "0", *tests, "-k", "layering or lengths or up_to_date")

@@ -21,6 +21,10 @@ class Experiment:
     """Output of ``dvc metrics show``."""
     metrics_diff: str
     models: set[str]
+    removal: str
+    """What ``dvc exp run -S '~runs.mine'`` says."""
+    lock_without: str
+    """``dvc.lock`` after the run was removed."""
     ran_back: list[str]
     """The stages that ``git checkout . && dvc repro`` runs afterwards."""
     models_back: set[str]
@@ -41,6 +45,8 @@ def experiment(workspace: Workspace) -> Experiment:
         "metrics": workspace.run("dvc", "metrics", "show").stdout,
         "metrics_diff": workspace.run("dvc", "metrics", "diff").stdout,
         "models": set(workspace.metrics()),
+        "removal": workspace.run("dvc", "exp", "run", "--set-param", "~runs.mine", "evaluate").stdout,
+        "lock_without": (workspace.folder / "dvc.lock").read_text(),
     }
     workspace.git("checkout", "--quiet", ".")
     ran_back = stages_run(workspace.run("dvc", "repro").stdout)
@@ -80,6 +86,12 @@ def test_an_added_run_is_a_row_and_leaves_nothing_stale(experiment: Experiment) 
     assert "mine" in experiment.models
     assert "mine" not in experiment.models_back
     assert "mine" not in experiment.lock_back
+
+
+def test_a_removed_run_leaves_nothing_in_the_lock(experiment: Experiment) -> None:
+    assert "removed data/models/runs/mine: no such run is left" in experiment.removal
+    assert "removed score@mine from dvc.lock" in experiment.removal
+    assert "mine" not in experiment.lock_without
 
 
 def test_the_way_back_from_an_experiment_trains_and_scores_nothing(experiment: Experiment) -> None:

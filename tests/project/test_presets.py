@@ -7,18 +7,23 @@ from dvc.utils.hydra import apply_overrides
 from ruamel.yaml import YAML
 
 import preset
+from default_params import PARAMS_FILE
 from seqlm.configure.settings import check_whole
-from smoke import ROOT
 from workspace import Workspace, stages_run
 
 
 @pytest.mark.parametrize("name", preset.names())
 def test_the_settings_of_a_preset_are_accepted(name: str, tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
-    params.write_bytes((ROOT / "params.yaml").read_bytes())
-    apply_overrides(params, list(preset.overrides(name)))
+    params.write_bytes(PARAMS_FILE.read_bytes())
+    apply_overrides(params, list(preset.overrides(name, YAML(typ="safe", pure=True).load(params))))
     check_whole(params)
     assert len(preset.description(name)) > 20
+
+
+def test_what_is_gone_is_not_removed_again() -> None:
+    left = list(preset.overrides("quick", {"runs": {"scratch-random": {}, "lstm": {}}}))
+    assert [override for override in left if override.startswith("~")] == ["~runs.scratch-random"]
 
 
 def test_values_are_written_as_hydra_reads_them(tmp_path: Path) -> None:

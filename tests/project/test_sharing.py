@@ -1,4 +1,4 @@
-"""Every command of docs/sharing.md does what the page says, with a remote in a folder and a bare Git repository."""
+"""The commands of docs/howto/sharing.md do what the page says, with a remote in a folder and a bare Git repository."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pages import blocks
 from smoke import ROOT, SMALL
 from workspace import Workspace, stages_run
 
-BLOCKS = blocks(ROOT / "docs" / "sharing.md")
+BLOCKS = blocks(ROOT / "docs" / "howto" / "sharing.md")
 RUNS = {"plain": {"token": "char"}}
 
 

@@ -72,12 +72,15 @@ def test_actionlint_accepts_the_workflow() -> None:
     subprocess.run(["actionlint", str(PATH)], check=True)
 
 
-def test_only_one_job_may_write_and_it_runs_no_code_of_the_pull_request() -> None:
+def test_only_two_jobs_may_write_and_they_run_no_code_of_the_project() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     permissions = {name: job["permissions"] for name, job in JOBS.items() if "permissions" in job}
-    assert permissions == {"comment": {"pull-requests": "write"}}
+    pages = {"contents": "read", "pages": "write", "id-token": "write"}
+    assert permissions == {"comment": {"pull-requests": "write"}, "page": pages}
     steps = str(JOBS["comment"]["steps"])
     assert [words for words in ("checkout", "stages/", "make") if words in steps] == []
+    assert [step for step in JOBS["page"]["steps"] if "run" in step] == []
+    assert JOBS["page"]["if"] == "github.event_name == 'push'"
     # The event that gives a fork's code the rights of the repository.
     assert "pull_request_target" not in PATH.read_text()
 
@@ -103,13 +106,13 @@ def test_the_oldest_and_the_newest_python_and_three_systems_are_tested() -> None
     assert tuple(map(int, newest.split("."))) > tuple(map(int, oldest.split(".")))
     systems = {*matrix["os"], *(more["os"] for more in matrix["include"])}
     assert systems == {"ubuntu-latest", "macos-latest", "windows-latest"}
-    # Each system installs and tests once: with make, or with the README's commands without it.
+    # Each system installs and tests once: with make, or with the documented commands without it.
     steps = [step for step in JOBS["test"]["steps"] if "run" in step]
     with_make = [step["run"] for step in steps if step["if"] == "runner.os != 'Windows'"]
     (without,) = [step["run"] for step in steps if step["if"] == "runner.os == 'Windows'"]
     assert with_make == ["make install-hashed", "make test"]
-    readme = (ROOT / "README.md").read_text()
-    assert all(line in readme for line in without.splitlines() if line.startswith("pip "))
+    page = (ROOT / "docs" / "howto" / "troubleshooting.md").read_text()
+    assert all(line in page for line in without.splitlines() if line.startswith("pip "))
     assert without.splitlines()[-1] == "pytest"
 
 
