@@ -1,4 +1,4 @@
-"""Other work on the processors, for tests and benchmarks of what happens beside it."""
+"""Other work on the processors, for tests and benchmarks of work beside it."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def busy_processes(number: int) -> Iterator[None]:
-    """Keep so many processes in here that do nothing but compute."""
+    """Run this many processes that do nothing but compute."""
     processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
     try:
         yield

@@ -1,8 +1,8 @@
-"""Check that dvc.lock is fresh: `dvc repro` would run nothing but `download`, which always runs.
+"""Check that dvc.lock is fresh: `dvc repro` would run only `download`, which always runs.
 
-Needs no data, and does not mind data that came in part: DVC is asked in a copy without any,
-where outputs count as those that the lock file names. What is in no dvc.yaml any more (a run
-that was renamed) must not stand in dvc.lock: `--prune` takes it out.
+This needs no data: DVC is asked in a copy without any, in which it takes all outputs to be those
+that the lock file names. Stages that no longer exist, such as those of a renamed run, must not
+be in dvc.lock: `--prune` removes them.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def dvc(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def copy_without_data() -> Iterator[Path]:
-    """Give a copy of the project's own files, changes that are not committed too, and of nothing that Git ignores."""
+    """Yield a copy of the project's files, including uncommitted changes, without files that Git ignores."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0")
     Path(".dvc/tmp").mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def copy_without_data() -> Iterator[Path]:
 
 
 def locked_stages() -> dict[str, Any]:
-    """Return what dvc.lock says of each stage."""
+    """Return the entry of each stage in dvc.lock."""
     if not LOCK.exists():
         return {}
     found: dict[str, Any] = YAML(typ="safe").load(LOCK).get("stages", {})
@@ -58,7 +58,7 @@ def locked_stages() -> dict[str, Any]:
 
 
 def changed_stages(copy: Path) -> tuple[set[str], str]:
-    """Return the stages that have changed since they ran, and what DVC says where it cannot tell."""
+    """Return the stages that have changed since they ran, and DVC's message if it cannot tell."""
     result = dvc(copy, "repro", "--dry", "--allow-missing", "--keep-going")
     # Without data, DVC fails where a stage would have to run.
     found = re.findall(r"^Running stage '([^']+)'", result.stdout, flags=re.MULTILINE)
@@ -68,38 +68,38 @@ def changed_stages(copy: Path) -> tuple[set[str], str]:
 
 
 def stale_stages(folder: Path) -> set[str]:
-    """Return the stages of dvc.lock that are in no dvc.yaml any more."""
+    """Return the stages of dvc.lock that no longer exist."""
     listed = dvc(folder, "stage", "list", "--all", "--name-only", "--fail")
     return set(locked_stages()) - set(listed.stdout.split()) if listed.returncode == 0 else set()
 
 
 def missing_outputs() -> list[str]:
-    """Return the outputs that are not here."""
+    """Return the outputs that are missing."""
     outputs = [output["path"] for stage in locked_stages().values() for output in stage.get("outs", [])]
     return [path for path in outputs if not Path(path).exists()]
 
 
 def prune() -> int:
-    """Take the stages out of dvc.lock that are in no dvc.yaml any more; return the exit code."""
+    """Remove the stages from dvc.lock that no longer exist; return the exit code."""
     from dvc.utils.serialize import modify_yaml
 
     if stale := stale_stages(Path()):
         with modify_yaml(LOCK) as lock:
             for name in sorted(stale):
                 del lock["stages"][name]
-                print(f"dvc.lock: took out stage '{name}', which is in no dvc.yaml any more")
+                print(f"dvc.lock: removed stage '{name}', which no longer exists")
     return 0
 
 
 def check() -> int:
-    """Print what is not as it should be; return 0 if dvc.lock is fresh and 1 if not."""
+    """Print what is stale; return 0 if dvc.lock is fresh and 1 if not."""
     with copy_without_data() as copy:
         changed, failure = changed_stages(copy)
         stale = set() if failure else stale_stages(copy)
     for name in sorted(changed):
         print(f"dvc.lock: stage '{name}' has changed since it ran")
     for name in sorted(stale):
-        print(f"dvc.lock: stage '{name}' is in no dvc.yaml any more")
+        print(f"dvc.lock: stage '{name}' no longer exists")
     if failure:
         print(f"dvc.lock: {failure}")
     if changed or failure:
@@ -107,11 +107,11 @@ def check() -> int:
     elif stale:
         print("dvc.lock is not fresh: run `python tools/check_lock.py --prune`, then commit it")
     elif missing := missing_outputs():
-        print(f"not pulled: {', '.join(missing)}: `dvc pull` brings them, or `dvc repro` makes them", file=sys.stderr)
+        print(f"not pulled: {', '.join(missing)}: `dvc pull` gets them, `dvc repro` computes them", file=sys.stderr)
     return 1 if changed or stale or failure else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prune", action="store_true", help="take stages out of dvc.lock that are in no dvc.yaml")
+    parser.add_argument("--prune", action="store_true", help="remove stages from dvc.lock that no longer exist")
     sys.exit(prune() if parser.parse_args().prune else check())

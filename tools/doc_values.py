@@ -57,7 +57,7 @@ def filled(page: Path) -> str:
 
 
 def changes(page: Path) -> list[str]:
-    """Return the lines that a page should have and has not. Raises NotThereError."""
+    """Return the lines that a page should have and lacks. Raises NotThereError."""
     old, new = page.read_text(encoding="utf-8"), filled(page)
     lines = [line for line in new.splitlines() if line not in old.splitlines()]
     return lines if lines or new == old else ["it has lines too many"]

@@ -1,10 +1,10 @@
-"""Go back to the last commit after an experiment that failed or was killed; loses nothing.
+"""Go back to the last commit after an experiment that failed or was killed, without losing anything.
 
 A killed `dvc exp run` leaves HEAD detached from its branch, with the experiment's settings
-staged: what is committed then is on no branch. This goes back to the branch, sets aside
-with `git stash` what differs from the commit, and lets DVC put the data back.
+staged, so that new commits would be on no branch. This script goes back to the branch, saves
+all changes with `git stash`, and lets DVC restore the data.
 
-`python tools/restore.py --check` only says whether HEAD was left like that.
+`python tools/restore.py --check` only says whether HEAD is detached in this way.
 """
 
 import argparse
@@ -16,21 +16,21 @@ from pathlib import Path
 
 import psutil
 
-# DVC's own notes of what runs.
+# DVC's own records of what is running.
 _LOCKS = Path(".dvc/tmp/rwlock")
 _EXPERIMENT = Path(".dvc/tmp/exps/run/workspace/workspace.json")
 _SETTINGS = Path("params.yaml")
 _UNFINISHED = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
-# A stash is a commit, and Git may know no name.
+# A stash is a commit, and Git may not know the user's name.
 _IDENTITY = ("-c", "user.name=make restore", "-c", "user.email=restore@localhost")
 
 
 class Refused(Exception):
-    """Why nothing was done."""
+    """The reason why nothing was done."""
 
 
 def git(*arguments: str, check: bool = True) -> str:
-    """Return what a Git command says. Raises Refused with Git's own words where it fails."""
+    """Return the output of a Git command. Raises Refused with Git's own message if it fails."""
     result = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
     if check and result.returncode:
         raise Refused(" ".join(result.stderr.split()))
@@ -38,14 +38,14 @@ def git(*arguments: str, check: bool = True) -> str:
 
 
 def succeeds(*arguments: str) -> bool:
-    """Whether a Git command ends with code 0."""
+    """Return whether a Git command ends with code 0."""
     return subprocess.run(["git", *arguments], capture_output=True, check=False).returncode == 0
 
 
 def branch_left() -> str | None:
-    """Return the branch that a killed experiment detached HEAD from; None where HEAD is on one, or was taken off it.
+    """Return the branch from which a killed experiment detached HEAD; None if HEAD is on a branch or the user left it.
 
-    DVC detaches HEAD at the commit of its branch; since then, nothing but DVC and commits has moved it.
+    DVC detaches HEAD at the commit of its branch; since then, only DVC and commits have moved it.
     """
     if succeeds("symbolic-ref", "--quiet", "HEAD"):
         return None
@@ -59,19 +59,19 @@ def branch_left() -> str | None:
 
 
 def refuse_to_lose() -> None:
-    """Raise Refused where going back would break what is under way, or leave commits behind."""
+    """Raise Refused if going back would disturb something in progress or lose commits."""
     for name in _UNFINISHED:
         if Path(git("rev-parse", "--git-path", name)).exists():
-            raise Refused(f"Git is in the middle of something ({name}): end it, or abort it, as `git status` says")
+            raise Refused(f"Git is in the middle of something ({name}): finish or abort it, as `git status` says")
     if running := running_dvc():
-        raise Refused(f"DVC is at work here (process {running}): let it end, or stop it with Ctrl-C")
+        raise Refused(f"DVC is at work here (process {running}): wait for it, or stop it with Ctrl-C")
     lost = git("log", "--format=%h", "HEAD", "--not", "--branches", "--tags", "--remotes").split()
     if lost and not succeeds("symbolic-ref", "--quiet", "HEAD"):
         raise Refused(f"{len(lost)} commits up to {lost[0]} are on no branch: `git switch -c NAME` gives them one")
 
 
 def running_dvc() -> int | None:
-    """Return the process of a DVC that works in this folder."""
+    """Return the id of a DVC process that works in this folder."""
     pids = set()
     for note in (_LOCKS, _EXPERIMENT):
         try:
@@ -82,7 +82,7 @@ def running_dvc() -> int | None:
 
 
 def is_dvc(pid: int) -> bool:
-    """Whether this process is there and was started as DVC; a number may belong to another one by now."""
+    """Return whether this process exists and is DVC: its number may belong to another one by now."""
     try:
         paths = [Path(word) for word in psutil.Process(pid).cmdline()]
     except psutil.Error:
@@ -92,9 +92,9 @@ def is_dvc(pid: int) -> bool:
 
 
 def set_aside() -> None:
-    """Put what differs from the last commit into a stash, and say what it is."""
-    # DVC writes an experiment's settings in the second in which it notes the file for Git, often in as many bytes as
-    # they were: Git, which compares seconds and sizes, would take them for unchanged.
+    """Save all changes since the last commit in a stash, and say which files changed."""
+    # DVC may write new settings within the second in which Git last read the file, often with the same size. Git
+    # compares times and sizes, and would not see the change.
     if _SETTINGS.exists():
         _SETTINGS.touch()
     changed = git("diff", "--name-only", "HEAD").splitlines()
@@ -102,13 +102,13 @@ def set_aside() -> None:
         return
     git("stash", "store", "--message", "set aside by make restore", git(*_IDENTITY, "stash", "create"))
     names = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
-    print(f"set aside: {names}; `git stash show --patch` shows the changes, `git stash pop` brings them back")
+    print(f"set aside: {names}; `git stash show --patch` shows these changes, `git stash pop` restores them")
 
 
 def main() -> int:
     """Go back, or check; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say whether HEAD was left detached")
+    parser.add_argument("--check", action="store_true", help="only say whether HEAD is detached")
     only_check = parser.parse_args().check
     try:
         branch = branch_left()

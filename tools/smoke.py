@@ -1,7 +1,7 @@
 """Run the whole pipeline on the sample text with small settings, in a copy of the project.
 
-The copy lies in a temporary folder and goes at the end: settings, results, lock file and
-cache of the project itself stay as they are.
+The copy is in a temporary folder and removed at the end: settings, results, lock file and
+cache of the project itself do not change.
 """
 
 import os
@@ -23,7 +23,7 @@ _MADE = ("dvc.lock", "reports/")
 
 
 def overlaid(params: Any, changes: dict[str, Any]) -> Any:
-    """Return ``params`` with the values of dotted names such as ``train.lr`` put in."""
+    """Return ``params`` with the values of dotted names such as ``train.lr`` changed."""
     for dotted, value in changes.items():
         *parents, key = dotted.split(".")
         section = params
@@ -42,7 +42,7 @@ def change_params(path: Path, changes: dict[str, Any]) -> None:
 
 
 def copy_project(folder: Path) -> None:
-    """Copy the project's own files, changes that are not committed too, to a new ``folder``."""
+    """Copy the project's files, including uncommitted changes, to a new ``folder``."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

@@ -1,8 +1,7 @@
-"""Runs the pipeline twice from scratch, without the run cache, and compares every hash.
+"""Run the pipeline twice from scratch, without the run cache, and compare every hash.
 
-`make verify` does it with the settings of params.yaml; `python tools/verify.py --small`
-with small ones, in a minute. Each run has a copy of the project and a DVC cache of its
-own, in a temporary folder.
+`make verify` uses the settings of params.yaml; `python tools/verify.py --small` small ones, in
+a few minutes. Each run has its own copy of the project and DVC cache, in a temporary folder.
 """
 
 import argparse
@@ -23,7 +22,7 @@ def hashes(lock: dict[str, Any]) -> dict[str, str]:
 
 
 def differences(first: dict[str, str], second: dict[str, str]) -> Iterator[str]:
-    """Yield the outputs whose hashes differ, or that only one side has."""
+    """Yield the outputs whose hashes differ, or that only one run has."""
     for name in sorted(first | second):
         if first.get(name) != second.get(name):
             yield f"{name}: {first.get(name, 'missing')} and {second.get(name, 'missing')}"

@@ -86,7 +86,7 @@ def test_data_that_was_not_pulled_is_no_change(missing: list[str], repository: T
     assert (code, output) == (0, "")
     assert note.startswith("not pulled: ")
     assert all(name in note for name in missing)
-    assert "`dvc pull` brings them" in note
+    assert "`dvc pull` gets them" in note
     # The copy that DVC was asked in is gone, and a file that it shared is unchanged.
     assert not list((repository.folder / ".dvc/tmp").glob("check-lock-*"))
     assert (repository.folder / "text.txt").read_text() == "a\nb\n"
@@ -111,11 +111,11 @@ def test_a_renamed_run_is_pruned_from_the_lock_file(repository: TinyRepository) 
     repository.run("dvc", "repro")
     code, output, _ = check(repository)
     assert code == 1
-    assert output.startswith("dvc.lock: stage 'train@old' is in no dvc.yaml any more\n")
+    assert output.startswith("dvc.lock: stage 'train@old' no longer exists\n")
     assert "--prune" in output
     before = (repository.folder / "dvc.lock").read_text()
     code, output, _ = check(repository, "--prune")
-    assert (code, output) == (0, "dvc.lock: took out stage 'train@old', which is in no dvc.yaml any more\n")
+    assert (code, output) == (0, "dvc.lock: removed stage 'train@old', which no longer exists\n")
     # The lines of one stage are gone; the others are unchanged.
     begin = before.index("  train@old:")
     end = begin + before[begin:].index("\n  train@other:") + 1
