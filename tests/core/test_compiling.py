@@ -12,6 +12,7 @@ from numba.core.dispatcher import Dispatcher
 
 import seqlm
 from disks import as_owner, fill, mounted
+from seqlm.core import elementary
 
 ADD = """
 from seqlm.core.compiling import compiled
@@ -173,8 +174,8 @@ def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
         assert (run.stdout.strip(), run.stderr) == (hits, "")
 
 
-def test_compiled_functions_call_those_of_their_own_folder_alone() -> None:
-    """What is kept is known by the sources of one folder."""
+def test_compiled_functions_call_those_of_their_own_folder_and_elementary_ones_alone() -> None:
+    """The cache key hashes these sources."""
     names = [module.name for module in pkgutil.walk_packages(seqlm.__path__, "seqlm.")]
     found = 0
     for name in names:
@@ -183,8 +184,7 @@ def test_compiled_functions_call_those_of_their_own_folder_alone() -> None:
             if isinstance(function, Dispatcher) and function.py_func.__module__ == name:
                 found += 1
                 used = [function.py_func.__globals__.get(called) for called in function.py_func.__code__.co_names]
-                folders = {
-                    Path(other.py_func.__code__.co_filename).parent for other in used if isinstance(other, Dispatcher)
-                }
+                modules = {Path(other.py_func.__code__.co_filename) for other in used if isinstance(other, Dispatcher)}
+                folders = {path.parent for path in modules if path != Path(elementary.__file__)}
                 assert folders <= {Path(function.py_func.__code__.co_filename).parent}, (name, function)
     assert found > 40

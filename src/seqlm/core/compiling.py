@@ -20,8 +20,8 @@ def compiled(**options: Any) -> Any:
     """Return a decorator that compiles a function when it is first called, or loads it from the cache.
 
     ``options`` are those of :func:`numba.njit`. The cache key depends only on the sources, the processor and the
-    versions of Python and Numba. It hashes the sources of one folder, so a compiled function may call only compiled
-    functions of its own folder. If the cache cannot be used, the function is compiled in each process.
+    versions of Python and Numba. It hashes the sources of one folder and ``core/elementary.py``, so a compiled function
+    may call only compiled functions of these. If the cache cannot be used, the function is compiled in each process.
     """
     # Numba itself only notices changes in the file of the function that Python calls.
     config.CACHE_LOCATOR_CLASSES = f"{__name__}.{SourceHashLocator.__name__}"
@@ -108,6 +108,7 @@ def _time_written(version: Path) -> float:
 @cache
 def _stamp(folder: Path) -> str:
     sources = hashlib.sha256()
-    for path in (Path(__file__), *sorted(folder.glob("*.py"))):
+    own = Path(__file__)
+    for path in (own, own.with_name("elementary.py"), *sorted(folder.glob("*.py"))):
         sources.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
     return sources.hexdigest()

@@ -1,5 +1,6 @@
 """Tables of what a score hides: how it depends on context, on the class of character, and on confidence."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -47,7 +48,7 @@ def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
         for index, token_class in enumerate(CLASSES):
             of_class = classes == index
             if of_class.any():
-                bits = float(values[of_class].mean() / np.log(2))
+                bits = float(values[of_class].mean() / math.log(2))
                 rows.append((name, token_class, float(of_class.mean()), bits))
     return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import exp, log
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText
 from seqlm.score.metrics import finite_bits
@@ -80,8 +81,10 @@ def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
 
 def mix(nats: Sequence[Nats], weights: Weights) -> Nats:
     """Return the surprisals of the mixture of models whose surprisals are ``nats``."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(-np.log(sum(weight * np.exp(-each) for weight, each in zip(weights, nats, strict=True))))
+    probs = np.zeros(len(nats[0]))
+    for weight, each in zip(weights, nats, strict=True):
+        probs += weight * exp(-each)
+    return -log(probs)
 
 
 def choose_weights(nats: Sequence[Nats]) -> Weights:
@@ -90,7 +93,7 @@ def choose_weights(nats: Sequence[Nats]) -> Weights:
     The log likelihood is concave in the weights, so there is one maximum. Tokens to which no member gives any
     probability are ignored.
     """
-    probs = np.exp(-np.stack([np.asarray(each) for each in nats]))
+    probs = exp(-np.stack([np.asarray(each) for each in nats]))
     probs = probs[:, probs.any(axis=0)]
     weights = np.full(len(probs), 1 / len(probs))
     if not probs.size:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from seqlm.core.elementary import exp, log
 from seqlm.ngrams.models.base import NGramModel
 
 
@@ -22,8 +23,8 @@ def sample_ngrams(
         if temperature == 0:
             tokens.append(int(np.argmax(probs)))
             continue
-        with np.errstate(divide="ignore", over="ignore"):
-            logs = np.log(probs)
-            weights = np.exp((logs - logs.max()) / temperature)
+        logs = log(probs)
+        with np.errstate(over="ignore"):
+            weights = exp((logs - logs.max()) / temperature)
         tokens.append(int(rng.choice(len(weights), p=weights / weights.sum())))
     return tokens[len(prefix) :]

@@ -1,16 +1,17 @@
 """Zipf's law (8.3.7) and the growth of the vocabulary (Heaps' law)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import Floats, exp, geomspace, log
+
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
-Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 20
 """Ranks that are worked on at once, so that many of them need little memory."""
@@ -48,10 +49,10 @@ def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
     max_rank = int(np.count_nonzero(counts >= min_count))
     max_rank = max_rank if max_rank >= 2 else len(counts)
     fitted = counts[:max_rank]
-    slope, intercept = _line(fitted)
+    slope, intercept = _line((logs, log(part)) for logs, part in _with_log_ranks(fitted))
     # The mean log rank is all that the likelihood needs to know of the tokens.
     total = float(fitted.sum())
-    wanted = sum(float(part @ logs) for logs, part in _with_log_ranks(fitted)) / total
+    wanted = sum(float((part * logs).sum()) for logs, part in _with_log_ranks(fitted)) / total
     alpha = _most_likely_alpha(max_rank, wanted)
     half_width = _Z_95 / math.sqrt(total * _moments(max_rank, alpha)[1])
     return ZipfFit(
@@ -73,16 +74,15 @@ def _with_log_ranks(counts: NDArray[Any]) -> Iterator[tuple[Floats, Floats]]:
 
 
 def _log_ranks(start: int, stop: int) -> Floats:
-    return np.log(np.arange(start + 1, stop + 1, dtype=np.float64))
+    return log(np.arange(start + 1, stop + 1))
 
 
-def _line(counts: NDArray[Any]) -> tuple[float, float]:
-    """Return slope and intercept of the least-squares line of log count on log rank."""
-    sums = np.zeros(4)
-    for x, part in _with_log_ranks(counts):
-        y = np.log(part)
-        sums += (x.sum(), y.sum(), x @ x, x @ y)
-    mean_x, mean_y, mean_xx, mean_xy = sums / len(counts)
+def _line(blocks: Iterable[tuple[Floats, Floats]]) -> tuple[float, float]:
+    """Return slope and intercept of the least-squares line through points, whose x and y come in blocks."""
+    sums = np.zeros(5)
+    for x, y in blocks:
+        sums += (len(x), x.sum(), y.sum(), (x * x).sum(), (x * y).sum())
+    mean_x, mean_y, mean_xx, mean_xy = sums[1:] / sums[0]
     slope = (mean_xy - mean_x * mean_y) / (mean_xx - mean_x**2)
     return float(slope), float(mean_y - slope * mean_x)
 
@@ -111,8 +111,9 @@ def _moments(max_rank: int, alpha: float) -> tuple[float, float]:
     sums = np.zeros(3)
     for start in range(0, max_rank, _BLOCK):
         logs = _log_ranks(start, min(start + _BLOCK, max_rank))
-        weights = np.exp(-alpha * logs)
-        sums += (weights.sum(), weights @ logs, weights @ (logs * logs))
+        weights = exp(-alpha * logs)
+        first = weights * logs
+        sums += (weights.sum(), first.sum(), (first * logs).sum())
     mean = sums[1] / sums[0]
     return float(mean), float(max(sums[2] / sums[0] - mean**2, 0.0))
 
@@ -126,13 +127,13 @@ def vocabulary_growth(
     says that distinct(N) is proportional to N^beta; beta is the slope of the line through the logarithms, without the
     first twentieth of the points.
     """
-    lengths = np.unique(np.geomspace(1, num_tokens, num_points).astype(np.int64))
+    lengths = np.unique(geomspace(num_tokens, num_points).astype(np.int64))
     distinct = np.searchsorted(np.sort(firsts), lengths).astype(np.int64)
     used = slice(len(lengths) // 20, None)
-    beta = np.polyfit(np.log(lengths[used]), np.log(distinct[used]), 1)[0] if len(lengths) > 2 else math.nan
-    return lengths, distinct, float(beta)
+    beta = _line([(log(lengths[used]), log(distinct[used]))])[0] if len(lengths) > 2 else math.nan
+    return lengths, distinct, beta
 
 
 def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
     """Return ranks, from 1, that draw a rank-frequency curve on a logarithmic axis."""
-    return np.unique(np.geomspace(1, num_ranks, num_points).round().astype(np.int64))
+    return np.unique(geomspace(num_ranks, num_points).round().astype(np.int64))

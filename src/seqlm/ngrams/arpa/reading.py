@@ -101,8 +101,8 @@ class _Reader:
             # Sorted n-grams have sorted keys, because the rows of their beginnings are sorted too.
             keys = np.array([rows_below[ngram[:-1]] * sizes[0] + ngram[-1] for ngram in rows], np.int64)
             arrays.append((keys, np.ones(size, np.int64)))
-            listed.append(10.0 ** np.array([entry.log_prob for entry in entries]))
-            backoffs.append(10.0 ** np.array([entry.log_backoff for entry in entries]))
+            listed.append(np.array([10.0**entry.log_prob for entry in entries]))
+            backoffs.append(np.array([10.0**entry.log_backoff for entry in entries]))
             rows_below = rows
         if line != "\\end\\":
             self._fail("expected \\end\\")

@@ -9,6 +9,7 @@ escaped.
 """
 
 import gzip
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
 from seqlm.core.files import replacing
 from seqlm.core.threads import imap
@@ -35,6 +37,7 @@ _BLOCK_ROWS = 1 << 16
 """N-grams that are written at once."""
 _DECIMALS = 8
 _BYTES_OF_NUMBER = len("-99.") + _DECIMALS
+_UNITS_OF_LOG = -(10**_DECIMALS) / math.log(10)
 _NO_WEIGHT = -1
 
 
@@ -127,5 +130,5 @@ def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_prob
 
 def _logarithms(probs: Probs) -> NDArray[np.int64]:
     """Return -log10 of numbers up to 1, as multiples of the last decimal that is written."""
-    found: NDArray[np.int64] = np.rint(-np.log10(np.clip(probs, 10**NEVER, 1.0)) * 10**_DECIMALS).astype(np.int64)
+    found: NDArray[np.int64] = np.rint(log(np.clip(probs, 10**NEVER, 1.0)) * _UNITS_OF_LOG).astype(np.int64)
     return found

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from seqlm.core.elementary import log
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.settings import Backoff, NgramsParams
 
@@ -59,8 +60,7 @@ class NGramModel(ABC):
 
 def token_nll(model: NGramModel, ids: Ids) -> Probs:
     """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of probability 0."""
-    with np.errstate(divide="ignore"):
-        return -np.log(model.probs(ids))
+    return -log(model.probs(ids))
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import log
+from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.models.base import Fit, InterpolatedModel
 from seqlm.ngrams.settings import Backoff, NgramsParams
 
 _MAX_TUNING_TOKENS = 250_000
-_EPSILON_GRID = np.logspace(-3, 5, 49)
+_EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
 _BLOCK = 1 << 14
 """Tokens that are smoothed at once while epsilons are tried, so that they stay in the processor's cache."""
 
@@ -88,9 +90,9 @@ def tune_epsilons(
         seen = np.where(rows >= 0, table.counts[rows], 0)
         totals = np.where(contexts >= 0, table.context_totals[contexts], 0)
         perplexities = _perplexities(seen, totals, lower, unigram if backoff == "unigram" else lower)
-        tried = zip(_EPSILON_GRID.tolist(), perplexities, strict=True)
+        tried = zip(_EPSILON_GRID, perplexities, strict=True)
         curve += [{"order": n, "epsilon": epsilon, "val_perplexity": perplexity} for epsilon, perplexity in tried]
-        chosen += (float(_EPSILON_GRID[int(np.argmin(perplexities))]),)
+        chosen += (_EPSILON_GRID[int(np.argmin(perplexities))],)
         lower = Laplace(counts, n, chosen, backoff).probs(ids)
         unigram = lower if n == 1 else unigram
     return chosen, curve
@@ -103,10 +105,10 @@ def _perplexities(seen: NDArray[Any], totals: NDArray[np.int64], lower: Probs, b
     """
     probs, found = lower.copy(), []
     mixed, back = probs[len(probs) - len(seen) :], back[len(probs) - len(seen) :]
-    for epsilon in _EPSILON_GRID.tolist():
+    for epsilon in _EPSILON_GRID:
         for start in range(0, len(seen), _BLOCK):
             block = slice(start, start + _BLOCK)
             shares, weights = _shares_and_weights(seen[block], totals[block], epsilon)
             mixed[block] = shares + weights * back[block]
-        found.append(float(np.exp(-np.log(probs).mean())))
+        found.append(perplexity(-float(log(probs).mean()), 1))
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import log
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
@@ -76,8 +77,7 @@ def ngram_predictor(model: NGramModel) -> Predictor:
     """Return what the diagnostics need of an n-gram model."""
 
     def window_nats(windows: NDArray[np.int64]) -> Nats:
-        with np.errstate(divide="ignore"):
-            return -np.log(np.stack([model.probs(window) for window in windows]))
+        return -log(np.stack([model.probs(window) for window in windows]))
 
     def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
         span = max(model.order - 1, 1)

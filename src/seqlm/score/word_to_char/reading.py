@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import log
 from seqlm.core.metrics import Nats
 from seqlm.heldout.spelling import SpellingModel
 from seqlm.ngrams.models.base import NGramModel
@@ -287,5 +288,4 @@ def word_to_char_nll(
             predictor.use(model_after(predictor.words_read))
         for place in range(part.start, part.stop):
             probs[place] = predictor.read(lexicon.letter(characters[place + 1]))
-    with np.errstate(divide="ignore"):
-        return -np.log(probs)
+    return -log(probs)

@@ -1,0 +1,129 @@
+"""exp and log in double precision: the same bits on every processor.
+
+NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others. The functions here use
+additions, multiplications and divisions only, each rounded as IEEE 754 prescribes. NumPy's own sums, square roots and
+divisions need no replacement: they are the same everywhere.
+
+Compiled functions of any folder may call ``exp_of`` and ``log_of``: :mod:`seqlm.core.compiling` hashes this module for
+every folder.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+from seqlm.core.compiling import compiled
+
+Floats = NDArray[np.float64]
+
+# ln 2 in two parts: the first has 32 bits, so its product with the exponent of a number is exact.
+_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+_LOG2_E = 1.4426950408889634
+_BITS, _BIAS = 52, 1023
+"""Of the mantissa; of the exponent."""
+_ROUNDER = 1.5 * 2.0**_BITS
+"""Adding it rounds to an integer, which the sum has in its last bits."""
+_ROUNDER_BITS = 0x4338000000000000
+_HIGHEST, _LOWEST = 710.0, -746.0
+"""Beyond these, exp is infinity or 0."""
+# Taylor's series: on [-ln 2 / 2, ln 2 / 2] the first term left out is 4e-18 of the sum.
+_E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (1 / math.factorial(n) for n in range(2, 14))
+# log (1 + f) = 2 artanh s with s = f / (2 + f): the first term left out is 6e-19 of the sum.
+_L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = (2 / (2 * n + 1) for n in range(1, 11))
+_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+_SMALLEST_NORMAL, _SUBNORMAL_SHIFT = 2.0**-1022, 54
+
+
+@intrinsic
+def _bits_of(_typing: Any, _value: Any) -> Any:
+    """Return the 64 bits of a number as an integer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _number_of(_typing: Any, _bits: Any) -> Any:
+    """Return the number whose 64 bits are an integer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@njit(error_model="numpy")
+def exp_of(x: float64) -> float:
+    """Return e to the power x, to within a unit in the last place."""
+    inside = min(max(x, _LOWEST), _HIGHEST)
+    shifted = inside * _LOG2_E + _ROUNDER
+    n, exponent = shifted - _ROUNDER, _bits_of(shifted) - _ROUNDER_BITS
+    r = (inside - n * _LN2_HIGH) - n * _LN2_LOW
+    rest = _E8 + r * (_E9 + r * (_E10 + r * (_E11 + r * (_E12 + r * _E13))))
+    rest = _E2 + r * (_E3 + r * (_E4 + r * (_E5 + r * (_E6 + r * (_E7 + r * rest)))))
+    # The power of two comes in two factors, because it may be beyond the range of numbers when the result is not.
+    half = exponent >> 1
+    first, second = _number_of((half + _BIAS) << _BITS), _number_of((exponent - half + _BIAS) << _BITS)
+    found = (1.0 + (r + r * r * rest)) * first * second
+    return x if x != x else found  # NaN stays NaN
+
+
+@njit(error_model="numpy")
+def log_of(x: float64) -> float:
+    """Return the natural logarithm of x, to within a unit in the last place; of 0, minus infinity."""
+    is_small = x < _SMALLEST_NORMAL
+    bits = _bits_of(x * 2.0**_SUBNORMAL_SHIFT if is_small else x)
+    # x = 2^k (1 + f), with 1 + f from sqrt(1/2) to sqrt(2).
+    k = (bits - _SQRT_HALF_BITS) >> _BITS
+    f = _number_of(bits - (k << _BITS)) - 1.0
+    k -= _SUBNORMAL_SHIFT if is_small else 0
+    s, half_square = f / (2.0 + f), 0.5 * f * f
+    z = s * s
+    rest = _L5 + z * (_L6 + z * (_L7 + z * (_L8 + z * (_L9 + z * _L10))))
+    rest = z * (_L1 + z * (_L2 + z * (_L3 + z * (_L4 + z * rest))))
+    # 2 s = f - f^2 / 2 + s f^2 / 2: so f, which is exact, is added last.
+    found = k * _LN2_HIGH - ((half_square - (s * (half_square + rest) + k * _LN2_LOW)) - f)
+    if x == 0:
+        return -np.inf
+    return found if 0 < x < np.inf else (x if x > 0 else np.nan)
+
+
+@compiled(nogil=True, error_model="numpy")
+def _apply_exp(values: Floats) -> None:
+    for index in range(len(values)):
+        values[index] = exp_of(values[index])
+
+
+@compiled(nogil=True, error_model="numpy")
+def _apply_log(values: Floats) -> None:
+    for index in range(len(values)):
+        values[index] = log_of(values[index])
+
+
+def exp(values: ArrayLike) -> Floats:
+    """Return e to the power of each value."""
+    found = np.array(values, np.float64, order="C")
+    _apply_exp(found.reshape(-1))
+    return found
+
+
+def log(values: ArrayLike) -> Floats:
+    """Return the natural logarithm of each value: minus infinity for 0, nan for negative ones."""
+    found = np.array(values, np.float64, order="C")
+    _apply_log(found.reshape(-1))
+    return found
+
+
+def geomspace(stop: int, num_points: int) -> Floats:
+    """Return numbers from 1 to ``stop``, each the same multiple of the one before."""
+    points = exp(np.linspace(0.0, math.log(stop), num_points))
+    points[-1] = stop
+    return points
