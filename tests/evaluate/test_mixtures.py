@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.evaluate.mixtures import best_mixture, choose_weights, describe_mixture, mix
+from seqlm.evaluate.mixtures import best_mixture, choose_weights, describe_mixture, make_mixtures, mix
 from seqlm.score.store import Score
 from seqlm.vocab.corpus_building import SPLITS
 
+NATS = np.random.default_rng(1).exponential(1, 200)
 TEXTS = dict.fromkeys(SPLITS, scored_text(200))
 
 
@@ -69,3 +70,17 @@ def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
     assert (dynamic.name, dynamic.dynamic) == ("a+b+dynamic+counts", True)
     assert dynamic.members == ("a+dynamic", "b+dynamic", "counts")
     assert dynamic.train_chars == 5000
+
+
+def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> None:
+    """The best network has no dynamic score, another one has; each network is in a mixture at most once."""
+    rng = np.random.default_rng(0)
+    best, other, counts = network("best"), network("other"), ngram("counts")
+    networks = [
+        score(best, rng.exponential(1, 200)),
+        score(other, rng.exponential(1.2, 200)),
+        score(other.as_dynamic(), rng.exponential(1.1, 200)),
+    ]
+    found = [set(m.info.members) for m in make_mixtures([score(counts, NATS)], networks, {"char": TEXTS})]
+    assert {"best", "other+dynamic", "counts"} in found
+    assert not any({"other", "other+dynamic"} <= members for members in found)

@@ -9,7 +9,7 @@ from seqlm.rnn.building import build_network
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks.dynamic import DAMPING, DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from small_runs import config
 
 
@@ -69,9 +69,21 @@ def test_root_mean_squares_and_an_update_by_hand() -> None:
     rule = DynamicRule(0.1, 0.5, [torch.tensor([0.1, 0.2, 0.3])], [torch.tensor([0.0, 0.0, 3.0])])
     with torch.no_grad():
         rule.apply([weight])
-    # Steps of -0.1 * 2, +0.1 * 2 and 0 give 0.8, 1.2 and 1; roots of 0.5, 1 and 1.5 times their
-    # average, times the decay of 0.5, are the shares of the way back: 0.25, 0.5 and 0.75.
-    torch.testing.assert_close(weight.detach(), torch.tensor([0.6, 0.6, 2.5]), rtol=1e-3, atol=1e-3)
+    # The average root is 0.2. Damped by 0.3 times it, the divisors are 0.16, 0.26 and 0.36, and the steps
+    # -0.1 * 0.2 / 0.16, 0.1 * 0.4 / 0.26 and 0. Roots of 0.5, 1 and 1.5 times their average, times the decay of 0.5,
+    # are the shares of the way back: 0.25, 0.5 and 0.75.
+    expected = torch.tensor([0.75 * (1 - 0.02 / 0.16), 0.5 * (1 + 0.04 / 0.26), 0.25 + 0.75 * 3])
+    torch.testing.assert_close(weight.detach(), expected)
+
+
+def test_a_parameter_without_gradients_on_train_takes_no_huge_step() -> None:
+    """Tokens that train hardly has leave a root mean square of almost zero."""
+    weight = torch.nn.Parameter(torch.zeros(2))
+    weight.grad = torch.tensor([0.0, 0.1])
+    rule = DynamicRule(0.001, 0.0, [torch.tensor([0.2, 1e-9])], [torch.zeros(2)])
+    with torch.no_grad():
+        rule.apply([weight])
+    assert weight.abs().max() <= 0.001 * 0.1 / (DAMPING * 0.1)
 
 
 def test_the_state_warms_up_before_a_segment_of_train() -> None:

@@ -8,13 +8,15 @@ from compiled_networks import threads
 from made_scores import network as describe
 from made_scores import stream
 from seqlm.heldout.scored_text import Stream, Streams
+from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.metrics import summarise
 from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from seqlm.score.networks.scoring import describe_run, score_dynamically, score_network
 from seqlm.score.settings import DynamicParams
-from seqlm.score.store import TRAIN_SUBSET
+from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config
 
@@ -64,11 +66,18 @@ def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
     assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(network(), seen.ids), seen)
 
 
+def dynamic_scores(
+    made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
+) -> list[Score]:
+    static = score_network(describe("m", "word"), made, texts, None)
+    return list(score_dynamically(static, made, texts, params, log.append, num_tuning_tokens))
+
+
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
 def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_tuning_tokens: int) -> None:
     log: list[str] = []
-    score = score_dynamically(describe("m"), network(), streams(), PARAMS, log.append, num_tuning_tokens)
-    assert score.info == describe("m+dynamic", dynamic=True, members=("m",))
+    (score,) = dynamic_scores(network(), streams(), log, num_tuning_tokens=num_tuning_tokens)
+    assert score.info == describe("m+dynamic", "word", dynamic=True, members=("m",))
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     model = network()
@@ -81,6 +90,7 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
         adapted = dynamic_nll(model, text.read, update_every=8, update=rule.apply)
         assert score.nats[split].tolist() == adapted[text.is_scored[1:]].tolist()
     assert [line.partition(":")[0] for line in log] == [
+        "m+dynamic, lr 0",
         "m+dynamic, lr 0.0001, decay 0.001",
         "m+dynamic, lr 0.05, decay 0.001",
     ]
@@ -91,10 +101,49 @@ def test_any_number_of_threads_gives_the_same_dynamic_score() -> None:
     for num_threads in (1, 2):
         log: list[str] = []
         with threads(num_threads):
-            score = score_dynamically(describe("m"), network(), streams(), PARAMS, log.append)
+            (score,) = dynamic_scores(network(), streams(), log)
         without_seconds = [line.rpartition(",")[0] for line in log]
         found.append(({split: nats.tolist() for split, nats in score.nats.items()}, score.metadata, without_seconds))
     assert found[0] == found[1]
+
+
+def test_a_network_that_knows_its_text_by_heart_is_not_made_dynamic() -> None:
+    """Gradients on a text that repeats one line are close to zero: steps divided by them would undo the training."""
+    text = np.tile([1, 2, 3, 4, 5, 1, 2, 6, 3, 7, 8, 9], 200)
+    texts = {"train": stream(text), "val": stream(text[:600]), "test": stream(text[:600])}
+    settings = config(num_hiddens=32, num_steps=20, batch_size=8, num_epochs=60, eval_every=60)
+    trainer = Trainer(settings, 12, text, text[:200], torch.device("cpu"))
+    trainer.run(lambda _: None)
+    log: list[str] = []
+    params = DynamicParams(lrs=[0.01, 0.05], decays=[0.002], update_every=32, rms_segments=50)
+    assert dynamic_scores(trainer.network, texts, log, params) == []
+    assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on val"
+
+
+NOISE = np.random.default_rng(0).integers(0, 6, 600)
+REPEATS = np.tile([1, 2, 3], 100)
+
+
+def uniform_network() -> ScratchRNN:
+    """Return a network that has learned nothing. On noise that is best; on a text that repeats itself, learning is."""
+    return ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
+
+
+def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> None:
+    texts = {"train": stream(NOISE), "val": stream(NOISE), "test": stream(REPEATS)}
+    assert dynamic_scores(uniform_network(), texts, []) == []
+    texts = {"train": stream(NOISE), "val": stream(REPEATS), "test": stream(NOISE)}
+    (score,) = dynamic_scores(uniform_network(), texts, [])
+    assert score.nats["val"].mean() < np.log(6) < score.nats["test"].mean()
+
+
+def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
+    """The settings are chosen on the beginning of val, which repeats itself; the rest is noise."""
+    texts = {"train": stream(NOISE), "val": stream(np.r_[REPEATS, *[NOISE] * 4]), "test": stream(REPEATS)}
+    log: list[str] = []
+    params = PARAMS.model_copy(update={"lrs": [0.01]})
+    assert dynamic_scores(uniform_network(), texts, log, params, num_tuning_tokens=300) == []
+    assert log[-1] == "m+dynamic: left out, because m is as good on val"
 
 
 def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:

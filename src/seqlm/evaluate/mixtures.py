@@ -35,14 +35,19 @@ def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Map
     partners = sorted((ngram for ngram in ngrams if ngram.info.token == token), key=val_bits)
     made = set()
     for dynamic in (False, True):
-        members = [network for network in of_token if network.info.dynamic == dynamic]
-        # A network that is not evaluated dynamically can still be mixed with a dynamic n-gram model.
-        members = members or [network for network in of_token if not network.info.dynamic]
+        members = _members(of_token, dynamic)
         allowed = [partner for partner in partners if dynamic or not partner.info.dynamic]
         for mixture in _mixtures(members, allowed[:_NUM_PARTNERS], texts[token]):
             if mixture.name not in made:
                 made.add(mixture.name)
                 yield mixture
+
+
+def _members(networks: Sequence[Score], dynamic: bool) -> list[Score]:
+    """Return the static networks or, in a dynamic mixture, each network's dynamic score if there is one."""
+    replaced = {network.info.members[0] for network in networks if network.info.dynamic} if dynamic else set()
+    allowed = [network for network in networks if dynamic or not network.info.dynamic]
+    return [network for network in allowed if network.name not in replaced]
 
 
 def val_bits(score: Score) -> float:

@@ -38,6 +38,12 @@ def _why_infinite(nats: Nats, per_token: float) -> str:
     return f"infinite: {per_token:.0f} nats per token give a perplexity beyond the largest number"
 
 
+def total_nats(nats: Nats) -> float:
+    """Return the sum of surprisals as a number to compare: infinity if one of them is not a number."""
+    total = float(nats.sum())
+    return math.inf if math.isnan(total) else total
+
+
 def shown_bits(metrics: Mapping[str, Any]) -> str:
     """Return bits per character for a terminal."""
     bits = metrics["bits_per_character"]

@@ -13,7 +13,7 @@ from seqlm.core.files import read_checksummed, read_npy, sha256_of_file, write_c
 from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log, clocked
 from seqlm.heldout.scored_text import ScoredText
-from seqlm.score.metrics import shown_bits, summarise
+from seqlm.score.metrics import shown_bits, summarise, total_nats
 from seqlm.score.model_info import ModelInfo
 
 FORMAT = 3
@@ -50,6 +50,14 @@ def score_of(
     """Return a score with the summary of its surprisals; ``texts`` are the scored texts of the splits."""
     metrics = {split: summarise(values, texts[split]) for split, values in nats.items()}
     return Score(info, nats, metrics, metadata or {})
+
+
+def if_better(dynamic: Score, static: Score, log: Log) -> Iterator[Score]:
+    """Yield a dynamic score if it is better on val than the static one; otherwise say that it is left out."""
+    if total_nats(dynamic.nats["val"]) < total_nats(static.nats["val"]):
+        yield dynamic
+    else:
+        log(f"{dynamic.name}: left out, because {static.name} is as good on val")
 
 
 def save_score(folder: Path, score: Score) -> None:

@@ -2,7 +2,8 @@
 
 After each segment of text, every parameter takes a step along its gradient divided by the root mean square of its
 gradients on the training text, and is pulled back towards its trained value; parameters with large gradients are pulled
-more strongly. So the influence of earlier text fades.
+more strongly. So the influence of earlier text fades. The divisor is damped by a share of the average root mean square:
+a parameter that train hardly uses, such as a row for a rare token, would otherwise take huge steps.
 """
 
 import copy
@@ -24,8 +25,8 @@ from seqlm.core.threads import raise_if_cancelled
 from seqlm.rnn.network import Network
 from seqlm.rnn.threads import imap_one_thread_each
 
-_EPSILON = 1e-5
-"""Added to a root mean square before dividing by it."""
+DAMPING = 0.3
+"""This share of the average root mean square is added to each one before dividing by it."""
 _WARMUP = 64
 """Tokens that the network reads before a segment of train."""
 _PARTS = 8
@@ -56,14 +57,18 @@ class DynamicRule:
                 parameter.lerp_(trained, pull)
 
     @cached_property
+    def _average_root(self) -> float:
+        average = sum(float(root.sum()) for root in self.roots) / sum(root.numel() for root in self.roots)
+        return average or 1.0  # without any gradient on train, all weights are equally important
+
+    @cached_property
     def _scales(self) -> list[Tensor]:
-        return [root + _EPSILON for root in self.roots]
+        return [root + DAMPING * self._average_root for root in self.roots]
 
     @cached_property
     def _pulls(self) -> list[Tensor]:
         """The share of the way back for each parameter, at most 1."""
-        average = sum(float(root.sum()) for root in self.roots) / sum(root.numel() for root in self.roots)
-        return [(root * (self.decay / (average or 1))).clamp_(max=1) for root in self.roots]
+        return [(root * (self.decay / self._average_root)).clamp_(max=1) for root in self.roots]
 
 
 @contextmanager

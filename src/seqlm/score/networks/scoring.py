@@ -20,11 +20,11 @@ from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nll, window_nll
 from seqlm.rnn.threads import imap_one_thread_each
 from seqlm.score.diagnostics import Predictor, diagnose
-from seqlm.score.metrics import shown_bits, summarise
+from seqlm.score.metrics import shown_bits, summarise, total_nats
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from seqlm.score.settings import DynamicParams
-from seqlm.score.store import TRAIN_SUBSET, Score, score_of
+from seqlm.score.store import TRAIN_SUBSET, Score, if_better, score_of
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.kinds.registry import token_kind
 from seqlm.vocab.vocabulary import Vocab
@@ -36,15 +36,16 @@ NUM_TUNING_TOKENS = 20_000
 def score_run(
     layout: Layout, config: RunConfig, device: torch.device, dynamic: DynamicParams | None, log: Log
 ) -> Iterator[Score]:
-    """Yield the score of a run and, if it was trained on all of train, its dynamic score."""
+    """Yield the score of a run and its dynamic score, if the run saw all of train and learning more helps on val."""
     vocab, streams = Vocab.load(layout.vocab(config.token), config.token), read_streams(layout, config.token)
     network, info = load_network(layout.run(config.run), config.run, device), describe_run(config, vocab)
     subset = None
     if config.max_tokens is not None:
         subset = read_beginning_of_train(layout, config.token, config.max_tokens)
-    yield score_network(info, network, streams, subset)
+    static = score_network(info, network, streams, subset)
+    yield static
     if dynamic is not None and config.max_tokens is None:
-        yield score_dynamically(info, network, streams, dynamic, log)
+        yield from score_dynamically(static, network, streams, dynamic, log)
 
 
 def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
@@ -86,18 +87,19 @@ def network_predictor(network: Network) -> Predictor:
 
 
 def score_dynamically(
-    static: ModelInfo,
+    static: Score,
     network: Network,
     streams: Streams,
     params: DynamicParams,
     log: Log,
     num_tuning_tokens: int = NUM_TUNING_TOKENS,
-) -> Score:
-    """Return a network's dynamic score on val and test; its metadata hold the settings that were chosen on val.
+) -> Iterator[Score]:
+    """Yield a network's dynamic score on val and test, unless its ``static`` score is at least as good on val.
 
-    The settings are chosen on the first ``num_tuning_tokens`` tokens of val, where the bits of each are logged.
+    The settings, which its metadata hold, are chosen on the first ``num_tuning_tokens`` tokens of val, where the bits
+    of each are logged. A learning rate of 0, which leaves the network as it is, is always among them.
     """
-    info = static.as_dynamic()
+    info = static.info.as_dynamic()
     val, beginning = streams["val"], streams["val"].beginning(num_tuning_tokens)
 
     def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nats, float]:
@@ -105,6 +107,8 @@ def score_dynamically(
         nats = stream.nats(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
         return nats, time.monotonic() - begin
 
+    unchanged = static.nats["val"] if beginning is val else beginning.nats(partial(stream_nll, network))
+    log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
     rules = list(_rules(network, streams["train"], params))
     tried: list[Nats] = []
     on_beginning = imap_one_thread_each(partial(evaluate, stream=beginning), rules, network.device)
@@ -112,12 +116,15 @@ def score_dynamically(
         tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
         log(f"{info.name}, {settings}: {shown_bits(summarise(nats, beginning))} on val, {seconds:.1f} s")
-    best = min(range(len(rules)), key=lambda index: float(tried[index].sum()))
+    best = min(range(len(rules)), key=lambda index: total_nats(tried[index]))
+    if total_nats(tried[best]) >= total_nats(unchanged):
+        log(f"{info.name}: left out, because no learning rate is better than 0 on val")
+        return
     rest = ["test"] if beginning is val else ["val", "test"]
     scored = imap_one_thread_each(lambda split: evaluate(rules[best], streams[split])[0], rest, network.device)
     nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
-    return score_of(info, nats_of, streams, {"choices": chosen})
+    yield from if_better(score_of(info, nats_of, streams, {"choices": chosen}), static, log)
 
 
 def _rules(network: Network, train: Stream, params: DynamicParams) -> Iterator[DynamicRule]:

@@ -20,7 +20,7 @@ from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.model_info import describe_ngram
 from seqlm.score.ngrams.dynamic import recounted_nll
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, save_scores, score_of
+from seqlm.score.store import Score, if_better, save_scores, score_of
 from seqlm.vocab.corpus_building import load_split
 from seqlm.vocab.kinds.registry import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
@@ -39,8 +39,11 @@ def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Non
 def _scores(
     layout: Layout, vocab: Vocab, streams: Streams, dynamic: DynamicCountsParams | None, log: Log
 ) -> Iterator[Score]:
-    yield from score_ngrams(load_models(layout.ngrams(vocab.kind), len(vocab)), vocab, streams, log)
-    if dynamic is None:
+    static = None
+    for score in score_ngrams(load_models(layout.ngrams(vocab.kind), len(vocab)), vocab, streams, log):
+        yield score
+        static = score  # the last one is the Kneser-Ney model of the highest order
+    if dynamic is None or static is None:
         return
     if (num_tokens := vocab.splits["train"].num_tokens) > dynamic.max_tokens:
         log(
@@ -49,7 +52,7 @@ def _scores(
         )
         return
     train = load_split(layout.corpus(vocab.kind), "train", mmap=True, vocab=vocab)
-    yield score_recounted(train, vocab, streams, dynamic)
+    yield from if_better(score_recounted(train, vocab, streams, dynamic), static, log)
 
 
 def score_ngrams(models: Mapping[str, NGramModel], vocab: Vocab, streams: Streams, log: Log) -> Iterator[Score]:

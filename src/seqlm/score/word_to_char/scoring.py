@@ -18,7 +18,7 @@ from seqlm.ngrams.models.storage import load_kneser_ney
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams.dynamic import recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, save_scores, score_of
+from seqlm.score.store import Score, if_better, save_scores, score_of
 from seqlm.score.word_to_char.reading import Lexicon, ModelAfter, estimate_separators, word_to_char_nll
 from seqlm.vocab.corpus_building import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
@@ -38,7 +38,7 @@ def score_word_to_char(layout: Layout, params: ScoreParams, log: Log) -> None:
         save_scores(folder, [], log)
         return
     streams = read_streams(layout, "char")
-    save_scores(folder, _scores(layout, words, params.dynamic_counts, streams), log)
+    save_scores(folder, _scores(layout, words, params.dynamic_counts, streams, log), log)
 
 
 def _why_not(words: Vocab, max_words: int) -> str | None:
@@ -75,17 +75,20 @@ class WordToCharReader:
         )
 
 
-def _scores(layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams) -> Iterator[Score]:
+def _scores(
+    layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams, log: Log
+) -> Iterator[Score]:
     reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
-    static = partial(reader.nll, model_after=lambda _: model)
-    yield score_of(reader.describe(model.order), _nats(streams, SPLITS, static), streams)
+    nats = _nats(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
+    static = score_of(reader.describe(model.order), nats, streams)
+    yield static
     train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
     if dynamic is not None and len(train) <= dynamic.max_tokens:
         order = dynamic.order_for("word", len(train))
         recount = partial(recounted_on, train, vocab_size=len(words), order=order)
         score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
         info = reader.describe(order).as_dynamic()
-        yield score_of(info, _nats(streams, ("val", "test"), score), streams)
+        yield from if_better(score_of(info, _nats(streams, ("val", "test"), score), streams), static, log)
 
 
 def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
