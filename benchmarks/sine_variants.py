@@ -13,18 +13,18 @@ Writes two tables to benchmarks/results:
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor, nn
 
+from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
 from seqlm.sine import networks, study
-from seqlm.sine.networks import noisy_sine, train_model
+from seqlm.sine.networks import MLP, Network, SineRNN, noisy_sine, train_model
 from seqlm.sine.settings import SineParams
 from seqlm.sine.study import study_sine
 
@@ -34,36 +34,45 @@ RESULTS = ROOT / "benchmarks" / "results"
 # Wrong versions: each replaces one function or one setting of the program.
 
 
-def shifted(by: int) -> Callable[..., tuple[Tensor, Tensor]]:
+def shifted(by: int) -> Callable[..., tuple[Floats, Floats]]:
     """Return the function ``windows`` with labels that are ``by`` steps too late."""
 
-    def windows(series: networks.Series, tau: int) -> tuple[Tensor, Tensor]:
+    def windows(series: Floats, tau: int) -> tuple[Floats, Floats]:
         features, labels = networks.windows(series, tau)
         return features[:-by], labels[by:]
 
     return windows
 
 
-def seen(series: networks.Series, tau: int) -> tuple[Tensor, Tensor]:
+def seen(series: Floats, tau: int) -> tuple[Floats, Floats]:
     """Return windows whose label is their own last value."""
     features, _ = networks.windows(series, tau)
     return features, features[:, -1:]
 
 
-def without_relu(kind: Any, tau: int, num_hiddens: int, seed: int) -> nn.Module:
-    network = networks.init_model(kind, tau, num_hiddens, seed)
-    return nn.Sequential(network[0], network[2]) if isinstance(network, nn.Sequential) else network
+class WithoutReLU(MLP):
+    """The network without its activation: it is linear."""
+
+    def activate(self, values: Floats) -> Floats:
+        return values
+
+    def derivative(self, activated: Floats) -> Floats:
+        return np.ones_like(activated)
+
+
+def without_relu(kind: Any, tau: int, num_hiddens: int, rng: np.random.Generator) -> Network:
+    return WithoutReLU((tau, num_hiddens, 1), rng) if kind == "MLP" else SineRNN(num_hiddens, rng)
 
 
 def halved(*arguments: Any) -> list[float]:
     return [loss / 2 for loss in train_model(*arguments)]
 
 
-def all_pairs(series: networks.Series, tau: int, _: SineParams) -> tuple[Tensor, Tensor]:
+def all_pairs(series: Floats, tau: int, _: SineParams) -> tuple[Floats, Floats]:
     return networks.windows(series, tau)
 
 
-def error_on_every_row(predictions: networks.Series, series: networks.Series, tau: int, _: int) -> np.ndarray:
+def error_on_every_row(predictions: Floats, series: Floats, tau: int, _: int) -> Floats:
     return networks.rmse_by_k(predictions, series, tau, 0)
 
 
@@ -89,7 +98,7 @@ def run(seed: int, version: str = "correct") -> tuple[dict[str, pd.DataFrame], d
     with ExitStack() as stack:
         for name, function in functions.items():
             stack.enter_context(mock.patch.object(study, name, function))
-        _, tables, summary = study_sine(params, seed, 1)
+        _, tables, summary = study_sine(params, seed)
     return tables, summary
 
 
@@ -118,31 +127,26 @@ LONGEST = 32
 NUM_TRAIN = 600
 
 
-def lagged(lags: list[int]) -> Callable[[networks.Series], np.ndarray]:
+def lagged(lags: list[int]) -> Callable[[Floats], Floats]:
     """Return a function that gives, for each value of the series from LONGEST on, those so many steps before."""
     return lambda series: np.stack([series[LONGEST - lag : len(series) - lag] for lag in lags], 1)
 
 
-def averaged(spans: list[tuple[int, int]]) -> Callable[[networks.Series], np.ndarray]:
+def averaged(spans: list[tuple[int, int]]) -> Callable[[Floats], Floats]:
     """The same for means: a span (a, b) is the mean of the values a to b steps before."""
     return lambda series: np.stack([lagged(list(range(a, b + 1)))(series).mean(1) for a, b in spans], 1)
 
 
-def mlp(*sizes: int) -> Callable[[int], nn.Module]:
-    """Return a function that builds a network with so many units in its hidden layers."""
+Build = Callable[[np.random.Generator], Network]
 
-    def build(num_features: int) -> nn.Module:
-        layers: list[nn.Module] = []
-        for before, after in zip((num_features, *sizes), (*sizes, 1), strict=True):
-            layers += [nn.Linear(before, after), nn.ReLU()]
-            nn.init.xavier_uniform_(layers[-2].weight)
-        return nn.Sequential(*layers[:-1])
 
-    return build
+def mlp(*sizes: int) -> Build:
+    """Return a function that builds a network of four features with so many units in its hidden layers."""
+    return partial(MLP, (4, *sizes, 1))
 
 
 PAST_4 = lagged([1, 2, 3, 4])
-MODELS: dict[str, tuple[str, Callable[[networks.Series], np.ndarray], Callable[[int], nn.Module], int]] = {
+MODELS: dict[str, tuple[str, Callable[[Floats], Floats], Build, int]] = {
     # name: exercise, features, network, epochs
     "the last 4 values": ("C", PAST_4, mlp(10), 5),
     "4 values, every second": ("C", lagged([1, 3, 5, 7]), mlp(10), 5),
@@ -156,24 +160,22 @@ MODELS: dict[str, tuple[str, Callable[[networks.Series], np.ndarray], Callable[[
     "10 hidden units": ("D", PAST_4, mlp(10), 5),
     "50 hidden units": ("D", PAST_4, mlp(50), 5),
     "two layers of 10": ("D", PAST_4, mlp(10, 10), 5),
-    "RNN of 10 units": ("D", PAST_4, lambda _: networks.SineRNN(10), 5),
+    "RNN of 10 units": ("D", PAST_4, partial(SineRNN, 10), 5),
     "10 hidden units, 50 epochs": ("D", PAST_4, mlp(10), 50),
-    "RNN of 10 units, 50 epochs": ("D", PAST_4, lambda _: networks.SineRNN(10), 50),
+    "RNN of 10 units, 50 epochs": ("D", PAST_4, partial(SineRNN, 10), 50),
 }
 
 
-def error(seed: int, features_of: Callable[[networks.Series], np.ndarray], build: Any, epochs: int) -> float:
+def error(seed: int, features_of: Callable[[Floats], Floats], build: Build, epochs: int) -> float:
     """Return the root mean squared error one step ahead after the training pairs."""
     series = noisy_sine(1000, 0.01, 0.2, seed)
     # An RNN reads the oldest value first.
-    features = torch.from_numpy(features_of(series)[:, ::-1].astype(np.float32))
-    labels = torch.from_numpy(series[LONGEST:, None])
-    torch.manual_seed(seed)
-    network = build(features.shape[1])
+    features, labels = features_of(series)[:, ::-1], series[LONGEST:, None]
+    rng = np.random.default_rng([seed, 1])
+    network = build(rng)
     params = load(ROOT / "params.yaml", "sine", SineParams).model_copy(update={"num_epochs": epochs})
-    train_model(network, features[:NUM_TRAIN], labels[:NUM_TRAIN], params, seed)
-    with torch.no_grad():
-        return float((network(features[NUM_TRAIN:]) - labels[NUM_TRAIN:]).square().mean().sqrt())
+    train_model(network, features[:NUM_TRAIN], labels[:NUM_TRAIN], params, rng)
+    return float(np.sqrt(np.mean((network(features[NUM_TRAIN:]) - labels[NUM_TRAIN:]) ** 2)))
 
 
 def models(num_seeds: int) -> Iterator[tuple[Any, ...]]:
@@ -187,7 +189,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=400)
     num_seeds = parser.parse_args().seeds
-    torch.set_num_threads(1)
     tables = {
         "sine_models": (models(max(num_seeds // 4, 2)), ["exercise", "model", "seeds", "rmse", "standard_error"]),
         "sine_variants": (

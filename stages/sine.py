@@ -8,20 +8,18 @@ from seqlm.core.settings import Seed, load
 from seqlm.sine.settings import SineParams
 
 
-@stage(uses_torch=True)
+@stage()
 def main(layout: Layout) -> None:
     """Predict a noisy sine with a small network, one and more steps ahead (section 8.1)."""
     params, seed = load(layout.params, "sine", SineParams), load(layout.params, "seed", Seed)
 
-    import torch
-    from safetensors.torch import save
+    from safetensors.numpy import save
 
     from seqlm.core.files import write_bytes, write_json, write_table
     from seqlm.sine.study import study_sine
 
-    torch.set_num_threads(1)  # two threads are slower on such small networks
     mlp, tables, summary = study_sine(params, seed)
-    write_bytes(layout.sine, save(mlp.state_dict()))
+    write_bytes(layout.sine, save({f"{index}": weight for index, weight in enumerate(mlp.weights)}))
     reports, losses = layout.reports("sine"), list(summary["loss"].values())
     for name, table in tables.items():
         write_table(reports, name, table)

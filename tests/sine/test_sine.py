@@ -1,6 +1,7 @@
-"""The noisy sine: shapes and predictions, and the stage by hand."""
+"""The noisy sine: shapes, predictions, training steps against PyTorch's, and the stage by hand."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -10,34 +11,34 @@ import pytest
 import torch
 
 from default_params import PARAMS_FILE
-from seqlm.core.devices import processes_that_learn
+from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
 from seqlm.report.parity import compare, sine_values
 from seqlm.sine.networks import (
-    RepeatLast,
+    MLP,
+    Adam,
+    Network,
+    SineRNN,
     curvature,
     init_model,
     k_step_predictions,
     multi_step_predictions,
     noisy_sine,
+    repeat_last,
     rmse_by_k,
     train_model,
     windows,
 )
 from seqlm.sine.settings import SineParams
-from seqlm.sine.study import study_sine
 from smoke import change_params
 from stages_by_hand import RunStage
 
-
-class StraightLine(torch.nn.Module):
-    """Predicts that a straight line continues: twice the last value minus the one before."""
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        return 2 * features[:, -1:] - features[:, -2:-1]
+LINE = np.arange(20.0)
 
 
-LINE = np.arange(20, dtype=np.float32)
+def straight_line(features: Floats) -> Floats:
+    """Predict that a straight line continues: twice the last value minus the one before."""
+    return 2 * features[:, -1:] - features[:, -2:-1]
 
 
 def test_the_series_is_a_sine_with_noise_of_the_given_size() -> None:
@@ -55,7 +56,7 @@ def test_windows_are_followed_by_their_labels() -> None:
 
 
 def test_k_step_predictions_start_from_the_right_values() -> None:
-    predictions = k_step_predictions(StraightLine(), LINE, 4, 3)
+    predictions = k_step_predictions(straight_line, LINE, 4, 3)
     assert predictions.shape == (20 - 4 - 3 + 1, 3)
     # Row 0 knows 0..3 and predicts 4, 5, 6; the last row ends with the last value, 19.
     assert predictions[0].tolist() == [4, 5, 6]
@@ -65,46 +66,70 @@ def test_k_step_predictions_start_from_the_right_values() -> None:
 
 
 def test_the_naive_forecast_repeats_the_last_value() -> None:
-    predictions = k_step_predictions(RepeatLast(), LINE, 4, 3)
+    predictions = k_step_predictions(repeat_last, LINE, 4, 3)
     # Row 0 has seen 0..3, so it predicts 3 for the values 4, 5 and 6: errors of 1, 2 and 3.
     assert predictions[0].tolist() == [3, 3, 3]
     assert rmse_by_k(predictions, LINE, 4, 0).tolist() == [1, 2, 3]
 
 
-class SumOfAbsolutes(torch.nn.Module):
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        return features.abs().sum(1, keepdim=True)
-
-
 def test_a_linear_network_has_no_curvature() -> None:
-    features = torch.tensor([[1.0, 2.0], [3.0, -4.0]])
-    assert curvature(torch.nn.Linear(2, 1), features) == pytest.approx(0, abs=1e-6)
+    features = np.array([[1.0, 2.0], [3.0, -4.0]])
+    assert curvature(lambda x: 3 * x[:, :1] - x[:, 1:] + 7, features) == pytest.approx(0, abs=1e-12)
     # The sums of |x_i| are 3 and 7; f(x) + f(-x) - 2 f(0) is twice that: sqrt((6^2 + 14^2) / 2) = 10.77.
-    assert curvature(SumOfAbsolutes(), features) == pytest.approx(10.7703, abs=1e-4)
+    assert curvature(lambda x: np.abs(x).sum(1, keepdims=True), features) == pytest.approx(10.7703, abs=1e-4)
 
 
 def test_multi_step_predictions_continue_from_themselves() -> None:
     changed = LINE.copy()
     changed[10:] = 99  # nothing after the start may be read
-    assert multi_step_predictions(StraightLine(), changed, 4, 10).tolist() == list(range(10, 20))
+    assert multi_step_predictions(straight_line, changed, 4, 10).tolist() == list(range(10, 20))
 
 
 @pytest.mark.parametrize("kind", ["MLP", "RNN"])
 def test_training_repeats_and_learns(kind: Literal["MLP", "RNN"]) -> None:
     params = load(PARAMS_FILE, "sine", SineParams)
     features, labels = windows(noisy_sine(304, 0.01, 0.1, 0), 4)
-    first, again = (train_model(init_model(kind, 4, 10, 3), features, labels, params, 3) for _ in range(2))
-    assert first == again
-    assert first[-1] < first[0]
+    losses = []
+    for _ in range(2):
+        rng = np.random.default_rng(3)
+        losses.append(train_model(init_model(kind, 4, 10, rng), features, labels, params, rng))
+    assert losses[0] == losses[1]
+    assert losses[0][-1] < losses[0][0]
 
 
-@pytest.mark.skipif(processes_that_learn() == 1, reason="gradients in copies of a process: on Linux, without a GPU")
-def test_any_number_of_processes_gives_the_same() -> None:
-    params = load(PARAMS_FILE, "sine", SineParams).model_copy(update={"num_epochs": 1, "taus": [1, 4]})
-    (_, alone, summary), (_, shared, same_summary) = (study_sine(params, 0, processes) for processes in (1, 2))
-    assert summary == same_summary
-    for name, table in alone.items():
-        pd.testing.assert_frame_equal(table, shared[name], check_exact=True)
+def torch_mlp(features: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
+    w1, b1, w2, b2 = weights
+    return torch.relu(features @ w1 + b1) @ w2 + b2
+
+
+def torch_rnn(features: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
+    w_xh, w_hh, b_h, w_hq, b_q = weights
+    state = torch.zeros(len(features), len(b_h), dtype=torch.float64)
+    for column in features.T:
+        state = torch.tanh(column[:, None] @ w_xh + state @ w_hh + b_h)
+    return state @ w_hq + b_q
+
+
+@pytest.mark.parametrize(
+    ("network", "reference"),
+    [(MLP((4, 10, 1), np.random.default_rng(1)), torch_mlp), (SineRNN(10, np.random.default_rng(1)), torch_rnn)],
+)
+def test_training_steps_are_those_of_pytorch(
+    network: Network, reference: Callable[[torch.Tensor, list[torch.Tensor]], torch.Tensor]
+) -> None:
+    features, labels = windows(noisy_sine(104, 0.1, 0.2, 0), 4)
+    weights = [torch.tensor(weight, requires_grad=True) for weight in network.weights]
+    theirs, ours = torch.optim.Adam(weights, 0.01), Adam(network.weights)
+    for _ in range(3):
+        theirs.zero_grad()
+        predictions = reference(torch.tensor(features), weights)
+        torch.nn.functional.mse_loss(predictions, torch.tensor(labels)).backward()
+        theirs.step()
+        outputs = network.forward(features)
+        np.testing.assert_allclose(outputs[-1], predictions.detach().numpy(), atol=1e-14)
+        ours.step(network.backward(outputs, 2 / len(labels) * (outputs[-1] - labels)), 0.01)
+        for weight, expected in zip(network.weights, weights, strict=True):
+            np.testing.assert_allclose(weight, expected.detach().numpy(), atol=1e-12)
 
 
 def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:

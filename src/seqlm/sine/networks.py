@@ -2,125 +2,221 @@
 
 A network reads ``tau`` values and predicts the next one. A prediction is *one-step* if all ``tau`` values were
 observed, and *k-step* if the last k - 1 of them are predictions.
+
+Everything is computed in double precision, and sums are added up in a fixed order. So the results are the same on
+every processor, which those of PyTorch are not.
 """
 
-from typing import Literal, cast
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
 
-from seqlm.core.optimizer import Optimizer
+from seqlm.core.elementary import Floats, exp
 from seqlm.sine.settings import SineParams
 
-Series = NDArray[np.float32]
+Predictor = Callable[[Floats], Floats]
+"""Returns the next value for each row of ``(B, tau)`` features, shape ``(B, 1)``."""
+
+_BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
+"""Adam's settings, as in PyTorch."""
 
 
-def noisy_sine(num_points: int, frequency: float, noise: float, seed: int) -> Series:
+def noisy_sine(num_points: int, frequency: float, noise: float, seed: int) -> Floats:
     """Return sin(frequency * t) + N(0, noise) for t = 1..T, shape ``(T,)``."""
-    times = np.arange(1, num_points + 1)
-    normal = np.random.default_rng(seed).normal(0, 1, num_points)
-    return np.asarray(np.sin(frequency * times) + noise * normal, np.float32)
+    sine = np.array([math.sin(frequency * t) for t in range(1, num_points + 1)])
+    return sine + noise * np.random.default_rng(seed).normal(0, 1, num_points)
 
 
-def windows(series: Series, tau: int) -> tuple[Tensor, Tensor]:
+def windows(series: Floats, tau: int) -> tuple[Floats, Floats]:
     """Return features ``(T - tau, tau)`` and labels ``(T - tau, 1)``: label i is the value after window i."""
     features = np.lib.stride_tricks.sliding_window_view(series, tau)[:-1]
-    return torch.from_numpy(features.copy()), torch.from_numpy(series[tau:].copy())[:, None]
+    return features, series[tau:, None]
 
 
-class SineRNN(nn.Module):
-    """A recurrent network for the same task (exercise 8.6-3): it reads the tau values one by one."""
+def product(left: Floats, right: Floats) -> Floats:
+    """Return the product of matrices ``(m, k)`` and ``(k, n)``, added up in a fixed order."""
+    total: Floats = (left[:, :, None] * right).sum(1)
+    return total
 
-    def __init__(self, num_hiddens: int) -> None:
-        super().__init__()
-        self.rnn = nn.RNN(1, num_hiddens, batch_first=True)
-        self.output = nn.Linear(num_hiddens, 1)
 
-    def forward(self, features: Tensor) -> Tensor:
+class Network(ABC):
+    """A small network whose gradients are written by hand."""
+
+    weights: list[Floats]
+
+    @abstractmethod
+    def forward(self, features: Floats) -> list[Floats]:
+        """Return the features ``(B, tau)``, what each layer or step outputs, and last the predictions ``(B, 1)``."""
+
+    @abstractmethod
+    def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
+        """Return the gradients of the weights from what :meth:`forward` returned and the gradient of predictions."""
+
+    def __call__(self, features: Floats) -> Floats:
         """Return the next value for each row of ``(B, tau)`` features, shape ``(B, 1)``."""
-        hiddens, _ = self.rnn(features[:, :, None])  # (B, tau, h)
-        return cast(Tensor, self.output(hiddens[:, -1]))
+        return self.forward(features)[-1]
 
 
-class RepeatLast(nn.Module):
-    """The naive forecast: the next value is the last one."""
+class MLP(Network):
+    """Linear layers with ReLU between them."""
 
-    def forward(self, features: Tensor) -> Tensor:
-        """Return the last column of ``(B, tau)`` features, shape ``(B, 1)``."""
-        return features[:, -1:]
+    def __init__(self, sizes: Sequence[int], rng: np.random.Generator) -> None:
+        """Draw Xavier weights (Glorot and Bengio 2010), and biases as PyTorch does.
+
+        ``sizes`` are those of the input, the hidden layers and the output.
+        """
+        self.weights = []
+        for num_inputs, num_outputs in itertools.pairwise(sizes):
+            limit, bias_limit = math.sqrt(6 / (num_inputs + num_outputs)), math.sqrt(1 / num_inputs)
+            self.weights.append(rng.uniform(-limit, limit, (num_inputs, num_outputs)))
+            self.weights.append(rng.uniform(-bias_limit, bias_limit, num_outputs))
+
+    def forward(self, features: Floats) -> list[Floats]:
+        """Do what :meth:`Network.forward` does."""
+        outputs = [features]
+        for index in range(0, len(self.weights), 2):
+            outputs.append(product(outputs[-1], self.weights[index]) + self.weights[index + 1])
+            if index + 2 < len(self.weights):
+                outputs[-1] = self.activate(outputs[-1])
+        return outputs
+
+    def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
+        """Do what :meth:`Network.backward` does."""
+        gradients: list[Floats] = []
+        for index in range(len(self.weights) - 2, -1, -2):
+            inputs = outputs[index // 2]
+            gradients = [product(inputs.T, slopes), slopes.sum(0), *gradients]
+            slopes = product(slopes, self.weights[index].T) * self.derivative(inputs)
+        return gradients
+
+    def activate(self, values: Floats) -> Floats:
+        """Return ReLU of some values."""
+        return np.maximum(values, 0)
+
+    def derivative(self, activated: Floats) -> Floats:
+        """Return the derivative of ReLU where it has the given values."""
+        return (activated > 0).astype(np.float64)
 
 
-def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, seed: int) -> nn.Module:
-    """Return an untrained network with Xavier weights (the book's MLP) or PyTorch's own (the RNN)."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        if kind == "RNN":
-            return SineRNN(num_hiddens)
-        network = nn.Sequential(nn.Linear(tau, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1))
-        for layer in network:
-            if isinstance(layer, nn.Linear):
-                nn.init.xavier_uniform_(layer.weight)
-        return network
+class SineRNN(Network):
+    """A recurrent network with tanh for the same task (exercise 8.6-3): it reads the tau values one by one."""
+
+    def __init__(self, num_hiddens: int, rng: np.random.Generator) -> None:
+        """Draw weights as PyTorch does."""
+        limit, h = math.sqrt(1 / num_hiddens), num_hiddens
+        self.weights = [rng.uniform(-limit, limit, shape) for shape in ((1, h), (h, h), (h,), (h, 1), (1,))]
+
+    def forward(self, features: Floats) -> list[Floats]:
+        """Do what :meth:`Network.forward` does."""
+        w_xh, w_hh, b_h, w_hq, b_q = self.weights
+        outputs = [features, np.zeros((len(features), len(b_h)))]
+        for column in features.T:
+            doubled = 2 * (column[:, None] * w_xh + product(outputs[-1], w_hh) + b_h)
+            outputs.append(2 / (1 + exp(-doubled)) - 1)  # tanh
+        return [*outputs, product(outputs[-1], w_hq) + b_q]
+
+    def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
+        """Do what :meth:`Network.backward` does."""
+        features, *hiddens, _ = outputs
+        _, w_hh, _, w_hq, _ = self.weights
+        gradients = [np.zeros_like(weight) for weight in self.weights[:3]]
+        gradients += [product(hiddens[-1].T, slopes), slopes.sum(0)]
+        slopes = product(slopes, w_hq.T)
+        for t in range(features.shape[1] - 1, -1, -1):
+            slopes = slopes * (1 - hiddens[t + 1] ** 2)
+            gradients[0] += product(features[:, t : t + 1].T, slopes)
+            gradients[1] += product(hiddens[t].T, slopes)
+            gradients[2] += slopes.sum(0)
+            slopes = product(slopes, w_hh.T)
+        return gradients
 
 
-def train_model(network: nn.Module, features: Tensor, labels: Tensor, params: SineParams, seed: int) -> list[float]:
+def repeat_last(features: Floats) -> Floats:
+    """Return the naive forecast: the next value is the last one."""
+    return features[:, -1:]
+
+
+def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, rng: np.random.Generator) -> Network:
+    """Return an untrained network: the book's MLP, or an RNN."""
+    return MLP((tau, num_hiddens, 1), rng) if kind == "MLP" else SineRNN(num_hiddens, rng)
+
+
+class Adam:
+    """The optimizer of Kingma and Ba (2015)."""
+
+    def __init__(self, weights: Sequence[Floats]) -> None:
+        """Take the weights to change."""
+        self._weights, self._num_steps = weights, 0
+        self._means = [np.zeros_like(weight) for weight in weights]
+        self._squares = [np.zeros_like(weight) for weight in weights]
+
+    def step(self, gradients: Sequence[Floats], lr: float) -> None:
+        """Change the weights by their gradients."""
+        self._num_steps += 1
+        mean_share, square_share = 1 - _BETA1**self._num_steps, 1 - _BETA2**self._num_steps
+        for w, g, m, v in zip(self._weights, gradients, self._means, self._squares, strict=True):
+            m += (1 - _BETA1) * (g - m)
+            v += (1 - _BETA2) * (g * g - v)
+            w -= lr * (m / mean_share) / (np.sqrt(v / square_share) + _EPS)
+
+
+def train_model(
+    network: Network, features: Floats, labels: Floats, params: SineParams, rng: np.random.Generator
+) -> list[float]:
     """Train with Adam on pairs of features and label; return their mean squared error after each epoch.
 
     The book's loss has no factor 1/2.
     """
-    optimizer = Optimizer("adamw", network.parameters())
-    generator = torch.Generator().manual_seed(seed)
+    optimizer = Adam(network.weights)
     losses = []
     for _ in range(params.num_epochs):
-        order = torch.randperm(len(features), generator=generator)
-        for batch in torch.split(order, params.batch_size):
-            network.zero_grad()
-            torch.autograd.backward(nn.functional.mse_loss(network(features[batch]), labels[batch]))
-            optimizer.step(params.lr)
-        with torch.no_grad():
-            losses.append(float(nn.functional.mse_loss(network(features), labels)))
+        order = rng.permutation(len(features))
+        for start in range(0, len(order), params.batch_size):
+            batch = order[start : start + params.batch_size]
+            outputs = network.forward(features[batch])
+            slopes = 2 / len(batch) * (outputs[-1] - labels[batch])  # of the mean squared error
+            optimizer.step(network.backward(outputs, slopes), params.lr)
+        losses.append(float(np.mean((network(features) - labels) ** 2)))
     return losses
 
 
-def k_step_predictions(network: nn.Module, series: Series, tau: int, max_k: int) -> Series:
+def k_step_predictions(predict: Predictor, series: Floats, tau: int, max_k: int) -> Floats:
     """Return predictions of 1 to ``max_k`` steps ahead, shape ``(T - tau - max_k + 1, max_k)``.
 
     Row i starts from the observed values i .. i + tau - 1; its column k - 1 predicts value
     ``i + tau + k - 1`` (indices from 0).
     """
-    return _predict_ahead(network, np.lib.stride_tricks.sliding_window_view(series[: len(series) - max_k], tau), max_k)
+    return _predict_ahead(predict, np.lib.stride_tricks.sliding_window_view(series[: len(series) - max_k], tau), max_k)
 
 
-def multi_step_predictions(network: nn.Module, series: Series, tau: int, start: int) -> Series:
+def multi_step_predictions(predict: Predictor, series: Floats, tau: int, start: int) -> Floats:
     """Return predictions of values ``start`` .. T - 1, each from the predictions before it."""
-    return _predict_ahead(network, series[None, start - tau : start], len(series) - start).ravel()
+    return _predict_ahead(predict, series[None, start - tau : start], len(series) - start).ravel()
 
 
-@torch.no_grad()
-def _predict_ahead(network: nn.Module, observed: Series, num_steps: int) -> Series:
+def _predict_ahead(predict: Predictor, observed: Floats, num_steps: int) -> Floats:
     """Return the values that follow each row of ``(B, tau)`` observed values, shape ``(B, num_steps)``."""
-    window, predictions = torch.from_numpy(observed.copy()), []
+    values, tau = observed, observed.shape[1]
     for _ in range(num_steps):
-        predictions.append(network(window))  # (B, 1)
-        window = torch.cat([window[:, 1:], predictions[-1]], dim=1)
-    values: Series = torch.cat(predictions, dim=1).numpy()
-    return values
+        values = np.concatenate([values, predict(values[:, -tau:])], axis=1)
+    return values[:, tau:]
 
 
-@torch.no_grad()
-def curvature(network: nn.Module, features: Tensor) -> float:
+def curvature(predict: Predictor, features: Floats) -> float:
     """Return the root mean square of f(x) + f(-x) - 2 f(0) over the windows x: zero if f is linear (affine)."""
-    at_zero = network(torch.zeros_like(features[:1]))
-    return float((network(features) + network(-features) - 2 * at_zero).square().mean().sqrt())
+    at_zero = predict(np.zeros_like(features[:1]))
+    return float(np.sqrt(np.mean((predict(features) + predict(-features) - 2 * at_zero) ** 2)))
 
 
-def rmse_by_k(predictions: Series, series: Series, tau: int, first: int) -> NDArray[np.float64]:
+def rmse_by_k(predictions: Floats, series: Floats, tau: int, first: int) -> Floats:
     """Return the root mean squared error of k-step predictions for each k, shape ``(max_k,)``.
 
     ``predictions`` are those of :func:`k_step_predictions`, without the rows before ``first``.
     """
     rows = np.arange(first, len(predictions))
     errors = [predictions[rows, k] - series[rows + tau + k] for k in range(predictions.shape[1])]
-    return np.array([np.sqrt(np.mean(error.astype(np.float64) ** 2)) for error in errors])
+    return np.array([np.sqrt(np.mean(error**2)) for error in errors])
