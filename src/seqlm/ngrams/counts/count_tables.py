@@ -19,7 +19,7 @@ Ids = NDArray[np.integer]
 Rows = NDArray[np.int64]
 Probs = NDArray[np.float64]
 
-BLOCK_ROWS = 1 << 20
+BLOCK_ROWS = 1 << 18
 """Rows of a table that are worked on at once, so that a mapped table needs little memory of its own."""
 _LARGE = 1 << 16
 """Rows of a table that no longer fits into the processor's cache. Keys are sorted before they are looked up there, so

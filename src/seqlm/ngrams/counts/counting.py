@@ -78,8 +78,7 @@ class _Counter:
     def count(self) -> NgramCounts:
         arrays = [self._unigrams(), *reversed(list(self._packed_orders()))]
         for order in range(len(arrays) + 1, self._max_order + 1):
-            count = partial(_count_over_table_below, NgramCounts(arrays))
-            runs = self._stored_runs(order, map(count, self._chunks(order)))
+            runs = self._counted_chunks(order, partial(_count_over_table_below, NgramCounts(arrays)), num_threads=1)
             arrays.append(self._stored(f"order{order}", self._merged(runs)).mapped())
         counts, first = NgramCounts(arrays), self._ids[: self._max_order]
         counts.starts = [int(rows[0]) for rows in counts.rows_of(first, self._max_order)]
@@ -97,8 +96,7 @@ class _Counter:
         if highest < 2:
             return
         bits = bits_per_token(self._vocab_size)
-        count = partial(count_packed, num_starts=self._chunk, order=highest, bits=bits)
-        runs = self._stored_runs(highest, self._map(count, self._chunks(highest)))
+        runs = self._packed_chunks(highest, partial(count_packed, num_starts=self._chunk, order=highest, bits=bits))
         run = self._stored(f"packed{highest}", self._merged(runs))
         for order in range(highest, 1, -1):
             below = None
@@ -109,12 +107,22 @@ class _Counter:
             if below is not None:
                 run = below
 
-    def _map(self, count: Callable[[Ids], MemoryRun], chunks: Iterator[Ids]) -> Iterator[MemoryRun]:
-        if self._chunking is None:
-            return map(count, chunks)
-        if self._chunking.scheduler is None:
-            return imap(count, chunks)
-        return _map_on_cluster(count, chunks, self._chunking.scheduler)
+    def _packed_chunks(self, order: int, count: Callable[[Ids], MemoryRun]) -> list[Run]:
+        """Return the runs of all chunks, counted in this thread, on several threads, or on a cluster."""
+        if self._chunking is None or self._chunking.scheduler is None:
+            return self._counted_chunks(order, count, num_threads=1 if self._chunking is None else default_threads())
+        runs = _map_on_cluster(count, self._chunks(order), self._chunking.scheduler)
+        return [self._stored_chunk(order, index, run) for index, run in enumerate(runs)]
+
+    def _counted_chunks(self, order: int, count: Callable[[Ids], MemoryRun], num_threads: int) -> list[Run]:
+        def count_and_store(chunk: tuple[int, Ids]) -> Run:
+            # Each thread stores its own runs, so that none waits for that in memory.
+            return self._stored_chunk(order, chunk[0], count(chunk[1]))
+
+        return list(imap(count_and_store, enumerate(self._chunks(order)), num_threads))
+
+    def _stored_chunk(self, order: int, index: int, run: MemoryRun) -> Run:
+        return self._stored(f"chunk{order}-{index}", [run.mapped()])
 
     def _chunks(self, order: int) -> Iterator[Ids]:
         """Yield overlapping chunks: each n-gram of the text begins in exactly one of them."""
@@ -130,9 +138,6 @@ class _Counter:
         yield from merge(runs, max(buffer_rows, _MIN_ROWS))
         for run in runs:
             run.remove()
-
-    def _stored_runs(self, order: int, runs: Iterable[MemoryRun]) -> list[Run]:
-        return [self._stored(f"chunk{order}-{index}", [run.mapped()]) for index, run in enumerate(runs)]
 
     def _stored(self, name: str, parts: Iterable[Part]) -> Run:
         """Return parts as a run: in a file if the text is counted in chunks, otherwise in memory."""
