@@ -1,23 +1,45 @@
 """All splits of a corpus as one stream, across their borders, with a vocabulary of its own."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.files import read_npy, write_blocks
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
+from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
 from seqlm.ngrams.counts.counting import Chunking, count_ngrams
-from seqlm.vocab.encoded import EncodedCorpus, EncodedSplit
+from seqlm.vocab.encoded import EncodedCorpus
 
 _MAX_ORDER = 3
 """The highest order of the n-grams that describe a text."""
 _BLOCK = 1 << 20
 """Tokens that are read at once, so that a large text needs little memory."""
 NOWHERE = int(np.iinfo(np.int64).max)
+
+
+class JoinedIds:
+    """The ids of all splits, joined by those of ``joint``; they are read as they are needed.
+
+    Unknown tokens have the ids after those of the vocabulary.
+    """
+
+    def __init__(self, corpus: EncodedCorpus, joint: list[int], vocab_size: int) -> None:
+        self._splits = list(corpus.splits.values())
+        self._dtype = np.min_scalar_type(vocab_size - 1)
+        self._joint = np.array(joint, self._dtype)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._splits)) + len(self._joint) * (len(self._splits) - 1)
+
+    def __getitem__(self, positions: slice) -> Ids:
+        start, stop, _ = positions.indices(len(self))
+        parts: list[Ids] = []
+        for split in self._splits:
+            parts.append(split.distinct_ids(max(start, 0), max(min(stop, len(split)), 0)))
+            start, stop = start - len(split), stop - len(split)
+            parts.append(self._joint[max(start, 0) : max(stop, 0)])
+            start, stop = start - len(self._joint), stop - len(self._joint)
+        return np.concatenate(parts, dtype=self._dtype, casting="unsafe")
 
 
 @dataclass(frozen=True)
@@ -27,18 +49,13 @@ class CorpusStream:
     corpus: EncodedCorpus
     tokens: list[str]
     """The token of each id: first those of train's vocabulary, of which ``<unk>`` never occurs, then all others."""
-    path: Path
-    """The file with the ids."""
+    ids: IdStream
     counts: NgramCounts
-
-    def ids(self) -> Ids:
-        """Return the ids, mapped from their file."""
-        return read_npy(self.path, mmap=True)
 
     @cached_property
     def first_positions(self) -> NDArray[np.int64]:
         """The position at which each token first occurs, :data:`NOWHERE` for those that do not."""
-        return first_positions(self.ids(), self.counts, 1)
+        return first_positions(self.ids, self.counts, 1)
 
     @cached_property
     def ranked(self) -> NDArray[np.int64]:
@@ -53,37 +70,16 @@ class CorpusStream:
 
 
 def join_splits(corpus: EncodedCorpus, chunking: Chunking) -> CorpusStream:
-    """Return all splits of a corpus as one stream, whose ids go to a file in the folder of ``chunking``.
-
-    If the tokens are the whole text, the line separator joins the splits.
-    """
-    tokens, splits = [*corpus.vocab.tokens, *corpus.unknown_tokens], list(corpus.splits.values())
+    """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them."""
+    tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""
     if separator and separator not in tokens:
         tokens.append(separator)
-    joint = np.array([tokens.index(separator)] if separator else [], np.int64)
-    path, num_ids = chunking.folder / "whole.npy", sum(map(len, splits)) + len(joint) * (len(splits) - 1)
-    write_blocks(path, np.min_scalar_type(len(tokens) - 1), num_ids, _blocks(splits, joint))
-    counts = count_ngrams(read_npy(path, mmap=True), len(tokens), min(_MAX_ORDER, num_ids), chunking)
-    return CorpusStream(corpus, tokens, path, counts)
+    ids = JoinedIds(corpus, [tokens.index(separator)] if separator else [], len(tokens))
+    return CorpusStream(corpus, tokens, ids, count_ngrams(ids, len(tokens), min(_MAX_ORDER, len(ids)), chunking))
 
 
-def _blocks(splits: list[EncodedSplit], joint: NDArray[np.int64]) -> Iterator[Ids]:
-    """Yield the ids of the whole text in blocks. Unknown tokens have the ids after those of the vocabulary."""
-    for index, split in enumerate(splits):
-        if index > 0:
-            yield joint
-        num_unknown = 0
-        for start in range(0, len(split), _BLOCK):
-            ids = split.ids[start : start + _BLOCK].astype(np.int64)
-            positions = np.flatnonzero(ids == 0)
-            unknown = split.unknown[num_unknown : num_unknown + len(positions)]
-            ids[positions] = unknown.astype(np.int64) + len(split.vocab)
-            num_unknown += len(positions)
-            yield ids
-
-
-def first_positions(ids: Ids, counts: NgramCounts, order: int) -> NDArray[np.int64]:
+def first_positions(ids: IdStream, counts: NgramCounts, order: int) -> NDArray[np.int64]:
     """Return the position at which each n-gram of an order first occurs in a stream.
 
     It is :data:`NOWHERE` for n-grams whose count is 0; all others must occur. The search is fast if few n-grams are

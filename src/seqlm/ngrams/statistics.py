@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seqlm.ngrams.corpus_stream import CorpusStream, first_positions
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
+from seqlm.ngrams.counts.count_tables import IdStream, NgramCounts, Rows
 from seqlm.ngrams.zipf import fit_zipf, thin_ranks, vocabulary_growth
 from seqlm.vocab.vocabulary import UNKNOWN
 
@@ -63,14 +63,14 @@ def _frequencies(text: CorpusStream, limit: int) -> pd.DataFrame:
     """Return the most frequent n-grams of each order."""
     rows = []
     for n, table in enumerate(text.counts.tables, start=1):
-        best = most_frequent(text.ids(), text.counts, n, limit)
+        best = most_frequent(text.ids, text.counts, n, limit)
         for rank, (row, ids) in enumerate(zip(best, table.tokens_of(best), strict=True), start=1):
             ngram = text.corpus.vocab.join(text.tokens[index] for index in ids)
             rows.append((n, rank, ngram, int(table.counts[row])))
     return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
 
 
-def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows:
+def most_frequent(ids: IdStream, counts: NgramCounts, order: int, limit: int) -> Rows:
     """Return the rows of the ``limit`` most frequent n-grams of an order, ties by first appearance.
 
     ``ids`` are the text that was counted. Rows that never occur are left out.
@@ -101,7 +101,7 @@ def _head(text: CorpusStream) -> dict[str, Any]:
     """Return the first tokens of the text's vocabulary, and the beginning of the text encoded with it."""
     ranks = np.zeros(len(text.tokens), np.int64)
     ranks[text.ranked] = np.arange(1, text.vocab_size)
-    first_ids = ranks[text.ids()[:_FIRST_IDS]].tolist()
+    first_ids = ranks[text.ids[:_FIRST_IDS]].tolist()
     return {
         "tokens": [UNKNOWN, *(text.tokens[index] for index in text.ranked[: _HEAD - 1])],
         # DVC cannot read a plot file with an empty list in it.

@@ -9,6 +9,7 @@ code that works on all rows of a table takes them in blocks.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,19 @@ from seqlm.core.threads import for_each
 Ids = NDArray[np.integer]
 Rows = NDArray[np.int64]
 Probs = NDArray[np.float64]
+
+
+class IdStream(Protocol):
+    """A stream of tokens: an array of ids, or what reads parts of one as they are needed."""
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        ...
+
+    def __getitem__(self, positions: slice, /) -> Ids:
+        """Return the ids of some consecutive positions."""
+        ...
+
 
 BLOCK_ROWS = 1 << 18
 """Rows of a table that are worked on at once, so that a mapped table needs little memory of its own."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, NetworkError
 from seqlm.core.threads import default_threads, imap
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
+from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
 from seqlm.ngrams.counts.packing import bits_per_token, count_packed, max_packed_order, over_table_below, prefix_counts
 from seqlm.ngrams.counts.sorted_runs import MemoryRun, Part, Run, merge, run_lengths, write_run
 
@@ -47,7 +47,7 @@ class Chunking:
     """Address of a Dask scheduler whose workers count the chunks; None: threads of this process do."""
 
 
-def count_ngrams(ids: Ids, vocab_size: int, max_order: int, chunking: Chunking | None = None) -> NgramCounts:
+def count_ngrams(ids: IdStream, vocab_size: int, max_order: int, chunking: Chunking | None = None) -> NgramCounts:
     """Count the n-grams of order 1 to ``max_order`` in one stream of tokens.
 
     Without ``chunking``, everything is done in memory. Raises DataError if the stream has fewer than ``max_order``
@@ -59,7 +59,7 @@ def count_ngrams(ids: Ids, vocab_size: int, max_order: int, chunking: Chunking |
 
 
 class _Counter:
-    def __init__(self, ids: Ids, vocab_size: int, max_order: int, chunking: Chunking | None) -> None:
+    def __init__(self, ids: IdStream, vocab_size: int, max_order: int, chunking: Chunking | None) -> None:
         self._ids = ids
         self._vocab_size = vocab_size
         self._max_order = max_order

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.count_tables import Ids
+from seqlm.ngrams.counts.count_tables import Ids, IdStream
 from seqlm.ngrams.counts.sorted_runs import MemoryRun, Part, Run, add_equal_keys, are_first, insert_key, run_lengths
 
 _KEY_BITS = 63
@@ -65,7 +65,7 @@ def _pack(ids: Ids, order: int, bits: int, dtype: "np.dtype[Any]") -> NDArray[An
     return keys
 
 
-def prefix_counts(run: Run, ids: Ids, order: int, bits: int) -> Iterator[Part]:
+def prefix_counts(run: Run, ids: IdStream, order: int, bits: int) -> Iterator[Part]:
     """Yield the counts of order n - 1 in the stream ``ids``, which follow from the run of order n.
 
     An n-gram occurs as often as all its continuations together, and once more if the stream ends with it.
