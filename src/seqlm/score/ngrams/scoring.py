@@ -95,10 +95,8 @@ def _nats(model: NGramModel, stream: Stream) -> Nats:
 
 
 def _log_fallbacks(models: Mapping[str, NGramModel], kind: Kind, log: Log) -> None:
-    # Only models that estimate discounts have such orders.
-    if orders := sorted({order for model in models.values() for order in getattr(model, "fallback_orders", ())}):
+    # Only models that estimate discounts have reasons to replace them.
+    reasons = {reason for model in models.values() for reason in getattr(model, "fallback_reasons", ())}
+    if reasons:
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
-        log(
-            f"{kind}: too few different counts to estimate the Kneser-Ney discounts of order "
-            f"{', '.join(map(str, orders))}: using {discounts}"
-        )
+        log(f"{kind}: the Kneser-Ney discounts of some orders are {discounts}: {'; '.join(sorted(reasons))}")
