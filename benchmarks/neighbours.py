@@ -21,7 +21,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS
+from seqlm.core.processes import FEW_SPINS, NO_SPINS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -47,7 +47,7 @@ def measure(network: str, threads: int, seconds: float) -> float:
     import numpy as np
     import torch
 
-    from seqlm.configure.runs import resolve_runs
+    from seqlm.configure.settings import resolve_runs
     from seqlm.core.settings import read_params
     from seqlm.train.trainer import Trainer
 

@@ -29,7 +29,7 @@ from seqlm.ngrams.arpa.writing import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.vocab.corpus_building import load_split
+from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 ROOT = Path(__file__).resolve().parent.parent

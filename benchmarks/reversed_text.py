@@ -17,7 +17,7 @@ from spread import ROOT, prepare
 
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.vocab.corpus_building import load_split
+from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 RESULTS = ROOT / "benchmarks" / "results" / "reversed_text.csv"

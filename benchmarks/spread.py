@@ -31,9 +31,9 @@ VARIANTS: dict[str, tuple[int, dict[str, str]]] = {
 
 
 def prepare(folder: Path) -> None:
-    from seqlm.preprocess.decoding import RawText
+    from seqlm.preprocess.cleaning import RawText
     from seqlm.preprocess.preparing import clean_and_split
-    from seqlm.vocab.corpus_building import SPLITS, build_corpus
+    from seqlm.vocab.corpus import SPLITS, build_corpus
 
     data = os.environ.get("SEQLM_DATA_DIR")
     book = Path(data or ".") / "timemachine.txt"
@@ -49,10 +49,10 @@ def train_one(run: str, folder: Path, seed: int, threads: int, epochs: int | Non
     """Train one run and print its perplexities after the first and after the last epoch."""
     import torch
 
-    from seqlm.configure.runs import resolve_runs
+    from seqlm.configure.settings import resolve_runs
     from seqlm.core.settings import read_params
     from seqlm.train.trainer import Trainer
-    from seqlm.vocab.corpus_building import load_split
+    from seqlm.vocab.corpus import load_split
     from seqlm.vocab.vocabulary import Vocab
 
     values = read_params(ROOT / "params.yaml") | {"seed": seed, "num_threads": threads, "device": "cpu"}

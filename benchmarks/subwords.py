@@ -22,12 +22,12 @@ from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.preprocess.decoding import RawText
+from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.score.metrics import summarise
-from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
-from seqlm.vocab.kinds.registry import token_kind
-from seqlm.vocab.subword_training import SubwordParams
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
+from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.subwords import SubwordParams
 from seqlm.vocab.vocabulary import Vocab
 
 CORPORA = {

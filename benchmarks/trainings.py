@@ -63,11 +63,11 @@ def train(folder: Path, settings: dict[str, Any], seed: int, epochs: int | None)
     """Train one network; return what its row says about it."""
     import torch
 
-    from seqlm.configure.runs import resolve_runs
+    from seqlm.configure.settings import resolve_runs
     from seqlm.core.errors import DivergenceError
     from seqlm.core.settings import read_params
     from seqlm.train.trainer import Trainer
-    from seqlm.vocab.corpus_building import load_split
+    from seqlm.vocab.corpus import load_split
     from seqlm.vocab.vocabulary import Vocab
 
     values = read_params(ROOT / "params.yaml") | {"seed": seed, "num_threads": 1, "device": "cpu"}

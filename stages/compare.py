@@ -22,13 +22,13 @@ def main(layout: Layout, before: str, after: str) -> None:
     different corpora.
     """
     from seqlm.compare.comparison import (
+        Revision,
         are_other_corpora,
         changes_markdown,
         compare_metrics,
         corpora_sentence,
         failures,
     )
-    from seqlm.compare.revisions import Revision
 
     params = load(layout.params, "compare", CompareParams)
     revisions = Revision(before, layout), Revision(after, layout)

@@ -13,8 +13,7 @@ def main(layout: Layout) -> None:
     A run has the settings of the section train, and device, seed and num_threads, unless its
     entry in runs overrides them. Its training depends on its file.
     """
-    from seqlm.configure.runs import describe_runs
-    from seqlm.configure.settings import check_values
+    from seqlm.configure.settings import check_values, describe_runs
     from seqlm.core.files import write_checksummed
     from seqlm.core.settings import read_params
     from seqlm.train.settings import CONFIG_FORMAT

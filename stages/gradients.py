@@ -20,7 +20,7 @@ def main(layout: Layout) -> None:
 
     from seqlm.core.files import write_table
     from seqlm.gradients.study import study_gradients
-    from seqlm.vocab.corpus_building import load_split
+    from seqlm.vocab.corpus import load_split
     from seqlm.vocab.vocabulary import Vocab
 
     torch.set_num_threads(1)  # two threads are slower on such small networks

@@ -15,10 +15,9 @@ from typing import Any
 try:
     import click
 
-    from seqlm.core.cpu_contention import shorten_spinning
-    from seqlm.core.dvc_watchdog import end_with_dvc, is_under_dvc
     from seqlm.core.errors import Interrupted, MachineError, SeqlmError
     from seqlm.core.layout import Layout
+    from seqlm.core.processes import end_with_dvc, is_under_dvc, shorten_spinning
 except ModuleNotFoundError as missing:
     sys.exit(
         f"error: this Python ({sys.executable}) has no package {missing.name!r}: run `make repro`, "

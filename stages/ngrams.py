@@ -32,7 +32,7 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     from seqlm.ngrams.models.registry import fit_smoothings
     from seqlm.ngrams.models.storage import save_models
     from seqlm.ngrams.statistics import describe
-    from seqlm.vocab.encoded import load_corpus
+    from seqlm.vocab.corpus import load_corpus
 
     params = load(layout.params, "ngrams", NgramsParams)
     # The whole corpus is read, and refused if it is damaged, before anything is written.

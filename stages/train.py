@@ -26,15 +26,20 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_table
     from seqlm.rnn.building import save_network
-    from seqlm.train.callbacks import checkpoint_writer, restored_on_error
+    from seqlm.train.callbacks import (
+        checkpoint_writer,
+        describe_plan,
+        restart_if_contended,
+        restored_on_error,
+        sample_prefix,
+        train_to_end,
+    )
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
-    from seqlm.train.console import describe_plan, sample_prefix, train_to_end
-    from seqlm.train.contention import restart_if_contended
     from seqlm.train.history import headline, history_table, summarise
     from seqlm.train.ranks import local_device, local_threads, process_group
     from seqlm.train.runs import read_config
     from seqlm.train.trainer import Trainer
-    from seqlm.vocab.corpus_building import load_split
+    from seqlm.vocab.corpus import load_split
     from seqlm.vocab.vocabulary import Vocab
 
     config = read_config(layout.config(run))

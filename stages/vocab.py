@@ -18,9 +18,8 @@ def main(layout: Layout, kind: str) -> None:
 
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.text import quantity
-    from seqlm.vocab.checks import corpus_warnings
-    from seqlm.vocab.corpus_building import SPLITS, build_corpus, require_scorable
-    from seqlm.vocab.kinds.registry import token_kind
+    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, require_scorable
+    from seqlm.vocab.kinds import token_kind
 
     params = load(layout.params, "vocab", VocabParams)
     settings, separator = getattr(params, kind), params.line_separator

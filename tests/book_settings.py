@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from seqlm.configure.runs import resolve_runs
+from seqlm.configure.settings import resolve_runs
 
 # The chapter's values, by the dotted names of settings.
 SETTINGS: dict[str, Any] = {

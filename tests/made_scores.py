@@ -8,7 +8,7 @@ from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText, Stream, stream_of
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import Score, score_of
-from seqlm.vocab.corpus_building import SPLITS
+from seqlm.vocab.corpus import SPLITS
 
 
 def stream(ids: Sequence[int] | np.ndarray, scored_chars: int | None = None) -> Stream:

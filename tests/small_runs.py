@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from default_params import PARAMS_FILE
-from seqlm.configure.runs import resolve_runs
+from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
@@ -12,7 +12,7 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.storage import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
-from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.corpus import SPLITS, load_split
 from subwords import build
 
 SMALL = {

@@ -9,8 +9,8 @@ import small_runs
 from seqlm.core.layout import Layout
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.corpus_building import SPLITS
-from seqlm.vocab.kinds.registry import KINDS
+from seqlm.vocab.corpus import SPLITS
+from seqlm.vocab.kinds import KINDS
 from subwords import build
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from seqlm.vocab.corpus_building import build_corpus
-from seqlm.vocab.kinds.registry import Kind, token_kind
-from seqlm.vocab.subword_tokenizer import SubwordTokenizer
-from seqlm.vocab.subword_training import SubwordParams
+from seqlm.vocab.corpus import build_corpus
+from seqlm.vocab.kinds import Kind, token_kind
+from seqlm.vocab.subwords import SubwordParams, SubwordTokenizer
 from seqlm.vocab.vocabulary import Vocab
 
 ALGORITHMS = ("bpe", "unigram", "wordpiece")

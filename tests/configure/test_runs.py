@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from default_params import PARAMS_FILE
-from seqlm.configure.runs import describe_runs, resolve_runs
+from seqlm.configure.settings import describe_runs, resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig

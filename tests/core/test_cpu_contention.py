@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from busy import busy_processes
-from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS, OtherLoad, shorter_wait
+from seqlm.core.processes import FEW_SPINS, NO_SPINS, OtherLoad, shorter_wait
 
 
 def test_the_work_of_another_process_counts() -> None:

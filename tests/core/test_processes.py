@@ -20,9 +20,8 @@ from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.processes import map_in_processes
 from seqlm.report.drawing import draw_all
-from seqlm.report.figures.gradients import alignment_figure, reach_figure
+from seqlm.report.figures.gradients import alignment_figure, cost_figure, reach_figure
 from seqlm.report.figures.style import style, svg_text
-from seqlm.report.figures.truncation import cost_figure
 from smoke import ROOT
 
 TABLES = ROOT / "reports" / "gradients"

@@ -11,8 +11,8 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.collecting import choices, collect_scores, diagnosed, headlines
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import Score, save_score
-from seqlm.vocab.corpus_building import SPLITS
-from seqlm.vocab.kinds.registry import KINDS
+from seqlm.vocab.corpus import SPLITS
+from seqlm.vocab.kinds import KINDS
 
 TEXTS = {kind: dict.fromkeys(SPLITS, scored_text(100)) for kind in KINDS}
 DIAGNOSED = {"positions": [2.0], "calibration": [(0.5, 0.5, 1)]}

@@ -7,8 +7,8 @@ import pytest
 from seqlm.core.files import read_csv, write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.heldout.selection import select_heldout
-from seqlm.vocab.corpus_building import SPLITS
-from seqlm.vocab.kinds.registry import KINDS
+from seqlm.vocab.corpus import SPLITS
+from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT, change_params
 from stages_by_hand import RunStage

@@ -8,7 +8,7 @@ import pytest
 from made_scores import network, ngram, score, scored_text
 from seqlm.evaluate.mixtures import best_mixture, choose_weights, describe_mixture, make_mixtures, mix
 from seqlm.score.store import Score
-from seqlm.vocab.corpus_building import SPLITS
+from seqlm.vocab.corpus import SPLITS
 
 NATS = np.random.default_rng(1).exponential(1, 200)
 TEXTS = dict.fromkeys(SPLITS, scored_text(200))

@@ -9,7 +9,7 @@ from seqlm.evaluate.columns import Result
 from seqlm.evaluate.ranking import leaders, main_table, rank_models
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import TRAIN_SUBSET, Score
-from seqlm.vocab.corpus_building import SPLITS
+from seqlm.vocab.corpus import SPLITS
 
 TEXTS = {"char": dict.fromkeys(SPLITS, scored_text(1000))}
 NOISE = np.random.default_rng(0).exponential(1.0, 1000)

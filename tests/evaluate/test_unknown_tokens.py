@@ -13,7 +13,7 @@ from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER
 from seqlm.heldout.store import Heldout, load_heldout
 from seqlm.score.store import Score, score_of
-from seqlm.vocab.corpus_building import SPLITS, build_corpus
+from seqlm.vocab.corpus import SPLITS, build_corpus
 
 BIT = np.log(2)
 

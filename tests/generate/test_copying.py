@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.generate.copying import Codes, decoded_blocks, longest_common_substrings
-from seqlm.vocab.byte_fallback import BYTE_TOKENS
+from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 
 

@@ -9,13 +9,12 @@ import pytest
 
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.generate.ngram_sampling import sample_ngrams
 from seqlm.generate.samples import Sample, repeated_share, samples_markdown
-from seqlm.generate.text_generators import encode_prefix, ngram_generator
+from seqlm.generate.text_generators import encode_prefix, ngram_generator, sample_ngrams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.generation import SamplingConfig
-from seqlm.vocab.kinds.registry import KINDS
+from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import write_models
 from stages_by_hand import RunStage

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.generate.ngram_sampling import sample_ngrams
+from seqlm.generate.text_generators import sample_ngrams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.generation import SamplingConfig

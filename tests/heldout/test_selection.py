@@ -23,8 +23,8 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.metrics import summarise
-from seqlm.vocab.corpus_building import SPLITS, load_split
-from seqlm.vocab.kinds.registry import KINDS, Kind
+from seqlm.vocab.corpus import SPLITS, load_split
+from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage
 from subwords import build

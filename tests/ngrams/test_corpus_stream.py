@@ -15,8 +15,7 @@ from seqlm.ngrams import corpus_stream
 from seqlm.ngrams.corpus_stream import CorpusStream, join_splits
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe
-from seqlm.vocab.corpus_building import SPLITS, build_corpus
-from seqlm.vocab.encoded import load_corpus
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus
 from seqlm.vocab.vocabulary import Kind
 
 words = st.sampled_from(["a", "b", "<unk>", "the", "sea", "é", "漢字", "<pad>"])

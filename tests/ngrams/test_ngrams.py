@@ -13,8 +13,8 @@ from seqlm.ngrams.arpa.writing import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.storage import load_kneser_ney, load_models
-from seqlm.vocab.byte_fallback import BYTE_TOKENS
-from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
+from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import write_texts
 from stages_by_hand import RunStage

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import reference
 from seqlm.core.errors import DataError
 from seqlm.core.text import TextSize, count_text, text_blocks
-from seqlm.preprocess.cleaning import clean_blocks
-from seqlm.preprocess.decoding import DecodingReport, RawText
+from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.preprocess.splitting import split_text
 

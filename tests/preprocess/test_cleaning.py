@@ -7,8 +7,7 @@ import pytest
 
 from seqlm.core.errors import DataError
 from seqlm.core.text import TextSize, count_text
-from seqlm.preprocess.cleaning import clean_blocks
-from seqlm.preprocess.decoding import DecodingReport, RawText
+from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 
 BLOCK_BYTES = 3
 """Results may not depend on where blocks of a file begin: these end inside everything."""

@@ -10,7 +10,7 @@ import pytest
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
-from seqlm.preprocess import gutenberg
+from seqlm.preprocess import preparing
 from seqlm.preprocess.preparing import find_raw_text
 from smoke import ROOT
 from stages_by_hand import RunStage
@@ -112,11 +112,11 @@ def test_a_licence_of_project_gutenberg_is_warned_of(run_stage: RunStage, tmp_pa
 
 
 def test_a_marker_is_found_wherever_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gutenberg, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(preparing, "_BLOCK_BYTES", 100)
     for before in range(50, 110):
         (tmp_path / "x").write_text("a" * before + END + "b" * 100)
         outside = len(END) + 100
-        assert gutenberg.boilerplate_share(tmp_path / "x") == outside / (before + outside), before
+        assert preparing.boilerplate_share(tmp_path / "x") == outside / (before + outside), before
 
 
 def test_bytes_that_are_not_utf8_can_be_replaced_on_demand(run_stage: RunStage, tmp_path: Path) -> None:

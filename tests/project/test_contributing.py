@@ -106,9 +106,14 @@ def add_column(folder: Path) -> None:
 
 
 def add_kind_of_token(folder: Path) -> None:
-    registry = folder / "src/seqlm/vocab/kinds/registry.py"
-    add_import(registry, "from seqlm.vocab.kinds.folded import FoldedKind")
-    add_entry(registry, "ALL", "FoldedKind()")
+    kinds, template = folder / "src/seqlm/vocab/kinds.py", (TEMPLATES / "folded.py").read_text()
+    add_entry(kinds, "ALL", "FoldedKind()")
+    *imports, first, _ = ast.parse(template).body[1:]
+    place = kinds.read_text().splitlines().index(next(x for x in kinds.read_text().splitlines() if x[:4] == "ALL:"))
+    insert(kinds, place + 1, 0, "".join(template.splitlines(keepends=True)[first.lineno - 1 :]) + "\n\n")
+    for statement in imports:
+        if "TokenKind" not in ast.unparse(statement):
+            add_import(kinds, ast.unparse(statement))
 
     def add(params: Any) -> None:
         params["vocab"]["folded"] = {"min_freq": 0, "reserved_tokens": []}
@@ -153,7 +158,7 @@ ADDITIONS = [
     Addition("Add a model", add_network, {"src/seqlm/rnn/minimal_gated.py": "minimal_gated.py"}),
     Addition("Add a smoothing method", add_smoothing, {"src/seqlm/ngrams/models/absolute.py": "absolute.py"}),
     Addition("Add a column to the main table", add_column),
-    Addition("Add a kind of token", add_kind_of_token, {"src/seqlm/vocab/kinds/folded.py": "folded.py"}),
+    Addition("Add a kind of token", add_kind_of_token),
     Addition("Add a corpus", add_corpus),
 ]  # fmt: skip
 MAX_PLACES = {"Add a model": 4, "Add a smoothing method": 4, "Add a column to the main table": 4}

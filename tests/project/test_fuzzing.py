@@ -23,12 +23,11 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
 from seqlm.ngrams.arpa.reading import read_arpa
 from seqlm.ngrams.models.storage import load_models
-from seqlm.preprocess.cleaning import clean_blocks
-from seqlm.preprocess.decoding import DecodingReport, RawText
+from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 from seqlm.rnn.building import load_network
 from seqlm.score.store import load_score
 from seqlm.train.runs import read_config
-from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 
 PARAMS = PARAMS_FILE.read_bytes()

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from busy import busy_processes
-from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS, shorten_spinning
+from seqlm.core.processes import FEW_SPINS, NO_SPINS, shorten_spinning
 from stages_by_hand import RunStage
 
 

@@ -3,9 +3,8 @@
 import pandas as pd
 import pytest
 
-from seqlm.report.figures.gradients import graph_figure, information_figure
+from seqlm.report.figures.gradients import graph_figure, information_figure, truncation_figure
 from seqlm.report.figures.style import svg_text
-from seqlm.report.figures.truncation import truncation_figure
 
 
 def test_the_graph_shows_the_first_tokens_shortened() -> None:

@@ -9,11 +9,10 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib.font_manager import fontManager
 
-from seqlm.report.figures import fonts
+from seqlm.report.figures import style as figure_style
 from seqlm.report.figures.book import partition_figure, unrolled_figure
-from seqlm.report.figures.fonts import MISSING_GLYPH, USUAL, InstalledFonts, families_for, without_font
 from seqlm.report.figures.gradients import graph_figure, strategies_figure
-from seqlm.report.figures.style import svg_text
+from seqlm.report.figures.style import MISSING_GLYPH, USUAL, InstalledFonts, families_for, svg_text, without_font
 
 FIGURES = {
     "partition": lambda text: partition_figure(text),
@@ -47,7 +46,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Install matplotlib's own fonts and three more, whatever fonts this machine has."""
     own = str(Path(mpl.get_data_path()))
     monkeypatch.setattr(fontManager, "ttflist", [entry for entry in fontManager.ttflist if entry.fname.startswith(own)])
-    monkeypatch.setattr(fonts, "FONTS", InstalledFonts(list))
+    monkeypatch.setattr(figure_style, "FONTS", InstalledFonts(list))
     for name, characters in (("Few Of Them", "海"), ("Most Of Them", "海水来"), ("Last Resort", "海水来了")):
         write_font(tmp_path / f"{name}.ttf", name, characters)
         fontManager.addfont(tmp_path / f"{name}.ttf")
@@ -88,7 +87,7 @@ def test_a_newly_installed_font_is_found_and_a_broken_one_skipped(
     write_font(tmp_path / "new.ttf", "New", "了")
     (tmp_path / "broken.ttf").write_bytes(b"no font")
     paths = [str(tmp_path / name) for name in ("broken.ttf", "new.ttf")]
-    monkeypatch.setattr(fonts, "FONTS", InstalledFonts(lambda: paths))
+    monkeypatch.setattr(figure_style, "FONTS", InstalledFonts(lambda: paths))
     assert families_for("海了") == [USUAL, "Few Of Them", "New"]
 
 

@@ -9,8 +9,7 @@ from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe
 from seqlm.report.figures.ngrams import zipf_figure
 from seqlm.report.figures.style import svg_text
-from seqlm.vocab.corpus_building import SPLITS, build_corpus
-from seqlm.vocab.encoded import load_corpus
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus
 
 
 def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:

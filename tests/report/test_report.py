@@ -14,7 +14,7 @@ from seqlm.report.figures.book import partition_figure, unrolled_figure
 from seqlm.report.figures.evaluation import comparison_figure, learning_figure
 from seqlm.report.figures.style import model_colours, new_figure, style, svg_text
 from seqlm.report.page import inline_svg
-from seqlm.vocab.corpus_building import SPLITS
+from seqlm.vocab.corpus import SPLITS
 from smoke import ROOT
 
 PAGE = ROOT / "reports" / "index.html"

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from seqlm.report.surprisal import passage_html
+from seqlm.report.page import passage_html
 from seqlm.score.surprisal_view import passage
-from seqlm.vocab.kinds.registry import token_kind
+from seqlm.vocab.kinds import token_kind
 
 
 def test_a_passage_shades_scored_tokens_and_shows_markup_as_text() -> None:

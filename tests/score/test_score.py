@@ -21,8 +21,8 @@ from seqlm.score.ngrams.scoring import BEST_OF_KIND
 from seqlm.score.settings import ScoreParams
 from seqlm.score.store import load_scores
 from seqlm.score.word_to_char.scoring import score_word_to_char
-from seqlm.vocab.corpus_building import SPLITS, load_split
-from seqlm.vocab.kinds.registry import KINDS
+from seqlm.vocab.corpus import SPLITS, load_split
+from seqlm.vocab.kinds import KINDS
 from small_runs import LINES, write_models
 from smoke import change_params
 from stages_by_hand import RunStage

@@ -9,7 +9,7 @@ import pytest
 import small_training
 from seqlm.heldout.store import read_beginning_of_train
 from seqlm.score.store import TRAIN_SUBSET, load_score
-from seqlm.vocab.corpus_building import load_split
+from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage
 

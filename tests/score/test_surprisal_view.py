@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from seqlm.score.surprisal_view import passage, per_character
-from seqlm.vocab.byte_fallback import BYTE_TOKENS
-from seqlm.vocab.kinds.registry import token_kind
+from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.subwords import BYTE_TOKENS
 
 SUBWORD = token_kind("subword")
 BIT = math.log(2)

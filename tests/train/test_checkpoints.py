@@ -47,7 +47,7 @@ def key_after_change(name):
     return checkpoint_key("", [], 1)
 print(json.dumps({
     "loaded": loaded, "hashed": [str(path) for path in imported_files(_TRAINER)],
-    "keys": [key_after_change(name) for name in ("train/console.py", "core/optimizer.py", "rnn/compiled/tiles.py")],
+    "keys": [key_after_change(name) for name in ("train/callbacks.py", "core/optimizer.py", "rnn/compiled/tiles.py")],
     "unchanged": checkpoint_key("", [], 1),
 }))
 """
@@ -62,9 +62,9 @@ def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
     found = json.loads(subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=True,
                                       capture_output=True, text=True).stdout)  # fmt: skip
     assert set(found["loaded"]) <= set(found["hashed"])
-    console, optimizer, tiles = found["keys"]
-    assert console == before
-    assert len({console, optimizer, tiles}) == 3
+    callbacks, optimizer, tiles = found["keys"]
+    assert callbacks == before
+    assert len({callbacks, optimizer, tiles}) == 3
     assert found["unchanged"] == tiles
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seqlm.core.layout import Layout
-from seqlm.train.console import describe_plan, forecast, sample_prefix, terminal
+from seqlm.train.callbacks import describe_plan, forecast, sample_prefix, terminal
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
 from small_training import TEXT, config, prepare_stage, trainer
@@ -27,7 +27,7 @@ def test_a_forecast_is_printed_once_and_leaves_out_the_first_minibatch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("seqlm.train.console.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: clock[0])
     layout: Layout = prepare_stage(tmp_path, "a b\n" * 20)
     made, printed = trainer(config(sample_every=0)), []
     with terminal(made, Vocab.load(layout.vocab("char")), "a") as show:

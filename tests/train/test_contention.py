@@ -11,9 +11,9 @@ import pytest
 
 from busy import busy_processes
 from compiled_networks import threads
-from seqlm.core.cpu_contention import FEW_SPINS, NO_SPINS
+from seqlm.core.processes import FEW_SPINS, NO_SPINS
+from seqlm.train.callbacks import RestartRequested, contention_monitor
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.contention import RestartRequested, contention_monitor
 from small_training import config, equal, trained, trainer
 
 WAITS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
@@ -71,7 +71,7 @@ def test_a_process_restarts_with_its_command_and_number(tmp_path: Path) -> None:
     script = tmp_path / "with a space.py"
     script.write_text(
         "import os, sys\n"
-        "from seqlm.core.cpu_contention import FEW_SPINS, re_exec\n"
+        "from seqlm.core.processes import FEW_SPINS, re_exec\n"
         "print(os.getpid(), sys.argv[1:], os.environ.get('GOMP_SPINCOUNT'))\n"
         "if not FEW_SPINS.items() <= os.environ.items():\n"
         "    re_exec(FEW_SPINS)\n"

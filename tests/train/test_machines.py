@@ -16,7 +16,7 @@ from torch.distributed.run import parse_args
 from seqlm.core.layout import Layout
 from seqlm.train.checkpoints import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.corpus_building import load_split
+from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 from small_training import config, prepare_stage
 from smoke import ROOT

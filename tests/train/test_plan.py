@@ -7,11 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from default_params import PARAMS_FILE
-from seqlm.configure.runs import resolve_runs
+from seqlm.configure.settings import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import read_params
-from seqlm.train.minibatches import fits
-from seqlm.train.plan import Plan, largest_that_fits
+from seqlm.train.minibatches import Plan, fits, largest_that_fits
 from seqlm.train.ranks import Ranks
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 import reference
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.vocab import interning
-from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
-from seqlm.vocab.encoded import load_corpus
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split
 from seqlm.vocab.hashing import HashedWordInterner
 from seqlm.vocab.interning import CharInterner, Interner, ProvisionalIds, WordInterner
-from seqlm.vocab.kinds.registry import token_kind
+from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Kind, Vocab
 
 texts = st.lists(

@@ -16,13 +16,10 @@ from hypothesis import strategies as st
 import subwords
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import check
-from seqlm.vocab import subword_tokenizer, subword_training
-from seqlm.vocab.byte_fallback import BYTE_TOKENS
-from seqlm.vocab.corpus_building import SPLITS, load_split
-from seqlm.vocab.encoded import load_corpus
-from seqlm.vocab.kinds.registry import token_kind
-from seqlm.vocab.subword_tokenizer import SubwordTokenizer
-from seqlm.vocab.subword_training import SubwordParams, sample_text, train_tokenizer
+from seqlm.vocab import subwords as subwords_module
+from seqlm.vocab.corpus import SPLITS, load_corpus, load_split
+from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.subwords import BYTE_TOKENS, SubwordParams, SubwordTokenizer, sample_text, train_tokenizer
 from seqlm.vocab.vocabulary import Vocab
 
 SUBWORD = token_kind("subword")
@@ -191,7 +188,7 @@ def test_two_runs_give_equal_bytes_whatever_the_threads(tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_sampled_in_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subword_training, "SAMPLE_BYTES", 64 * 50)
+    monkeypatch.setattr(subwords_module, "SAMPLE_BYTES", 64 * 50)
     path = tmp_path / "train.txt"
     lines = [f"wörter number{number:05d} here\n" for number in range(5000)]
     path.write_text("".join(lines), encoding="utf-8")
@@ -201,7 +198,7 @@ def test_a_long_text_is_sampled_in_passages(tmp_path: Path, monkeypatch: pytest.
     # Whole words, from all parts of the text.
     assert {word for block in blocks for word in block.split()} <= {word for line in lines for word in line.split()}
     assert {int(word[6:]) // 500 for block in blocks for word in block.split() if word[0] == "n"} == set(range(10))
-    monkeypatch.setattr(subword_training, "SAMPLE_BYTES", path.stat().st_size)
+    monkeypatch.setattr(subwords_module, "SAMPLE_BYTES", path.stat().st_size)
     assert "".join(sample_text(path)) == "".join(lines)
 
 
@@ -250,7 +247,7 @@ def test_the_library_reads_the_stored_tokenizer(tmp_path: Path) -> None:
 
 
 def test_a_full_cache_changes_no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(subword_tokenizer, "_CACHE_SIZE", 2)
+    monkeypatch.setattr(subwords_module, "_CACHE_SIZE", 2)
     fresh = SubwordTokenizer.load(tmp_path, TOKENIZERS["bpe"].save(tmp_path))
     pretokens = ["the", " sea", " tide", "the", " x"]
     assert fresh.tokenize(pretokens) == TOKENIZERS["bpe"].tokenize(pretokens)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reference import clean_line
 from seqlm.core.errors import DataError
-from seqlm.vocab.corpus_building import SPLITS, build_corpus, load_split
-from seqlm.vocab.kinds.registry import token_kind
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
+from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Vocab, choose_tokens
 
 

@@ -1,14 +1,18 @@
-"""The whole of ``params.yaml``: what ``configure`` checks before anything runs."""
+"""The whole of ``params.yaml``, checked before anything runs, and the runs that it describes."""
 
+import json
+import re
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
+from ruamel.yaml import YAML
 
 from seqlm.compare.settings import CompareParams
-from seqlm.configure.runs import resolve_runs
+from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check, read_params
 from seqlm.download.settings import DownloadParams
 from seqlm.evaluate.settings import EvaluateParams
@@ -20,8 +24,75 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
-from seqlm.train.settings import RunConfig
-from seqlm.vocab.settings import VocabParams
+from seqlm.train.settings import RunConfig, TrainParams
+from seqlm.vocab.settings import MODEL_PREFIXES, VocabParams
+
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{device}{number}" for device in ("com", "lpt") for number in range(1, 10))}
+_MACHINE_SETTINGS = ("device", "seed", "num_threads")
+"""Top-level settings that a run may override."""
+
+
+def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConfig]:
+    """Return each run's settings: ``train``, device, seed and num_threads, overridden by ``runs.NAME``.
+
+    Raises ParamsError for a bad name or setting; ``source`` names the file.
+    """
+    train, runs = params.get("train"), params.get("runs")
+    check(train, "train", TrainParams, source=source)
+    if not isinstance(runs, Mapping) or not runs:
+        raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
+    assert isinstance(train, Mapping)
+    shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
+    _check_names(list(runs), source)
+    return {str(name): _resolve(str(name), own, shared, source) for name, own in runs.items()}
+
+
+def describe_runs(params: Mapping[str, Any], runs: Mapping[str, RunConfig]) -> list[str]:
+    """Return a line for each run: its network, and the settings in which it differs from ``train``."""
+    shared, lines = params | params["train"], []
+    for name, config in runs.items():
+        own = [f"{key}: {_as_text(value)}" for key, value in config if key in shared and value != shared[key]]
+        lines.append(f"{name}: {config.describe()}; differs from train in {', '.join(own) or 'nothing'}")
+    return lines
+
+
+def _as_text(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else json.dumps(value).strip('"')
+
+
+def _check_names(names: list[object], source: str) -> None:
+    """Raise ParamsError for a name that files, YAML, or the names of other models do not allow."""
+    by_lower_case: dict[str, str] = {}
+    for key in names:
+        name = str(key)
+        if not _RUN_NAME.fullmatch(name) or name.startswith(MODEL_PREFIXES):
+            raise ParamsError(
+                f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', does not end with '.', "
+                f"and does not begin with {' or '.join(MODEL_PREFIXES)}"
+            )
+        if not (isinstance(key, str) and _is_yaml_text(name)):
+            raise ParamsError(f"{source}: runs.{name}: YAML reads this name as a number, a date, a truth value or null")
+        if name.lower().split(".")[0] in _RESERVED:
+            raise ParamsError(f"{source}: runs.{name}: Windows reserves this name")
+        if (other := by_lower_case.setdefault(name.lower(), name)) != name:
+            raise ParamsError(f"{source}: runs.{name}: on some systems, files named like this and like {other} are one")
+
+
+def _is_yaml_text(name: str) -> bool:
+    try:
+        return isinstance(YAML(typ="safe", pure=True).load(name), str)
+    except ValueError:  # of a date that does not exist
+        return False
+
+
+def _resolve(name: str, own: object, shared: Mapping[str, Any], source: str) -> RunConfig:
+    own = {} if own is None else own
+    if not isinstance(own, Mapping):
+        raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")
+    if "run" in own:
+        raise ParamsError(f"{source}: runs.{name}.run: a run's name comes before its settings, not among them")
+    return check({**shared, **own, "run": name}, f"runs.{name}", RunConfig, source=source)
 
 
 def _require_program(launcher: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from seqlm.core.cpu_contention import num_processors
+from seqlm.core.processes import num_processors
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import Texts, make_mixtures, val_bits
 from seqlm.score.metrics import headline
 from seqlm.score.store import Score, load_scores
-from seqlm.vocab.kinds.registry import KINDS, token_kind
+from seqlm.vocab.kinds import KINDS, token_kind
 
 
 def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Texts], mixtures: bool) -> list[Score]:

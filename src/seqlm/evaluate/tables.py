@@ -12,7 +12,7 @@ from seqlm.evaluate.diagnostics import calibration_error, calibration_table, cla
 from seqlm.heldout.store import Heldout
 from seqlm.score.store import Score
 from seqlm.score.surprisal_view import passage
-from seqlm.vocab.kinds.registry import KINDS, token_kind
+from seqlm.vocab.kinds import KINDS, token_kind
 
 _MAX_PASSAGES = 8
 

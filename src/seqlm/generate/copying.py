@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import compiled
-from seqlm.vocab.kinds.kind import TokenKind
+from seqlm.vocab.kinds import TokenKind
 from seqlm.vocab.vocabulary import Vocab
 
 Codes = NDArray[np.uint32]

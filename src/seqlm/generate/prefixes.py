@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from seqlm.core.layout import Layout
-from seqlm.vocab.corpus_building import load_split
+from seqlm.vocab.corpus import load_split
 from seqlm.vocab.prompts import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 

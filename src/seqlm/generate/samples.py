@@ -8,8 +8,8 @@ from seqlm.core.layout import Layout
 from seqlm.generate.copying import decoded_blocks, longest_common_substrings
 from seqlm.generate.text_generators import LazyGenerators
 from seqlm.rnn.generation import SamplingConfig
-from seqlm.vocab.corpus_building import load_split
-from seqlm.vocab.kinds.registry import KINDS, Kind
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 
 _REPEATED_LENGTH = 8

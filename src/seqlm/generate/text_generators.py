@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import torch
 
+from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.generate.ngram_sampling import sample_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.registry import highest_orders
 from seqlm.ngrams.models.storage import load_models
@@ -18,7 +18,7 @@ from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.score.model_info import describe_ngram
 from seqlm.score.model_lookup import find_models
 from seqlm.train.runs import read_config, run_names
-from seqlm.vocab.kinds.registry import KINDS, Kind
+from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 
 Continue = Callable[[list[list[int]], int, SamplingConfig, int], list[list[int]]]
@@ -98,3 +98,25 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
             f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk"
         )
     return [int(index) for index in vocab.encode(tokens)]
+
+
+def sample_ngrams(
+    model: NGramModel, prefix: Sequence[int], num_preds: int, temperature: float, rng: np.random.Generator
+) -> list[int]:
+    """Return ``num_preds`` tokens that an n-gram model generates after a prefix; never ``<unk>``.
+
+    With ``temperature`` 0 the most likely token is chosen; otherwise tokens are drawn from q proportional to p to the
+    power 1 / temperature.
+    """
+    tokens = list(prefix)
+    for _ in range(num_preds):
+        probs = model.next_distribution(np.array(tokens[-max(model.order - 1, 1) :], np.int64)).copy()
+        probs[0] = 0
+        if temperature == 0:
+            tokens.append(int(np.argmax(probs)))
+            continue
+        logs = log(probs)
+        with np.errstate(over="ignore"):
+            weights = exp((logs - logs.max()) / temperature)
+        tokens.append(int(rng.choice(len(weights), p=weights / weights.sum())))
+    return tokens[len(prefix) :]

@@ -13,8 +13,8 @@ from seqlm.heldout.scored_text import Stream, stream_of, unknown_share
 from seqlm.heldout.spelling import spelling_costs
 from seqlm.heldout.store import Selection, save_heldout
 from seqlm.heldout.token_offsets import token_offsets
-from seqlm.vocab.encoded import EncodedSplit, load_corpus
-from seqlm.vocab.kinds.registry import Kind
+from seqlm.vocab.corpus import EncodedSplit, load_corpus
+from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
 

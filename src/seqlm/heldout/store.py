@@ -26,9 +26,8 @@ from seqlm.core.files import (
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText, Stream, Streams, stream_of
-from seqlm.vocab.corpus_building import SPLITS, load_split
-from seqlm.vocab.encoded import EncodedSplit, load_corpus
-from seqlm.vocab.kinds.registry import Kind
+from seqlm.vocab.corpus import SPLITS, EncodedSplit, load_corpus, load_split
+from seqlm.vocab.kinds import Kind
 
 WARMUP = 512
 """Tokens that a model reads before a passage without being scored on them."""

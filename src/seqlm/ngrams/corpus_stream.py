@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
 from seqlm.ngrams.counts.counting import Chunking, count_ngrams
-from seqlm.vocab.encoded import EncodedCorpus
+from seqlm.vocab.corpus import EncodedCorpus
 
 _MAX_ORDER = 3
 """The highest order of the n-grams that describe a text."""

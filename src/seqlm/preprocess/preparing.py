@@ -1,5 +1,6 @@
 """From a raw corpus to three cleaned splits."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +8,32 @@ from pathlib import Path
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, temporary_folder
 from seqlm.core.text import TextSize, count_text, quantity
-from seqlm.preprocess.cleaning import clean_blocks
-from seqlm.preprocess.decoding import DecodingReport, RawText
-from seqlm.preprocess.gutenberg import boilerplate_share
+from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 from seqlm.preprocess.splitting import split_text
+
+_HINT = b"PROJECT GUTENBERG EBOOK"
+_MARKER = re.compile(rb"\*\*\* ?(START|END) OF TH(?:E|IS) " + _HINT)
+_BLOCK_BYTES = 1 << 20
+_MAX_MARKER = 64
+"""Bytes of a marker, at most."""
+
+
+def boilerplate_share(path: Path) -> float:
+    """Return the share of a file that is before the start marker and after the end marker; 0 if it has neither."""
+    size, offset, tail = path.stat().st_size, 0, b""
+    start, end = None, size
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            data = tail + block
+            for marker in _MARKER.finditer(data) if _HINT in data else ():
+                position = offset - len(tail) + marker.start()
+                if marker[1] == b"END":
+                    end = position
+                elif start is None:
+                    start = position
+            offset, tail = offset + len(block), data[-_MAX_MARKER:]
+    return ((start or 0) + size - end) / max(size, 1)
+
 
 MIN_CHARACTERS = 500
 """Characters of the shortest text that is accepted, so that val and test, a tenth each, have some words to score."""

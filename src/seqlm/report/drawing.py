@@ -8,10 +8,9 @@ from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
-from seqlm.report.figures import book, evaluation, gradients, ngrams, sine, truncation
-from seqlm.report.figures.fonts import MISSING_GLYPH, without_font
-from seqlm.report.figures.style import model_colours, svg_text
-from seqlm.vocab.kinds.registry import KINDS
+from seqlm.report.figures import book, evaluation, gradients, ngrams, sine
+from seqlm.report.figures.style import MISSING_GLYPH, model_colours, svg_text, without_font
+from seqlm.vocab.kinds import KINDS
 
 Drawn = Iterator[tuple[str, Figure]]
 
@@ -125,6 +124,6 @@ def _of_gradients(layout: Layout) -> Drawn:
 def _of_truncation(layout: Layout) -> Drawn:
     folder = layout.reports("gradients")
     draws, convergence = read_csv(folder / "truncation.csv"), read_csv(folder / "convergence.csv")
-    yield "gradients-truncation", truncation.truncation_figure(draws, convergence)
-    yield "gradients-trained", truncation.trained_figure(read_csv(folder / "trained.csv"))
-    yield "gradients-cost", truncation.cost_figure(read_csv(folder / "cost.csv"))
+    yield "gradients-truncation", gradients.truncation_figure(draws, convergence)
+    yield "gradients-trained", gradients.trained_figure(read_csv(folder / "trained.csv"))
+    yield "gradients-cost", gradients.cost_figure(read_csv(folder / "cost.csv"))

@@ -1,5 +1,6 @@
 """Gathers what the stages reported and renders the page."""
 
+import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,9 +16,32 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
 from seqlm.evaluate.table_text import describe_reduced_batches, describe_share
 from seqlm.report.findings import all_findings
-from seqlm.report.surprisal import passage_html
+from seqlm.score.surprisal_view import INFINITE
 from seqlm.train.runs import run_names, training_summaries
-from seqlm.vocab.kinds.registry import ALL, KINDS
+from seqlm.vocab.kinds import ALL, KINDS
+
+_BITS_PER_SHADE = 1.2
+_DARKEST = 9
+
+
+def passage_html(passage: dict[str, Any]) -> str:
+    """Return a passage (:func:`seqlm.score.surprisal_view.passage`) as HTML.
+
+    Each token is a span with its bits as the title; the class of a scored token, s0 to s9, is its shade.
+    """
+    spans = []
+    for token, bits in zip(passage["tokens"], passage["bits"], strict=True):
+        text = html.escape(token + passage["joiner"]).replace("\n", "<br>")
+        if bits is None:
+            spans.append(f'<span title="not scored">{text}</span>')
+        elif bits == INFINITE:
+            spans.append(f'<span class="s{_DARKEST}" title="{INFINITE}">{text}</span>')
+        else:
+            spans.append(
+                f'<span class="s{min(int(bits / _BITS_PER_SHADE), _DARKEST)}" title="{bits} bits">{text}</span>'
+            )
+    return "".join(spans)
+
 
 _TOP_ROWS = 10
 

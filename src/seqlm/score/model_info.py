@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
-from seqlm.vocab.kinds.registry import Kind
+from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
 DYNAMIC = "+dynamic"

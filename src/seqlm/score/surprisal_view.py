@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from seqlm.core.metrics import Nats
-from seqlm.vocab.kinds.kind import TokenKind
+from seqlm.vocab.kinds import TokenKind
 
 INFINITE = "infinite"
 

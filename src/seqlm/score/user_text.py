@@ -20,8 +20,7 @@ from seqlm.heldout.scored_text import Ids
 from seqlm.heldout.selection import encode_text
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.storage import load_kneser_ney, load_models
-from seqlm.preprocess.cleaning import clean_blocks
-from seqlm.preprocess.decoding import DecodingReport, RawText
+from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 from seqlm.preprocess.preparing import decoding_warnings, require_enough
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.rnn.building import load_network
@@ -32,7 +31,7 @@ from seqlm.score.model_lookup import find_models
 from seqlm.score.surprisal_view import passage
 from seqlm.score.word_to_char.scoring import WordToCharReader
 from seqlm.train.runs import read_config, run_names
-from seqlm.vocab.kinds.registry import KINDS, Kind
+from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 
 MAX_SHOWN_CHARS = 20_000

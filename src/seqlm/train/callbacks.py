@@ -1,16 +1,28 @@
-"""What happens while a training runs: checkpoints, a growing history, TensorBoard's events, a stop by Ctrl-C."""
+"""What happens while a training runs: checkpoints, a growing history, the terminal, TensorBoard, Ctrl-C, restarts."""
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tqdm import tqdm
 
 from seqlm.core.errors import Interrupted, MachineError
 from seqlm.core.files import write_bytes, write_table
+from seqlm.core.processes import OtherLoad, re_exec, shorter_wait
+from seqlm.rnn.generation import SamplingConfig, continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import headline, history_table
+from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
+from seqlm.vocab.prompts import AUTO, prompts
+from seqlm.vocab.vocabulary import Vocab
 
 _SECONDS_BETWEEN_WRITES = 3.0
 _TENSORBOARD_COLUMNS = ("train_perplexity", "val_perplexity", "grad_norm", "clipped_share", "lr", "epoch")
@@ -113,3 +125,159 @@ def tensorboard_writer(folder: Path, trainer: Trainer) -> Iterator[Callback]:
 
     with SummaryWriter(str(folder / trainer.config.run)) as board:
         yield write
+
+
+_SECONDS_BETWEEN_CHECKS = 2.0
+
+
+class RestartRequested(Exception):
+    """Other work uses the processors. A checkpoint is saved, from which a new process continues."""
+
+    def __init__(self, wait: dict[str, str]) -> None:
+        """``wait``: how the threads of the new process should wait for each other."""
+        super().__init__(wait)
+        self.wait = wait
+
+
+def contention_monitor(checkpoint: Checkpoint, seconds: float = _SECONDS_BETWEEN_CHECKS) -> Callback:
+    """Return a callback that raises RestartRequested if other work leaves the training's threads too little time.
+
+    It checks every few ``seconds`` and saves the checkpoint before it raises.
+    """
+    other_load, last, previous_share = OtherLoad(), (time.monotonic(), time.process_time()), 1.0
+
+    def check(trainer: Trainer) -> None:
+        nonlocal last, previous_share
+        num_threads, now = torch.get_num_threads(), (time.monotonic(), time.process_time())
+        # Compiled loops adapt to other work themselves and leave PyTorch one thread, which waits for no other. Of
+        # several processes, none may stop alone.
+        if num_threads == 1 or trainer.ranks.size > 1 or trainer.is_done or now[0] - last[0] < seconds:
+            return
+        elapsed, worked = now[0] - last[0], now[1] - last[1]
+        share = worked / (elapsed * num_threads) if other_load.is_high() else 1.0
+        # Two checks in a row must see other work: a moment of it is not worth a restart.
+        if wait := shorter_wait(max(share, previous_share)):
+            checkpoint.save(*trainer.state())
+            raise RestartRequested(wait)
+        last, previous_share = now, share
+
+    return check
+
+
+@contextmanager
+def restart_if_contended(log: Callable[[str], object]) -> Iterator[None]:
+    """Continue a training that raises RestartRequested in this context in a restarted process, and log it."""
+    try:
+        yield
+    except RestartRequested as request:
+        log("other work uses the processors too: restarting with threads that wait awake for a shorter time")
+        re_exec(request.wait)
+
+
+_SAMPLE_TOKENS = 50
+_MEASURED_S = 2.0
+"""Seconds over which the speed of a training is measured before its end is forecast."""
+_LONG = timedelta(hours=1)
+
+
+def train_to_end(
+    trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path, tensorboard: Path | None
+) -> None:
+    """Run a training to its end; show it on the terminal, in ``reports`` and, if given, in the folder ``tensorboard``.
+
+    Raises RestartRequested if it should continue in a new process, and Interrupted after Ctrl-C.
+    """
+    with ExitStack() as stack:
+        callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
+        callbacks += [history_writer(reports), checkpoint_writer(checkpoint, trainer.config.checkpoint_s)]
+        callbacks.append(contention_monitor(checkpoint))
+        if tensorboard is not None:
+            callbacks.append(stack.enter_context(tensorboard_writer(tensorboard, trainer)))
+        if trainer.ranks.size == 1:  # a checkpoint needs all processes, and Ctrl-C may have ended the others
+            callbacks.append(stack.enter_context(stop_at_interrupt(checkpoint)))
+
+        def call_all(trainer: Trainer) -> None:
+            for callback in callbacks:
+                callback(trainer)
+
+        try:
+            trainer.run(call_all)
+        except KeyboardInterrupt as error:
+            where = f"at epoch {trainer.progress.epoch:.4g}"
+            raise Interrupted(f"interrupted {where}; `dvc repro` continues from the last checkpoint") from error
+
+
+def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
+    """Return what a run's samples continue: the text of the setting, or the beginning of val.
+
+    The beginning of val is used for ``auto``, and if the vocabulary lacks most tokens of the setting's text.
+    """
+    tokens = vocab.tokenize(config.sample_prefix)
+    num_known = sum(token in vocab for token in tokens)
+    if config.sample_prefix == AUTO or num_known < max(len(tokens), 1) / 2:
+        return prompts(vocab, val_ids, 1)[0]
+    return config.sample_prefix
+
+
+@contextmanager
+def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
+    """Give a callback that shows a progress bar of tokens, a forecast, and how the network continues ``prefix``."""
+    ids, rows_shown = vocab.encode(vocab.tokenize(prefix)).tolist(), len(trainer.progress.history)
+    start: tuple[float, int] | None = None
+    is_forecast_due = True
+
+    def show(trainer: Trainer) -> None:
+        nonlocal rows_shown, start, is_forecast_due
+        progress, config = trainer.progress, trainer.config
+        bar.update(progress.tokens - bar.n)
+        now = time.monotonic()
+        start = start or (now, progress.tokens)  # the first minibatch is left out: it compiles loops
+        if is_forecast_due and now - start[0] >= _MEASURED_S and not trainer.is_done:
+            rate = (progress.tokens - start[1]) / (now - start[0])
+            tqdm.write(forecast(rate, trainer.plan.tokens_to_train - progress.tokens, datetime.now()))
+            is_forecast_due = False
+        if len(progress.history) == rows_shown:
+            return
+        rows_shown, row = len(progress.history), progress.history[-1]
+        epoch = _format_epochs(row.epoch)
+        bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
+        if ids and config.sample_every and rows_shown % config.sample_every == 0:
+            (tokens,) = continue_prefixes(trainer.network, [ids], _SAMPLE_TOKENS, SamplingConfig(), config.seed)
+            text = vocab.join(vocab.decode([*ids, *tokens]))
+            tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
+
+    options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
+    with tqdm(total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options) as bar:
+        yield show
+
+
+def forecast(rate: float, tokens_left: int, now: datetime) -> str:
+    """Return when a training of ``rate`` tokens per second ends."""
+    left = timedelta(seconds=round(max(tokens_left, 0) / rate))
+    line = f"{rate:,.0f} tokens per second: done in about {left}, at {now + left:%H:%M}"
+    if left > _LONG:
+        ten_minutes = int(rate * 600)
+        line += f" (token_budget: {round(ten_minutes, 1 - len(str(ten_minutes))):,} would take about ten minutes)"
+    return line
+
+
+def describe_plan(trainer: Trainer) -> list[str]:
+    """Return what a training will do, in lines."""
+    config, plan = trainer.config, trainer.plan
+    tokens, epochs = plan.batches_per_epoch * plan.tokens_per_batch, _format_epochs(plan.epochs_to_train)
+    lines = [f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}"]
+    if plan.limit is not None:
+        lines[0] += f", limited by {plan.limit}"
+        if plan.epochs_to_train < 1:
+            lines.append(f"this is {plan.epochs_to_train:.1%} of the text: raise {plan.limit} to train on more")
+    if plan.batch_reduced:
+        lines.append(
+            f"the text has {plan.num_tokens:,} tokens, too few for minibatches of {config.batch_size} x "
+            f"{config.num_steps}: it is trained in minibatches of {plan.batch_size} x {plan.num_steps}"
+        )
+    return lines
+
+
+def _format_epochs(value: float) -> str:
+    """Return a number of epochs, whole numbers without a fraction."""
+    return f"{value:.0f}" if value == int(value) else f"{value:.3g}"

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from seqlm.train.plan import Plan
+from seqlm.train.minibatches import Plan
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,20 @@
-"""How minibatches are cut from a stream of tokens (section 8.3.4).
+"""How a text is cut into minibatches (section 8.3.4), how many a training takes, and the learning rate of each.
 
 Both samplers skip a random number of tokens at the start, so that epochs cut the text at different positions. Targets
 are the inputs shifted by one token.
-"""
 
+A history has one row for each epoch. If ``token_budget`` or ``max_flops`` ends the training before its last epoch, the
+history has ``num_epochs`` rows for equal parts of what is trained, and the learning rate schedule covers just that."""
+
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from seqlm.core.errors import DataError
+from seqlm.train.settings import RunConfig
 
 Minibatch = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -58,3 +65,108 @@ def _random_offset(tokens: NDArray[np.integer], batch_size: int, num_steps: int,
     if not fits(len(tokens), batch_size, num_steps):
         raise ValueError(f"{len(tokens)} tokens are too few for batch_size {batch_size} and num_steps {num_steps}")
     return int(rng.integers(num_steps))
+
+
+_MIN_VAL_TOKENS = 10_000
+_FLOPS_PER_PARAMETER = 6
+"""One multiplication and one addition in the forward pass, two of each in the backward pass."""
+_FINAL_LR_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The minibatches of a training."""
+
+    num_tokens: int
+    """Tokens of the training text."""
+    batch_size: int
+    num_steps: int
+    batch_reduced: bool
+    """Whether the text is too short for minibatches of the configured size."""
+    num_rows: int
+    """Rows of the complete history."""
+    num_minibatches: int | None = None
+    """Minibatches of a training that ends before its last epoch; None: all epochs are trained."""
+    limit: str | None = None
+    """The setting that ends it."""
+
+    @classmethod
+    def of(cls, config: RunConfig, num_tokens: int, num_parameters: int, num_processes: int = 1) -> "Plan":
+        """Return the plan of a run on a text of ``num_tokens``.
+
+        Raises DataError if the text is too short for any minibatch.
+        """
+        num_steps = config.num_steps
+        if config.truncation == "full":  # one window spans each batch row, except what a random offset may drop
+            num_steps = max(num_tokens // (config.batch_size + 1), 1)
+        shape = largest_that_fits(num_tokens, config.batch_size, num_steps, num_processes)
+        whole = cls(num_tokens, *shape, shape != (config.batch_size, num_steps), config.num_epochs)
+        budgets: dict[str, float] = {}
+        if config.token_budget is not None:
+            budgets["token_budget"] = config.token_budget
+        if config.max_flops is not None:
+            budgets["max_flops"] = config.max_flops / (_FLOPS_PER_PARAMETER * num_parameters)
+        limit = min(budgets, key=budgets.__getitem__, default=None)
+        if limit is None or budgets[limit] >= whole.tokens_to_train:
+            return whole
+        num_minibatches = max(int(budgets[limit]) // whole.tokens_per_batch, 1)
+        num_rows = min(config.num_epochs, num_minibatches)
+        return replace(whole, num_rows=num_rows, num_minibatches=num_minibatches, limit=limit)
+
+    @property
+    def tokens_per_batch(self) -> int:
+        """Tokens of a minibatch."""
+        return self.batch_size * self.num_steps
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Minibatches of an epoch that drops no tokens at the start of the text."""
+        return max((self.num_tokens - 1) // self.tokens_per_batch, 1)
+
+    @property
+    def tokens_to_train(self) -> int:
+        """Tokens of the whole training, including those that epochs drop at the start of the text."""
+        return (self.num_minibatches or self.num_rows * self.batches_per_epoch) * self.tokens_per_batch
+
+    @property
+    def epochs_to_train(self) -> float:
+        """Epochs of the whole training; if it ends early, not always a whole number."""
+        return self.num_rows if self.num_minibatches is None else self.num_minibatches / self.batches_per_epoch
+
+    def val_token_budget(self, config: RunConfig) -> int:
+        """Return how many tokens of val an evaluation may read.
+
+        A quarter of the tokens trained since the previous evaluation, so that evaluating never takes longer than
+        training, but at least 10,000: fewer would say too little.
+        """
+        trained = self.tokens_to_train * min(config.eval_every, self.num_rows) // self.num_rows
+        budget = max(trained // 4, _MIN_VAL_TOKENS)
+        return budget if config.eval_tokens is None else min(config.eval_tokens, budget)
+
+
+def largest_that_fits(num_tokens: int, batch_size: int, num_steps: int, num_processes: int = 1) -> tuple[int, int]:
+    """Return the largest batch size and number of steps, up to those given, that a text has enough tokens for.
+
+    A short text gets fewer batch rows, a multiple of ``num_processes``, and fewer steps if one row for each process is
+    still too much. Raises DataError if even single steps are too long.
+    """
+    if fits(num_tokens, batch_size, num_steps):
+        return batch_size, num_steps
+    rows = min(num_tokens // num_steps - 1, batch_size) // num_processes * num_processes
+    if rows > 0:
+        return rows, num_steps
+    if num_tokens <= num_processes:
+        raise DataError(f"too few tokens to train on ({num_tokens}): use a longer text")
+    return num_processes, min(num_tokens // (num_processes + 1), num_steps)
+
+
+def scheduled_lr(config: RunConfig, share_done: float) -> float:
+    """Return the learning rate after a share of a training, from 0 to 1."""
+    if config.schedule == "constant":
+        return config.lr
+    if share_done < config.warmup_share:
+        factor = share_done / config.warmup_share
+    else:
+        decayed = (share_done - config.warmup_share) / (1 - config.warmup_share)
+        factor = _FINAL_LR_SHARE + (1 - _FINAL_LR_SHARE) * (1 + math.cos(math.pi * decayed)) / 2
+    return config.lr * factor

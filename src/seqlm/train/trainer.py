@@ -22,8 +22,7 @@ from seqlm.rnn.building import build_network
 from seqlm.rnn.network import Network, RandomNoise, State
 from seqlm.train.checkpoints import flatten_state, unflatten_state
 from seqlm.train.history import HistoryRow, Progress, RunningTotals
-from seqlm.train.minibatches import Minibatch, random_minibatches, sequential_minibatches
-from seqlm.train.plan import Plan, scheduled_lr
+from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, scheduled_lr, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
 from seqlm.train.validation import val_nll

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field, create_model
 
 from seqlm.core.settings import Section
-from seqlm.vocab.kinds.registry import ALL
-from seqlm.vocab.kinds.registry import KINDS as KINDS
-from seqlm.vocab.kinds.registry import Kind as Kind
+from seqlm.vocab.kinds import ALL
+from seqlm.vocab.kinds import KINDS as KINDS
+from seqlm.vocab.kinds import Kind as Kind
 
 Order = Annotated[int, Field(ge=1, le=100)]
 """Tokens of an n-gram."""

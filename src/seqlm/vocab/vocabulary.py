@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, write_checksummed
-from seqlm.vocab.kinds.kind import TokenKind
-from seqlm.vocab.kinds.registry import Kind, token_kind
-from seqlm.vocab.subword_tokenizer import SubwordTokenizer
+from seqlm.vocab.kinds import Kind, TokenKind, token_kind
+from seqlm.vocab.subwords import SubwordTokenizer
 
 UNKNOWN = "<unk>"
 FORMAT = 3

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from seqlm.core.text import words
 from seqlm.vocab.interning import Ids, WordInterner
-from seqlm.vocab.kinds.kind import TokenKind
-from seqlm.vocab.subword_tokenizer import SubwordTokenizer
+from seqlm.vocab.kinds import TokenKind
+from seqlm.vocab.subwords import SubwordTokenizer
 
 
 class FoldedInterner(WordInterner):

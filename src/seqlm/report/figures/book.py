@@ -3,8 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.shapes import arrow, box, visible, without_axes
-from seqlm.report.figures.style import GREY, PALETTE, new_figure, style
+from seqlm.report.figures.style import GREY, PALETTE, arrow, box, new_figure, style, visible, without_axes
 
 
 def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Figure:

@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from seqlm.core.cpu_contention import OtherLoad
+from seqlm.core.processes import OtherLoad
 from seqlm.core.threads import imap
 from seqlm.rnn.compiled.compiling import jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.tiles import ROWS

@@ -26,7 +26,7 @@ from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_root
 from seqlm.score.settings import DynamicParams
 from seqlm.score.store import TRAIN_SUBSET, Score, if_better, score_of
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.kinds.registry import token_kind
+from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 NUM_TUNING_TOKENS = 20_000

@@ -21,8 +21,8 @@ from seqlm.score.model_info import describe_ngram
 from seqlm.score.ngrams.dynamic import recounted_nll
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, if_better, save_scores, score_of
-from seqlm.vocab.corpus_building import load_split
-from seqlm.vocab.kinds.registry import Kind, token_kind
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 BEST_OF_KIND = "best_of_kind"

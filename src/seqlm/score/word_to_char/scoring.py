@@ -20,7 +20,7 @@ from seqlm.score.ngrams.dynamic import recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, if_better, save_scores, score_of
 from seqlm.score.word_to_char.reading import Lexicon, ModelAfter, estimate_separators, word_to_char_nll
-from seqlm.vocab.corpus_building import SPLITS, load_split
+from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
 
 _MAX_UNKNOWN_SHARE = 0.5

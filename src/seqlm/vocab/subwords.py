@@ -1,29 +1,160 @@
-"""Training of a subword tokenizer on a sample of train, in bounded memory.
+"""Subword vocabularies: how one is learned from train, and how text is written in its tokens.
 
-Equal settings and texts give equal tokenizers. The library's trainers of BPE and WordPiece
-count and compare whole numbers, so their result does not depend on any order. Its trainer of
-Unigram adds probabilities in a random order, so its last digits differ from run to run: scores
-are rounded to a thousandth of a nat, and tokens are sorted by score. (Chance could still
-choose between two tokens of exactly the same score if only one fits; none were found.)
-"""
+The tokens are a model of the library ``tokenizers``, stored in ``tokenizer.json`` in its format. The library tokenizes
+one pretoken at a time. Characters that it did not see in training are written in bytes before, so it never meets an
+unknown character: the code points U+10FF00 to U+10FFFF stand for the 256 bytes of UTF-8. If a text has such characters
+of its own, they are written in bytes too.
+
+The tokenizer is trained on a sample of train, in bounded memory. Equal settings and texts give equal tokenizers. The
+library's trainers of BPE and WordPiece count and compare whole numbers, so their result does not depend on any order.
+Its trainer of Unigram adds probabilities in a random order, so its last digits differ from run to run: scores are
+rounded to a thousandth of a nat, and tokens are sorted by score. (Chance could still choose between two tokens of
+exactly the same score if only one fits; none were found.)"""
 
 import json
 import math
 import os
+import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, chain, groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from seqlm.core.files import read_text, require_sha256, sha256_of_file, write_text
 from seqlm.core.settings import Section
 from seqlm.core.text import evenly_spaced, text_blocks
-from seqlm.vocab.byte_fallback import BYTE_TOKENS, with_byte_fallback
-from seqlm.vocab.subword_tokenizer import SubwordTokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from tokenizers.models import Model
+
+
+_FIRST_BYTE, _LAST_BYTE = 0x10FF00, 0x10FFFF
+BYTE_TOKENS = tuple(map(chr, range(_FIRST_BYTE, _LAST_BYTE + 1)))
+_ALL_BYTES = "".join(BYTE_TOKENS)
+_RUNS_OF_BYTES = re.compile(f"[{BYTE_TOKENS[0]}-{BYTE_TOKENS[-1]}]+")
+
+
+def with_byte_fallback(pretoken: str, alphabet: frozenset[str]) -> list[str]:
+    """Return the parts of a pretoken that an alphabet can write, and between them each byte of the rest."""
+    if alphabet.issuperset(pretoken):
+        return [pretoken]
+    parts = []
+    for is_known, run in groupby(pretoken, alphabet.__contains__):
+        text = "".join(run)
+        parts += [text] if is_known else [BYTE_TOKENS[byte] for byte in text.encode("utf-8", "surrogatepass")]
+    return parts
+
+
+def decode_bytes(text: str) -> str:
+    """Return a text with its byte tokens decoded; bytes that form no character become U+FFFD."""
+    return _RUNS_OF_BYTES.sub(_decoded, text)
+
+
+def split_trailing_bytes(text: str) -> tuple[str, str]:
+    """Return a text up to the byte tokens at its end, and these."""
+    head = text.rstrip(_ALL_BYTES)
+    return head, text[len(head) :]
+
+
+def num_characters(token: str) -> int:
+    """Return how many characters begin in a token: among the bytes of a character, only the first counts."""
+    if token[0] < BYTE_TOKENS[0]:
+        return len(token)
+    return int(ord(token) - _FIRST_BYTE & 0xC0 != 0x80)
+
+
+def _decoded(run: re.Match[str]) -> str:
+    return bytes(ord(token) - _FIRST_BYTE for token in run.group()).decode("utf-8", "replace")
+
+
+FILE = "tokenizer.json"
+_CACHE_SIZE = 1 << 18
+"""Pretokens whose tokens are cached."""
+
+
+class SubwordTokenizer:
+    """Splits pretokens into subwords."""
+
+    def __init__(self, description: str) -> None:
+        """Take a model as the library describes it in JSON; it is parsed when it is needed."""
+        self._description = description
+        self._cache: dict[str, list[int]] = {}
+
+    @classmethod
+    def load(cls, folder: Path, digest: str) -> "SubwordTokenizer":
+        """Read a tokenizer from a folder. Raises DataError if the file is missing or changed."""
+        require_sha256(folder / FILE, digest, "vocab.json", "run the vocab stage again")
+        return cls(read_text(folder / FILE))
+
+    def save(self, folder: Path) -> str:
+        """Write the tokenizer to a folder; return the SHA-256 of the file."""
+        write_text(folder / FILE, self._description)
+        return sha256_of_file(folder / FILE)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """All tokens in the order of the library's ids."""
+        return sorted(self._ids, key=self._ids.__getitem__)
+
+    def encode(self, pretoken: str) -> list[int]:
+        """Return the library's ids of the tokens of a pretoken, which do not depend on the text around it."""
+        found = self._cache.get(pretoken)
+        if found is None:
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            parts = with_byte_fallback(pretoken, self._alphabet)
+            found = self._cache[pretoken] = [token.id for part in parts for token in self._model.tokenize(part)]
+        return found
+
+    def tokenize(self, pretokens: Sequence[str]) -> list[str]:
+        """Return the tokens of some pretokens."""
+        tokens = self.tokens
+        return [tokens[index] for pretoken in pretokens for index in self.encode(pretoken)]
+
+    @cached_property
+    def _library(self) -> "Tokenizer":
+        from tokenizers import Tokenizer
+
+        return Tokenizer.from_str(self._description)
+
+    @cached_property
+    def _model(self) -> "Model":
+        model: Model = self._library.model
+        return model
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return dict(self._library.get_vocab())
+
+    @cached_property
+    def _alphabet(self) -> frozenset[str]:
+        """The characters that tokens are made of, without those that stand for bytes."""
+        return frozenset(token for token in self._ids if len(token) == 1) - frozenset(BYTE_TOKENS)
+
+
+class SubwordInterner:
+    """Gives subwords the library's ids; all of them count as seen."""
+
+    def __init__(self, tokenizer: SubwordTokenizer, pretokenize: Callable[[str], Sequence[str]]) -> None:
+        self._tokenizer, self._pretokenize = tokenizer, pretokenize
+
+    def intern(self, block: str) -> NDArray[Any]:
+        """Return the ids of the subwords of a block."""
+        return np.fromiter(chain.from_iterable(map(self._tokenizer.encode, self._pretokenize(block))), np.uint32)
+
+    def tokens(self) -> list[str]:
+        """Return all subwords."""
+        return self._tokenizer.tokens
+
 
 SAMPLE_BYTES = 1 << 23
 """A longer text is sampled in evenly spaced passages of this size in all."""

@@ -1,0 +1,280 @@
+"""Corpora encoded with a vocabulary: each split is a stream of token ids.
+
+Beside the ids of each split, ``unknown_SPLIT.npy`` has a number for each token that the vocabulary lacks, in their
+order. ``unknown.json`` names the tokens by these numbers, in the order of their first appearance in train, val, test.
+Together with the ids they contain the whole text, and no stage after ``vocab`` reads the text again."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.files import (
+    read_checksummed,
+    read_npy,
+    require_sha256,
+    sha256_of_file,
+    temporary_folder,
+    write_blocks,
+    write_checksummed,
+)
+from seqlm.core.text import BLOCK_BYTES, NUM_CODE_POINTS, count_text, quantity, read_first_lines
+from seqlm.vocab.interning import ProvisionalIds
+from seqlm.vocab.kinds import Kind, token_kind
+from seqlm.vocab.subwords import SubwordTokenizer
+from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
+
+FORMAT = 2
+_ADVICE = "run the vocab stage again"
+
+
+@dataclass(frozen=True)
+class UnknownTokens:
+    """The tokens of a corpus that its vocabulary lacks, and which of them each split has."""
+
+    tokens: list[str]
+    indices: dict[str, NDArray[np.uint32]]
+    """Split -> for each of its unknown tokens, in their order, the index in ``tokens``; mapped from files."""
+    first_line: int
+    """Tokens of the text's first line: the encoded splits have no line ends."""
+
+
+def write_unknown(
+    folder: Path, seen: Sequence[str], ids: NDArray[np.integer], splits: Mapping[str, ProvisionalIds], first_line: int
+) -> None:
+    """Write the files that :func:`read_unknown` reads.
+
+    ``seen`` are the tokens of all splits by provisional id, and ``ids`` their ids in the
+    vocabulary, 0 for the unknown ones.
+    """
+    is_unknown = ids == 0
+    indices = (np.cumsum(is_unknown) - 1).astype(np.uint32)
+    hashes = {}
+    for split, stream in splits.items():
+        path = _path(folder, split)
+        size = int(stream.occurrences[is_unknown[: len(stream.occurrences)]].sum())
+        parts = stream.parts() if size else ()
+        write_blocks(path, indices.dtype, size, (indices[part[is_unknown[part]]] for part in parts))
+        hashes[split] = sha256_of_file(path)
+    tokens = [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
+    value = {"format": FORMAT, "first_line": first_line, "sha256": hashes, "tokens": tokens}
+    write_checksummed(folder / "unknown.json", value)
+
+
+def read_unknown(folder: Path) -> UnknownTokens:
+    """Return the unknown tokens of an encoded corpus.
+
+    Raises DataError if a file is missing, changed, or of another format.
+    """
+    value = read_checksummed(folder / "unknown.json", FORMAT, _ADVICE)
+    for split, digest in value["sha256"].items():
+        require_sha256(_path(folder, split), digest, "unknown.json", _ADVICE)
+    indices = {split: read_npy(_path(folder, split), mmap=True) for split in value["sha256"]}
+    return UnknownTokens(value["tokens"], indices, value["first_line"])
+
+
+def _path(folder: Path, split: str) -> Path:
+    return folder / f"unknown_{split}.npy"
+
+
+SPLITS = ("train", "val", "test")
+
+
+def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str) -> None:
+    """Raise DataError if a split has fewer than two tokens of a kind: the first one is not scored."""
+    found = token_kind(kind)
+    for split, path in texts.items():
+        blocks = found.blocks(path, line_separator, BLOCK_BYTES)
+        tokens = chain.from_iterable(found.pretokenize(block, line_separator) for block in blocks)
+        if (num_tokens := len(list(islice(tokens, 2)))) < 2:
+            raise DataError(
+                f"the {split} split has {quantity(num_tokens, found.noun)}, and scoring it needs two at least: "
+                f"bring a longer text, or raise preprocess.split.{split}"
+            )
+
+
+def build_corpus(
+    texts: Mapping[str, Path],
+    folder: Path,
+    kind: Kind,
+    line_separator: str,
+    min_freq: int,
+    reserved: Sequence[str],
+    tokenizer: SubwordTokenizer | None = None,
+) -> Vocab:
+    """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
+
+    ``texts`` names the file of each split, train first. Writes ``vocab.json``, one ``.npy``
+    of shape ``(num_tokens,)`` for each split, and the files of :mod:`seqlm.vocab.corpus`. The
+    text is read once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. Returns
+    the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it.
+    """
+    with temporary_folder(folder) as work:
+        num_bytes = sum(path.stat().st_size for path in texts.values())
+        interner, blocks = token_kind(kind).interner(num_bytes, line_separator, tokenizer), token_kind(kind).blocks
+        streams = {}
+        for split, path in texts.items():
+            text = blocks(path, line_separator, token_kind(kind).interned_bytes)
+            streams[split] = ProvisionalIds(work / split, (interner.intern(block) for block in text if block))
+        seen, train = interner.tokens(), streams["train"].occurrences
+        chosen = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
+        if not any(chosen.counts[1:]):
+            raise ParamsError(
+                f"vocab.{kind}.min_freq = {min_freq}: no {token_kind(kind).noun} of train occurs so often, "
+                f"the most frequent {max(train, default=0)} times: lower it"
+            )
+        splits = {
+            split: _write_split(stream, chosen.ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
+            for split, stream in streams.items()
+        }
+        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits, tokenizer)
+        first_line = vocab.tokenize(next(read_first_lines(texts["train"], 1)))
+        write_unknown(folder, seen, chosen.ids, streams, len(first_line))
+    vocab.save(folder / "vocab.json")
+    return vocab
+
+
+def _num_chars(path: Path, line_separator: str) -> int:
+    """Return the characters of a split with its lines joined by ``line_separator``."""
+    size = count_text(path)
+    return size.characters + max(size.lines - 1, 0) * len(line_separator)
+
+
+def _write_split(stream: ProvisionalIds, ids: NDArray[Any], target: Path, num_chars: int) -> SplitInfo:
+    """Write a split with the ids of the vocabulary."""
+    write_blocks(target, ids.dtype, stream.num_tokens, (ids[part] for part in stream.parts()))
+    num_unknown = int(stream.occurrences[ids[: len(stream.occurrences)] == 0].sum())
+    return SplitInfo(stream.num_tokens, num_chars, num_unknown, sha256_of_file(target))
+
+
+def load_split(folder: Path, split: str, *, mmap: bool = False, vocab: Vocab | None = None) -> NDArray[Any]:
+    """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the vocabulary.
+
+    ``vocab`` is that of the folder, if it is loaded already. Raises DataError if the array is
+    not the one that ``vocab.json`` in ``folder`` describes.
+    """
+    info = (vocab or Vocab.load(folder / "vocab.json")).splits[split]
+    path = folder / f"{split}.npy"
+    require_sha256(path, info.sha256, "vocab.json", "run the vocab stage again")
+    return read_npy(path, mmap=mmap)
+
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class EncodedSplit:
+    """A stream of tokens: their ids, and the tokens that the vocabulary lacks."""
+
+    vocab: Vocab
+    ids: NDArray[Any]
+    """Shape ``(num_tokens,)``; 0 for tokens that the vocabulary lacks."""
+    unknown: NDArray[np.integer]
+    """For each token of id 0, in their order, its index in ``unknown_tokens``."""
+    unknown_tokens: Sequence[str]
+    """The tokens that the vocabulary lacks; some of them may not occur in this stream."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def distinct_ids(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return the ids from position ``start`` up to ``stop`` or the end, with an id of its own for each token.
+
+        Unknown token i of ``unknown_tokens`` has the id ``len(vocab) + i``.
+        """
+        ids = np.asarray(self.ids[start:stop])
+        if len(unknown := np.flatnonzero(ids == 0)):
+            first = int(np.searchsorted(self._unknown_positions, start))
+            ids = ids.astype(np.int64)
+            ids[unknown] = len(self.vocab) + self.unknown[first : first + len(unknown)].astype(np.int64)
+        return ids
+
+    def lengths(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+        """Return the number of characters of each token from position ``start`` up to ``stop`` or the end."""
+        lengths: NDArray[np.int64] = self._lengths[self.distinct_ids(start, stop)]
+        return lengths
+
+    def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """Return the tokens as they appear in the text, from position ``start`` up to ``stop`` or the end."""
+        return [self._texts[index] for index in self.distinct_ids(start, stop).tolist()]
+
+    @cached_property
+    def _unknown_positions(self) -> NDArray[np.int64]:
+        starts = range(0, len(self.ids), _BLOCK)
+        parts = [np.flatnonzero(self.ids[start : start + _BLOCK] == 0) + start for start in starts]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [*self.vocab.tokens, *self.unknown_tokens]
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        return self.vocab.lengths(self._texts)
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """All splits of a corpus, encoded with the vocabulary of train."""
+
+    vocab: Vocab
+    splits: dict[str, EncodedSplit]
+    unknown_tokens: Sequence[str]
+    """The tokens of all splits that the vocabulary lacks, in the order of their first appearance."""
+    first_line: int
+    """Tokens of the text's first line."""
+
+
+def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
+    """Return the encoded corpus of a folder; its arrays are mapped from files.
+
+    Raises DataError if a file is missing, changed, of another format, or of another
+    ``kind`` of token.
+    """
+    vocab, unknown = Vocab.load(folder / "vocab.json", kind), read_unknown(folder)
+    splits = {}
+    for split in SPLITS:
+        indices = unknown.indices[split]
+        if len(indices) != vocab.splits[split].num_unknown:
+            raise DataError(f"{folder}: unknown.json belongs to another vocab.json: run the vocab stage again")
+        splits[split] = EncodedSplit(vocab, load_split(folder, split, mmap=True, vocab=vocab), indices, unknown.tokens)
+    return EncodedCorpus(vocab, splits, unknown.tokens, unknown.first_line)
+
+
+BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
+"""The cost of a character that a model lacks: one of all Unicode code points, equally likely."""
+_UNKNOWN_JUMP, _UNKNOWN_RATIO = 0.05, 2.0
+_COST_WORTH_A_WARNING = 0.05
+"""Bits per character."""
+_SHORT_SUBWORD = 1.25
+
+
+def corpus_warnings(vocab: Vocab) -> list[str]:
+    """Return warnings about unknown tokens and about subwords that are hardly longer than a character."""
+    kind, found = vocab.token_kind, []
+    train, val, test = (vocab.splits[split] for split in ("train", "val", "test"))
+    if test.unknown_share > max(_UNKNOWN_RATIO * val.unknown_share, val.unknown_share + _UNKNOWN_JUMP):
+        found.append(
+            f"{test.unknown_share:.1%} of the {kind.noun}s of test are unknown, but only {val.unknown_share:.1%} of "
+            "those of val: test may hold other text, such as a licence or another language"
+        )
+    cost = BITS_OF_ANY_CHARACTER * test.num_unknown / test.num_chars
+    if kind.is_character and cost >= _COST_WORTH_A_WARNING:
+        found.append(
+            f"unknown characters add {cost:.2f} bits per character to every model's score on test: each is charged "
+            f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
+        )
+    length = train.num_chars / max(train.num_tokens, 1)
+    if vocab.tokenizer and length < _SHORT_SUBWORD:
+        found.append(
+            f"a {kind.noun} has {length:.2f} characters on average: set vocab.{kind.name}.vocab_size to auto or "
+            "to a larger number"
+        )
+    return found

@@ -1,1 +1,0 @@
-"""Kinds of tokens: one module each, and the list of them."""
