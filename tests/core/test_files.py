@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from seqlm.core.errors import DataError, MachineError
@@ -56,6 +57,30 @@ def test_missing_folders_are_made_and_refusals_named(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     with pytest.raises(MachineError, match="cannot be written"):
         write_json(tmp_path / "plain" / "c.json", {})
+
+
+def test_reports_have_nine_significant_digits_and_whole_numbers_in_full(tmp_path: Path) -> None:
+    third, large = 1 / 3, 12345678901234567
+    write_json(tmp_path / "x.json", {"a": [third, large], "b": {"c": np.float64(1e-20 / 3), "d": (1.0, True, None)}})
+    assert read_json(tmp_path / "x.json") == {
+        "a": [0.333333333, large], "b": {"c": 3.33333333e-21, "d": [1, True, None]},
+    }  # fmt: skip
+    columns = {
+        "double": [2 / 3, np.nan],
+        "single": np.array([0.1, 2], np.float32),
+        "mixed": pd.Series([1, None], dtype=object),
+        "whole": [large, 0],
+        "text": ["0.3333333333333333", None],
+    }
+    write_csv(tmp_path / "x.csv", pd.DataFrame(columns))
+    assert (tmp_path / "x.csv").read_text().splitlines()[1:] == [
+        f"0.666666667,0.100000001,1,{large},0.3333333333333333", ",2.0,,0,",
+    ]  # fmt: skip
+
+
+def test_what_is_read_again_is_written_in_full(tmp_path: Path) -> None:
+    write_checksummed(tmp_path / "x.json", {"format": 1, "x": 1 / 3})
+    assert read_checksummed(tmp_path / "x.json", 1, "")["x"] == 1 / 3
 
 
 def test_json_has_no_nan(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 Every writer goes through :func:`replacing`: the bytes are written to a temporary file beside
 the target, which then replaces it. A reader therefore finds the old file or the new one,
 never half of one. Text is UTF-8 with ``\\n`` line ends on every system, and equal values
-give equal bytes.
+give equal bytes. Reports have at most nine significant digits; what the pipeline reads
+again to compute with is written in full.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ from seqlm.core.errors import DataError, MachineError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_DIGITS = 9
+"""Significant digits of the numbers in reports: no reader needs more, and rounding hides the last bits of a sum."""
 
 
 @contextmanager
@@ -104,17 +108,30 @@ def write_text(target: Path, content: str) -> None:
 
 
 def write_json(target: Path, value: Any) -> None:
-    """Write ``value`` as indented JSON.
+    """Write ``value`` as indented JSON for a report, floats with nine significant digits.
 
-    Floats are written in full. NaN and infinity raise ValueError, because JSON has no
-    word for them: callers write null and a reason.
+    NaN and infinity raise ValueError, because JSON has no word for them: callers write
+    null and a reason.
     """
-    write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(target, _as_json(_rounded(value)))
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rounded(value: Any) -> Any:
+    """Return a value with nine significant digits in each float that it is or contains."""
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def write_checksummed(target: Path, value: dict[str, Any]) -> None:
-    """Write a mapping as JSON with the SHA-256 of its content, which :func:`read_checksummed` checks."""
-    write_json(target, value | {"checksum": _checksum(value)})
+    """Write a mapping as JSON, in full, with the SHA-256 of its content, which :func:`read_checksummed` checks."""
+    write_text(target, _as_json(value | {"checksum": _checksum(value)}))
 
 
 def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, Any]:
@@ -138,8 +155,16 @@ def _checksum(value: dict[str, Any]) -> str:
 
 
 def write_csv(target: Path, frame: "pd.DataFrame") -> None:
-    """Write ``frame`` as CSV without its index; missing values are empty cells."""
-    write_text(target, frame.to_csv(index=False, lineterminator="\n"))
+    """Write ``frame`` as CSV without its index, floats with nine significant digits; missing values are empty cells."""
+    import pandas as pd
+
+    columns = {  # as objects, because pandas would make floats of whole numbers beside missing ones
+        name: pd.Series([_rounded(value) for value in column], frame.index, object)
+        if column.dtype.kind in "fO"
+        else column
+        for name, column in frame.items()
+    }
+    write_text(target, pd.DataFrame(columns, frame.index).to_csv(index=False, lineterminator="\n"))
 
 
 def write_table(folder: Path, name: str, table: "pd.DataFrame | dict[str, Any]") -> None:
