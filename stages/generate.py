@@ -43,8 +43,7 @@ def main(
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_text
     from seqlm.core.progress import clocked
-    from seqlm.generate.prefixes import chosen_prefixes
-    from seqlm.generate.samples import generate_continuations, measure_continuations, samples_markdown
+    from seqlm.generate.samples import chosen_prefixes, generate_continuations, measure_continuations, samples_markdown
     from seqlm.generate.text_generators import find_generators
     from seqlm.rnn.generation import SamplingConfig
     from seqlm.train.runs import run_names

@@ -9,7 +9,7 @@ import pytest
 
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.generate.samples import Sample, repeated_share, samples_markdown
+from seqlm.generate.samples import Sample, longest_common_substring, repeated_share, samples_markdown
 from seqlm.generate.text_generators import encode_prefix, ngram_generator, sample_ngrams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -55,6 +55,12 @@ def test_repeats_are_measured() -> None:
     # 16 characters have 9 substrings of eight; the last one repeats the first.
     assert repeated_share("abcdefghabcdefgh") == pytest.approx(1 / 9)
     assert repeated_share("short") == 0
+
+
+def test_copies_are_measured() -> None:
+    # "the sea", nothing, nothing, " sea", " sea"
+    for text, length in {"the sea xyz": 7, "qqq": 0, "": 0, "a seat": 4, "漢字 at sea": 4}.items():
+        assert longest_common_substring(text, "near the sea") == length
 
 
 def test_markup_in_a_sample_is_shown_as_text() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import check
-from seqlm.generate.prefixes import chosen_prefixes
+from seqlm.generate.samples import chosen_prefixes
 from seqlm.generate.settings import GenerateParams
 from small_training import prepare_stage
 

@@ -1,18 +1,33 @@
-"""Samples of text from every model, and how much of each is copied or repeated."""
+"""Samples of text from every model: the prefixes they continue, and how much of each is copied or repeated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from seqlm.core.layout import Layout
-from seqlm.generate.copying import decoded_blocks, longest_common_substrings
 from seqlm.generate.text_generators import LazyGenerators
 from seqlm.rnn.generation import SamplingConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS, Kind
+from seqlm.vocab.prompts import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
+_NUM_AUTO_PREFIXES = 2
+
+
+def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
+    """Return the prefixes of the setting; ``auto`` gives the first two pieces of val.
+
+    Raises DataError if val begins with nothing but spaces.
+    """
+    if setting != AUTO:
+        return list(setting)
+    vocab, val = Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True)
+    return prompts(vocab, val, _NUM_AUTO_PREFIXES)
+
+
 _REPEATED_LENGTH = 8
+SEARCHED_TOKENS = 5_000_000
+"""Tokens of train, from its beginning, in which copied substrings are looked for."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +78,26 @@ def generate_continuations(
 
 
 def measure_continuations(layout: Layout, continuations: Sequence[Continuation]) -> list[Sample]:
-    """Return continuations with how much of each is copied from train, which is read once for each kind of token."""
+    """Return continuations with how much of each is copied from train."""
     copied: dict[tuple[Kind, str], int] = {}
     for kind in KINDS:
         if texts := [found.text for found in continuations if found.kind == kind]:
             vocab, train = Vocab.load(layout.vocab(kind), kind), load_split(layout.corpus(kind), "train", mmap=True)
-            lengths = longest_common_substrings(texts, partial(decoded_blocks, vocab, train))
-            copied |= {(kind, text): length for text, length in zip(texts, lengths, strict=True)}
+            source = vocab.join(vocab.decode(train[:SEARCHED_TOKENS].tolist()))
+            copied |= {(kind, text): longest_common_substring(text, source) for text in texts}
     return [
         Sample(c.model, c.prefix, c.temperature, c.text, copied[c.kind, c.text], repeated_share(c.text))
         for c in continuations
     ]
+
+
+def longest_common_substring(text: str, source: str) -> int:
+    """Return the length of the longest substring of a text that occurs in the source."""
+    length = 0
+    for start in range(len(text)):
+        while start + length < len(text) and text[start : start + length + 1] in source:
+            length += 1
+    return length
 
 
 def repeated_share(text: str) -> float:

@@ -21,7 +21,6 @@ from seqlm.vocab.subwords import (
     decode_bytes,
     num_characters,
     sample_text,
-    split_trailing_bytes,
     train_tokenizer,
 )
 
@@ -96,10 +95,6 @@ class TokenKind(ABC):
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of tokens."""
         return self.separator.join(tokens)
-
-    def decode_incremental(self, joined: str) -> tuple[str, str]:
-        """Return the text of joined tokens as far as it is complete, and the rest, which needs the next tokens."""
-        return joined, ""
 
     def length(self, token: str) -> int:
         """Return the number of characters of a token."""
@@ -203,11 +198,6 @@ class SubwordKind(TokenKind):
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of subwords; bytes that form no character become U+FFFD."""
         return decode_bytes("".join(tokens))
-
-    def decode_incremental(self, joined: str) -> tuple[str, str]:
-        """Return the text of joined subwords without the bytes at their end, and these."""
-        head, trailing = split_trailing_bytes(joined)
-        return self.join([head]), trailing
 
     def length(self, token: str) -> int:
         """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _FIRST_BYTE, _LAST_BYTE = 0x10FF00, 0x10FFFF
 BYTE_TOKENS = tuple(map(chr, range(_FIRST_BYTE, _LAST_BYTE + 1)))
-_ALL_BYTES = "".join(BYTE_TOKENS)
 _RUNS_OF_BYTES = re.compile(f"[{BYTE_TOKENS[0]}-{BYTE_TOKENS[-1]}]+")
 
 
@@ -57,12 +56,6 @@ def with_byte_fallback(pretoken: str, alphabet: frozenset[str]) -> list[str]:
 def decode_bytes(text: str) -> str:
     """Return a text with its byte tokens decoded; bytes that form no character become U+FFFD."""
     return _RUNS_OF_BYTES.sub(_decoded, text)
-
-
-def split_trailing_bytes(text: str) -> tuple[str, str]:
-    """Return a text up to the byte tokens at its end, and these."""
-    head = text.rstrip(_ALL_BYTES)
-    return head, text[len(head) :]
 
 
 def num_characters(token: str) -> int:
