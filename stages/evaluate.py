@@ -4,7 +4,7 @@ import click
 
 from harness import clear_stale_runs, stage
 from seqlm.core.layout import Layout
-from seqlm.core.settings import Seed, load
+from seqlm.core.settings import load
 
 
 @stage()
@@ -13,24 +13,24 @@ def main(layout: Layout) -> None:
     from seqlm.core.files import write_json, write_table
     from seqlm.evaluate import tables
     from seqlm.evaluate.collecting import choices, collect_scores, diagnosed, headlines
-    from seqlm.evaluate.ranking import leaders, main_table, rank_models
+    from seqlm.evaluate.columns import describe_reduced_batches, describe_share, main_table, table_text
+    from seqlm.evaluate.ranking import rank_models
     from seqlm.evaluate.settings import EvaluateParams
-    from seqlm.evaluate.table_text import describe_reduced_batches, describe_share, table_text
-    from seqlm.heldout.store import load_heldout
+    from seqlm.heldout.store import Folds, load_heldout
     from seqlm.train.runs import run_names, training_summaries
     from seqlm.vocab.settings import KINDS
 
-    params, seed = load(layout.params, "evaluate", EvaluateParams), load(layout.params, "seed", Seed)
+    params = load(layout.params, "evaluate", EvaluateParams)
     runs = run_names(layout.configs)
     heldouts = {kind: load_heldout(layout.heldout(kind), kind) for kind in KINDS}
     texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
     scores = collect_scores(layout, runs, texts, params.mixtures)
-    results = rank_models(scores, texts, seed)
+    results, leaders = rank_models(scores, texts, Folds.load(layout.heldout("char")))
     table, metrics = main_table(results), {score.name: score.metrics for score in scores}
     found = {
         "metrics": metrics,
         "table": table,
-        "leaders": leaders(results),
+        "leaders": leaders,
         "choices": choices(scores),
         "orders": tables.order_table(results),
         "history": tables.history_table(layout, runs),

@@ -14,7 +14,7 @@ def main(layout: Layout) -> None:
     params = load(layout.params, "report", ReportParams)
 
     from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
-    from seqlm.evaluate.table_text import describe_reduced_batches, describe_share, table_text
+    from seqlm.evaluate.columns import describe_reduced_batches, describe_share, table_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page
     from seqlm.report.parity import applies, empty_tables, metrics, parity_tables

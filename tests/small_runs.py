@@ -7,6 +7,7 @@ from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
+from seqlm.heldout.folds import cross_validate
 from seqlm.heldout.selection import select_heldout
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.storage import save_models
@@ -56,6 +57,7 @@ def write_models(folder: Path, text: str = LINES * 20) -> Layout:
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
         save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0, 1.0))
         select_heldout(layout, kind, 300_000)
+    cross_validate(layout)
     write_run(layout, "small", len(vocab))
     settings = config("small")
     write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())

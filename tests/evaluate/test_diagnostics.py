@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from made_scores import network, score
-from seqlm.evaluate.diagnostics import (
+from seqlm.evaluate.tables import (
     CLASSES,
     calibration_error,
     calibration_table,

@@ -10,7 +10,7 @@ import pytest
 
 from chinese import chinese_markdown
 from seqlm.core.layout import Layout
-from seqlm.evaluate.table_text import describe_reduced_batches
+from seqlm.evaluate.columns import describe_reduced_batches
 from seqlm.train.runs import run_names, training_summaries
 from smoke import ROOT, SMALL
 from workspace import Workspace, stages_run

@@ -6,12 +6,44 @@ import pytest
 from seqlm.report.findings import (
     class_finding,
     growth_finding,
+    leader_findings,
     overfitting_finding,
     radius_finding,
     sine_finding,
     smoothing_finding,
     zipf_finding,
 )
+
+LEADER = {
+    "model": "lstm", "bits": 2.0, "low": 1.9, "high": 2.1, "against": "counts", "difference": -0.05, "margin": 0.0111,
+    "verdict": "better", "best_on_test": None, "best_on_test_bits": 2.0,
+}  # fmt: skip
+TIE = {"verdict": "not told apart", "best_on_test": "lucky", "best_on_test_bits": 1.95}
+NEVER = {"bits": None, "low": None, "high": None, "verdict": None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {},
+            "lstm with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
+            "It is better than counts by 0.050 ± 0.011.",
+        ),
+        (
+            TIE,
+            "lstm with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
+            "It is not told apart from counts (-0.050 ± 0.011). Test would have chosen lucky with 1.950.",
+        ),
+        (NEVER, "lstm, but it gives a token of test no probability."),
+        ({"low": None, "high": None, "verdict": None}, "lstm with 2.000 bits per character on test."),
+    ],
+)
+def test_the_best_model_is_named_with_its_certainty(changes: dict, expected: str) -> None:
+    found = leader_findings({"static": LEADER | changes, "dynamic": None})
+    assert found == {
+        "static": f"Of the models that stay as they were trained, the best one on val is {expected}", "dynamic": "",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("alpha", "follows"), [(0.96, True), (0.0, False), (1.9, False)])

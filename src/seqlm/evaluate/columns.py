@@ -1,48 +1,21 @@
-"""The columns of the main table: one list for table.csv, the terminal and the page.
+"""The main table: one list of columns for table.csv, the terminal and the page.
 
 To add a column, add an entry to :data:`COLUMNS`; nothing else needs to know.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from seqlm.evaluate.uncertainty import Bootstrap
-from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.evaluate.ranking import DIGITS, Comparison, Result
+from seqlm.score.store import TRAIN_SUBSET
 
-DIGITS = 3
-"""Digits after the decimal point with which bits per character are printed."""
 Cells = Mapping[str, Any]
 """A row of table.csv: column -> value; missing values are None or nan."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """A model's score, how certain it is, and how it compares."""
-
-    score: Score
-    bootstrap: Bootstrap | None
-    """None if the model gives a token of test no probability."""
-    against_next: str | None = None
-
-    def bits(self, split: str) -> float | None:
-        """Return bits per character on a split, if the model was scored on it and they are finite."""
-        value: float | None = self.score.metrics.get(split, {}).get("bits_per_character")
-        return value
-
-    def compare(self, other: "Result") -> str | None:
-        """Return whether this model is "better", "worse", "equal" or "not told apart" from another one on test.
-
-        A difference that the printed numbers do not show counts as equal. None if one of the two is infinite.
-        """
-        if self.bootstrap is None or other.bootstrap is None:
-            return None
-        verdict = self.bootstrap.compare(other.bootstrap)
-        printed = [f"{result.bits('test'):.{DIGITS}f}" for result in (self, other)]
-        return "equal" if verdict != "not told apart" and printed[0] == printed[1] else verdict
 
 
 @dataclass(frozen=True)
@@ -86,12 +59,47 @@ def _name_with_mark(row: Cells) -> str:
     return f"{row['model']} *" if row["dynamic"] else str(row["model"])
 
 
+def _val_with_mark(row: Cells) -> str:
+    if is_missing(row["val_bits"]):
+        return "-"
+    return f"{'^' if row['chosen_on_val'] else ''}{row['val_bits']:.{DIGITS}f}"
+
+
 def _interval(row: Cells) -> str:
-    return "" if is_missing(row["low"]) else f"{row['low']:.{DIGITS}f}-{row['high']:.{DIGITS}f}"
+    return "" if is_missing(row["low"]) else f"±{(row['high'] - row['low']) / 2:.{DIGITS}f}"
 
 
 def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
     return lambda row: "infinite" if is_missing(row[name]) else f"{row[name]:.{digits}f}"
+
+
+_MARKS = {"not told apart": "~ ", "equal": "= "}
+
+
+def _difference(to: str) -> Callable[[Cells], str]:
+    def show(row: Cells) -> str:
+        if is_missing(row[f"{to}_difference"]):
+            return ""
+        mark = _MARKS.get(row[f"{to}_verdict"], "")
+        return f"{mark}{row[f'{to}_difference']:+.{DIGITS}f} ±{row[f'{to}_margin']:.{DIGITS}f}"
+
+    return show
+
+
+def _comparison_columns(to: str, other: str, comparison: Callable[[Result], Comparison | None]) -> list[Column]:
+    """Return the columns of a comparison of each model with another one."""
+
+    def value(get: Callable[[Comparison], object]) -> Callable[[Result], object]:
+        return lambda result: None if (found := comparison(result)) is None else get(found)
+
+    return [
+        Column(f"{to}_difference", f"Bits per character on test minus those of {other}.",
+               value(lambda found: found.difference.bits), float, f"to {to}", _difference(to)),
+        Column(f"{to}_margin", f"Half of the 95 % interval of {to}_difference.",
+               value(lambda found: found.difference.margin)),
+        Column(f"{to}_verdict", f"How the model compares with {other}, corrected for all comparisons (Holm); equal if "
+               "they are told apart, but their printed bits are equal.", value(lambda found: found.verdict), str),
+    ]  # fmt: skip
 
 
 COLUMNS = [
@@ -113,15 +121,17 @@ COLUMNS = [
            lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
            in_terminal=False),
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
-    Column("val_bits", "Bits per character on val.", lambda r: r.bits("val"), float, "val"),
+    Column("val_bits", "Bits per character on val; ^ if settings or weights of the model were chosen on val.",
+           lambda r: r.bits("val"), float, "val", _val_with_mark),
+    Column("chosen_on_val", "Whether settings or weights of the model were chosen on val, so that it looks better "
+           "there than it is.", lambda r: bool(r.score.metadata.get("choices")), bool),
     Column("test_bits", "Bits per character on test; infinite if a token has no probability.",
            lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", DIGITS)),
-    Column("low", "Lower end of the 95 % interval of test_bits.",
-           lambda r: r.bootstrap and r.bootstrap.interval[0], float, "95 % interval", _interval),
-    Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.bootstrap and r.bootstrap.interval[1]),
-    Column("against_next", "How the model compares with the next one in the table, on the same bootstrap draws; equal "
-           "if their printed bits are.",
-           lambda r: r.against_next, str, "against next"),
+    Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval and r.interval[0], float,
+           "95 %", _interval),
+    Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval and r.interval[1]),
+    *_comparison_columns("best", "the model that is best on val", lambda r: r.to_best),
+    *_comparison_columns("next", "the next model in the table", lambda r: r.to_next),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
            lambda r: r.score.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
     Column("unknown_share", "Share of the tokens of test that the vocabulary lacks.",
@@ -129,3 +139,62 @@ COLUMNS = [
            lambda row: f"{row['unknown_share']:.1%}", in_terminal=False),
 ]  # fmt: skip
 """All columns, in their order in table.csv."""
+
+
+def main_table(results: Sequence[Result]) -> pd.DataFrame:
+    """Return one row for each result, with the columns of :data:`COLUMNS`."""
+    dtypes = {float: np.float64, int: "Int64", bool: bool, str: object}
+    columns = {
+        column.name: pd.Series([column.value(result) for result in results], dtype=dtypes[column.dtype])
+        for column in COLUMNS
+    }
+    return pd.DataFrame(columns)
+
+
+_SPLITS = ("train", "val", "test")
+_NOTES = (
+    "train, val, test: bits per character, with unknown words charged for their spelling; lower is better",
+    "95 %: half of the interval of the mean over parts of this text as long as test; not of other texts or seeds",
+    "to best, to next: difference on test to the best model on val, and to the next row, ± half of its 95 % interval;",
+    "  ~: not told apart, with 5 % risk over all comparisons (Holm); =: told apart, but printed alike",
+)
+_CHOSEN = "^: settings or weights of the model were chosen on val, so it looks better there than it is"
+_DYNAMIC = "*: dynamic: keeps learning from the test text after predicting it"
+
+
+def table_text(table: pd.DataFrame, *remarks: str) -> str:
+    """Return the table as plain text for a terminal, followed by the ``remarks`` that are not empty."""
+    columns = [column for column in COLUMNS if column.heading and column.in_terminal]
+    rows = [[column.cell(row) for column in columns] for row in table.to_dict("records")]
+    widths = [max(map(len, cells)) for cells in zip([c.heading for c in columns], *rows, strict=True)]
+    lines = []
+    for cells in ([column.heading for column in columns], *rows):
+        aligned = [
+            cell.rjust(width) if column.is_number else cell.ljust(width)
+            for cell, width, column in zip(cells, widths, columns, strict=True)
+        ]
+        lines.append("  ".join(aligned).rstrip())
+    lines += _NOTES
+    lines += [_CHOSEN] if table["chosen_on_val"].any() else []
+    lines += [_DYNAMIC] if table["dynamic"].any() else []
+    lines += filter(None, remarks)
+    return "\n".join(lines) + "\n"
+
+
+def describe_share(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """Return how much of each split was scored, "" if it was all; ``metrics``: model -> split -> metrics."""
+    shares = {split: of_model[split]["scored_share"] for of_model in metrics.values() for split in of_model}
+    if all(shares[split] == 1 for split in _SPLITS):
+        return ""
+    listed = ", ".join(f"{shares[split]:.2%} of {split}" for split in _SPLITS)
+    return f"scored: {listed}, in evenly spaced passages"
+
+
+def describe_reduced_batches(summaries: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return which runs had smaller minibatches than their settings ask for, "" if none had.
+
+    ``summaries``: run -> the summary of its training.
+    """
+    reduced = {run: summary for run, summary in summaries.items() if summary["batch_reduced"]}
+    listed = ", ".join(f"{run} {summary['batch_size']} x {summary['num_steps']}" for run, summary in reduced.items())
+    return f"minibatches reduced to fit the short text (batch_size x num_steps): {listed}" if listed else ""

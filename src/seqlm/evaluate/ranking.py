@@ -1,66 +1,146 @@
-"""The main table: every model, the best on test first."""
+"""All models, the best on test first, compared with each other, and the best model of each group, chosen on val."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from seqlm.evaluate.columns import COLUMNS, Result
-from seqlm.evaluate.mixtures import Texts
-from seqlm.evaluate.uncertainty import bootstrap_bits
+from seqlm.evaluate.mixtures import Texts, val_bits
+from seqlm.evaluate.uncertainty import Calibration, Difference, Interval, Pair
+from seqlm.heldout.store import Folds
 from seqlm.score.metrics import finite_bits
 from seqlm.score.store import Score
 
+GROUPS = ("static", "dynamic", "ngram")
+"""Of models that have a leader; ``ngram`` has the static n-gram models."""
+DIGITS = 3
+"""Digits after the decimal point with which bits per character are printed."""
 
-def rank_models(scores: Sequence[Score], texts: Mapping[str, Texts], seed: int) -> list[Result]:
-    """Return all models, the best on test first, infinite ones last, each compared with the next.
 
-    ``texts``: kind of token -> its scored texts.
+@dataclass(frozen=True)
+class Comparison:
+    """How a model compares with another one on test."""
+
+    other: str
+    difference: Difference
+    verdict: str
+    """That of the difference, or "equal" if the two are told apart but their printed bits are equal."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A model's score, how certain it is, and how it compares."""
+
+    score: Score
+    interval: Interval | None
+    """None if the model gives a token of test no probability, or if test is too short."""
+    to_best: Comparison | None
+    """None for the best model on val itself, or if one of the two has no interval."""
+    to_next: Comparison | None
+
+    def bits(self, split: str) -> float | None:
+        """Return bits per character on a split, if the model was scored on it and they are finite."""
+        value: float | None = self.score.metrics.get(split, {}).get("bits_per_character")
+        return value
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The best model of a group on val."""
+
+    score: Score
+    against: str
+    """The model that it is compared with; "" if there is none."""
+    best_on_test: Score
+    """The best model of the group on test, often the same."""
+
+    @property
+    def pair(self) -> Pair:
+        """The leader and the model that it is compared with."""
+        return self.score.name, self.against
+
+
+def rank_models(
+    scores: Sequence[Score], texts: Mapping[str, Texts], folds: Folds | None
+) -> tuple[list[Result], dict[str, dict[str, Any] | None]]:
+    """Return the results of all models, the best on test first, infinite ones last, and the leader of each group.
+
+    Each model is compared with the best one on val and with the next one on test, and leaders are compared too.
+    Verdicts hold for all comparisons together. ``texts``: kind of token -> its scored texts.
     """
-    results = []
-    for score in scores:
-        is_finite = score.metrics["test"]["bits_per_character"] is not None
-        text = texts[score.info.token]["test"]
-        results.append(Result(score, bootstrap_bits(score.nats["test"], text, seed) if is_finite else None))
-    results.sort(key=lambda result: (finite_bits(result.score.metrics["test"]), result.score.name))
-    compared = [replace(result, against_next=result.compare(following)) for result, following in pairwise(results)]
-    return [*compared, *results[-1:]]
-
-
-def main_table(results: Sequence[Result]) -> pd.DataFrame:
-    """Return one row for each result, with the columns of :data:`~seqlm.evaluate.columns.COLUMNS`."""
-    dtypes = {float: np.float64, int: "Int64", bool: bool, str: object}
-    columns = {
-        column.name: pd.Series([column.value(result) for result in results], dtype=dtypes[column.dtype])
-        for column in COLUMNS
+    ranked = sorted(scores, key=lambda score: (finite_bits(score.metrics["test"]), score.name))
+    names = [score.name for score in ranked]
+    best, following = min(ranked, key=val_bits).name, [*names[1:], ""]
+    leaders = _leaders(ranked)
+    pairs = [*((name, best) for name in names), *pairwise(names), *(leader.pair for leader in leaders.values())]
+    intervals, comparisons = _compare(ranked, texts, folds, pairs)
+    results = {
+        score.name: Result(
+            score, intervals.get(score.name), comparisons.get((score.name, best)), comparisons.get((score.name, after))
+        )
+        for score, after in zip(ranked, following, strict=True)
     }
-    return pd.DataFrame(columns)
+    described = {
+        group: _describe(leader, results[leader.score.name], comparisons.get(leader.pair))
+        for group, leader in leaders.items()
+    }
+    return list(results.values()), dict.fromkeys(GROUPS) | described
 
 
-def leaders(results: Sequence[Result]) -> dict[str, dict[str, Any] | None]:
-    """Return the best model on test of each of three groups; None for a group without one.
+def _compare(
+    scores: Sequence[Score], texts: Mapping[str, Texts], folds: Folds | None, pairs: Iterable[Pair]
+) -> tuple[dict[str, Interval], dict[Pair, Comparison]]:
+    """Return the intervals of models with finite bits, and the comparisons of pairs of them."""
+    shortest = min((of_kind["test"] for of_kind in texts.values()), key=lambda text: text.num_blocks)
+    calibration = Calibration.of_text(shortest, folds)
+    if calibration is None:
+        return {}, {}
+    bits = {score.name: score.metrics["test"]["bits_per_character"] for score in scores}
+    blocks = {
+        score.name: texts[score.info.token]["test"].block_bits(score.nats["test"], shortest.num_blocks)
+        for score in scores
+        if bits[score.name] is not None
+    }
+    possible = [pair for pair in pairs if pair[0] != pair[1] and set(pair) <= set(blocks)]
+    differences = calibration.compare_pairs(blocks, possible)
+    comparisons = {}
+    for (name, other), difference in differences.items():
+        is_printed_equal = f"{bits[name]:.{DIGITS}f}" == f"{bits[other]:.{DIGITS}f}"
+        verdict = "equal" if is_printed_equal and difference.verdict != "not told apart" else difference.verdict
+        comparisons[name, other] = Comparison(other, difference, verdict)
+    return {name: calibration.of_model.interval(of_model) for name, of_model in blocks.items()}, comparisons
 
-    ``static`` models are compared with the next of them, ``dynamic`` ones with the best static model; ``ngram`` is the
-    best static n-gram model.
+
+def _leaders(ranked: Sequence[Score]) -> dict[str, Leader]:
+    """Return the best model on val of each group that has one; ``ranked`` has the best model on test first.
+
+    The static one is compared with the second best on val, the others with the best static model.
     """
+    static = [score for score in ranked if not score.info.dynamic]
+    dynamic = [score for score in ranked if score.info.dynamic]
+    ngrams = [score for score in static if score.info.family == "ngram"]
+    first, second = [*(score.name for score in sorted(static, key=val_bits)), "", ""][:2]
+    leaders = {}
+    for group, members in zip(GROUPS, (static, dynamic, ngrams), strict=True):
+        if members:
+            leader = min(members, key=val_bits)
+            leaders[group] = Leader(leader, second if leader.name == first else first, members[0])
+    return leaders
 
-    def lead(group: Sequence[Result], others: Sequence[Result]) -> dict[str, Any] | None:
-        if not group:
-            return None
-        best, other = group[0], others[0] if others else None
-        return {
-            "model": best.score.name,
-            "bits": best.bits("test"),
-            "perplexity": best.score.metrics["test"]["perplexity"],
-            "against": other.score.name if other is not None else None,
-            "verdict": best.compare(other) if other is not None else None,
-        }
 
-    finite = [result for result in results if result.bootstrap is not None]
-    static = [result for result in finite if not result.score.info.dynamic]
-    dynamic = [result for result in finite if result.score.info.dynamic]
-    ngram = [result for result in static if result.score.info.family == "ngram"]
-    return {"static": lead(static, static[1:]), "dynamic": lead(dynamic, static), "ngram": lead(ngram, [])}
+def _describe(leader: Leader, result: Result, comparison: Comparison | None) -> dict[str, Any]:
+    """Return a leader as plain values."""
+    low, high = result.interval or (None, None)
+    return {
+        "model": leader.score.name,
+        "bits": result.bits("test"),
+        "low": low,
+        "high": high,
+        "perplexity": leader.score.metrics["test"]["perplexity"],
+        "against": comparison and comparison.other,
+        "difference": comparison and comparison.difference.bits,
+        "margin": comparison and comparison.difference.margin,
+        "verdict": comparison and comparison.verdict,
+        "best_on_test": None if leader.best_on_test is leader.score else leader.best_on_test.name,
+        "best_on_test_bits": leader.best_on_test.metrics["test"]["bits_per_character"],
+    }

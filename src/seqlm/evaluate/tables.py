@@ -1,19 +1,27 @@
-"""The tables beside the main one, and the passages that the page shows."""
+"""The tables beside the main one, and the passages that the page shows.
 
+Some tables show what a score hides: how it depends on context, on the class of character, and on confidence.
+"""
+
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import Result
-from seqlm.evaluate.diagnostics import calibration_error, calibration_table, class_table, position_table
+from seqlm.core.metrics import Nats
+from seqlm.evaluate.mixtures import val_bits
+from seqlm.evaluate.ranking import Result
 from seqlm.heldout.store import Heldout
 from seqlm.score.store import Score
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import KINDS, token_kind
 
+CLASSES = ("first letter", "second letter", "later letters", "space or line end", "other")
 _MAX_PASSAGES = 8
 
 
@@ -47,16 +55,67 @@ def diagnostic_tables(scores: Sequence[Score], heldout: Heldout) -> Iterator[tup
     yield "calibration", calibration_error(calibration)
 
 
+def position_table(scores: Sequence[Score]) -> pd.DataFrame:
+    """Return perplexity against the number of tokens of context: columns model, position, perplexity."""
+    parts = []
+    for score in scores:
+        values = score.metadata["positions"]
+        columns = {"position": np.arange(1, len(values) + 1), "perplexity": values}
+        parts.append(pd.DataFrame({"model": score.name} | columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def calibration_table(scores: Sequence[Score]) -> pd.DataFrame:
+    """Return how often the likeliest token is right: columns model, confidence, accuracy, tokens."""
+    rows = [(score.name, *row) for score in scores for row in score.metadata["calibration"]]
+    return pd.DataFrame(rows, columns=["model", "confidence", "accuracy", "tokens"])
+
+
+def calibration_error(table: pd.DataFrame) -> dict[str, float]:
+    """Return each model's expected calibration error: the mean distance of confidence and accuracy over tokens."""
+    gaps = (table["confidence"] - table["accuracy"]).abs() * table["tokens"]
+    sums = gaps.groupby(table["model"], sort=False).sum() / table.groupby("model", sort=False)["tokens"].sum()
+    return {str(name): float(value) for name, value in sums.items()}
+
+
+def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
+    """Return each model's surprisal by the class of the character: columns model, token_class, share, bits.
+
+    ``nats`` are the surprisals of characters 2 to N of the text, including the cost of unknown ones. ``share`` is the
+    share of the class in the text, ``bits`` its mean surprisal.
+    """
+    classes = character_classes(text)[1:]
+    rows = []
+    for name, values in nats.items():
+        for index, token_class in enumerate(CLASSES):
+            of_class = classes == index
+            if of_class.any():
+                bits = float(values[of_class].mean() / math.log(2))
+                rows.append((name, token_class, float(of_class.mean()), bits))
+    return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
+
+
+def character_classes(text: str) -> NDArray[np.int64]:
+    """Return the index in :data:`CLASSES` of each character, letters by their position in their word."""
+    letters = np.array([character.isalpha() for character in text], bool)
+    spaces = np.array([character.isspace() for character in text], bool)
+    # The number of consecutive letters up to each character.
+    indices = np.arange(len(text))
+    last_other = np.maximum.accumulate(np.where(letters, -1, indices))
+    in_word = indices - last_other
+    return np.where(letters, np.minimum(in_word, 3) - 1, np.where(spaces, 3, 4))
+
+
 def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_chars: int) -> dict[str, dict[str, Any]]:
     """Return the beginning of test with the surprisal of each token, under networks, mixtures and n-gram models.
 
-    Only the best static n-gram model over each kind of token is shown. ``results`` have the best model first.
+    Only the best static n-gram model on val over each kind of token is shown. ``results`` have the best model first.
     """
     scores = [result.score for result in results]
     shown = [score for score in scores if score.info.family != "ngram"]
     for kind in KINDS:
         static = [s for s in scores if s.info.counts_predicted_token and s.info.token == kind and not s.info.dynamic]
-        shown += static[:1]
+        shown += sorted(static, key=val_bits)[:1]
     tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
     for score in shown[:_MAX_PASSAGES]:

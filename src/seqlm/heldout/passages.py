@@ -15,8 +15,9 @@ import numpy as np
 
 from seqlm.core.errors import DataError
 from seqlm.core.text import BLOCK_BYTES, LINE_END, SPACE
+from seqlm.heldout.scored_text import NUM_BLOCKS
 
-NUM_PASSAGES = 50
+NUM_PASSAGES = NUM_BLOCKS
 
 
 @dataclass(frozen=True)

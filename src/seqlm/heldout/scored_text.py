@@ -5,6 +5,7 @@ before it counts as scored characters. A long split is scored in passages. Befor
 reads some tokens without being scored on them.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nats
 
 Ids = NDArray[np.integer]
+
+NUM_BLOCKS = 50
+"""Parts that a scored text is cut into; a text that is scored in passages has as many of them."""
+_MIN_BLOCK_CHARS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,23 @@ class ScoredText:
         if len(nats) != self.num_scored:
             raise DataError(f"{len(nats):,} surprisals for a text of {self.num_scored:,} scored tokens: score again")
         return nats + self.unknown_costs[1:]
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of blocks that the text is cut into, fewer for a short text."""
+        return min(NUM_BLOCKS, self.scored_chars // _MIN_BLOCK_CHARS)
+
+    def block_bits(self, nats: Nats, num_blocks: int) -> NDArray[np.float64]:
+        """Return bits per character on each of some blocks of equally many characters; shape ``(num_blocks,)``.
+
+        The bits of a token are spread over its characters, so blocks begin at the same characters for all kinds of
+        tokens. Separators between words are shared equally by the words. Raises DataError as above.
+        """
+        lengths = np.diff(self.ends)
+        ends = np.cumsum(lengths + (self.scored_chars - lengths.sum()) / max(self.num_scored, 1))
+        bits = np.cumsum(self.with_unknown_cost(nats)) / math.log(2)
+        cuts = np.linspace(0, ends[-1], num_blocks + 1)
+        return np.asarray(np.diff(np.interp(cuts, [0, *ends], [0, *bits])) * num_blocks / self.scored_chars)
 
 
 @dataclass(frozen=True, kw_only=True)

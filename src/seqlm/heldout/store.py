@@ -3,6 +3,7 @@
 ``heldout.json`` says which tokens are scored, and holds the SHA-256 of the other files: ``ends_SPLIT.npy`` and
 ``costs_SPLIT.npy`` have one number for each scored token (see :class:`~seqlm.heldout.scored_text.ScoredText`),
 ``spelling_costs.npy`` one for each token that the vocabulary lacks, and ``test_tokens.json`` the scored tokens of test.
+Characters also have ``folds.json``, which calibrates intervals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,6 +114,26 @@ class Heldout:
         if sha256_of_file(path) != self._hashes[name]:
             raise DataError(f"{path}: its content does not match the SHA-256 in heldout.json: {_ADVICE}")
         return path
+
+
+@dataclass(frozen=True)
+class Folds:
+    """How much the bits per character of two reference models differ between parts of one text."""
+
+    bits: list[list[float]]
+    """For each model, its bits on each of some parts of train, trained on the rest; each part is as long as test."""
+    test_blocks: list[list[float]]
+    """For each model, its bits on each block of test, trained on all of train."""
+
+    def save(self, folder: Path) -> None:
+        """Write what :meth:`load` reads."""
+        write_checksummed(folder / "folds.json", {"format": FORMAT} | asdict(self))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Folds | None":
+        """Return what was stored; None if the text was too short or too long to be cross-validated."""
+        value = read_checksummed(folder / "folds.json", FORMAT, _ADVICE)
+        return cls(value["bits"], value["test_blocks"]) if value["bits"] else None
 
 
 def save_heldout(

@@ -26,8 +26,44 @@ def all_findings(layout: Layout) -> dict[str, str]:
         "classes": class_finding(read_csv(evaluate / "classes.csv")),
         "overfitting": overfitting_finding(read_csv(evaluate / "history.csv")),
         "radius": radius_finding(read_json(layout.reports("gradients", "summary.json"))["spectral_radius"]),
+        **leader_findings(read_json(evaluate / "leaders.json")),
         "sine": sine_finding(read_json(layout.reports("sine", "summary.json"))["rmse"]),
     }
+
+
+def leader_findings(leaders: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+    """Return which model is the best of each group, by how much, and how certain that is.
+
+    ``leaders`` are those of :func:`seqlm.evaluate.ranking.rank_models`.
+    """
+    introductions = {
+        "static": "Of the models that stay as they were trained, the best one on val is",
+        "dynamic": "Of those that keep learning from test while they predict it, the best one on val is",
+        "ngram": "The best n-gram model on val that stays as it was trained is",
+    }
+    return {
+        group: f"{introductions[group]} {_describe_leader(leader)}" if leader else ""
+        for group, leader in leaders.items()
+    }
+
+
+def _describe_leader(leader: Mapping[str, Any]) -> str:
+    """Return a leader's bits on test, how it compares, and what test would choose."""
+    if leader["bits"] is None:
+        sentences = [f"{leader['model']}, but it gives a token of test no probability."]
+    else:
+        interval = "" if leader["low"] is None else f" (95 % interval {leader['low']:.3f} to {leader['high']:.3f})"
+        sentences = [f"{leader['model']} with {leader['bits']:.3f} bits per character on test{interval}."]
+    if leader["verdict"] in ("better", "worse"):
+        amount = f"{abs(leader['difference']):.3f} ± {leader['margin']:.3f}"
+        sentences.append(f"It is {leader['verdict']} than {leader['against']} by {amount}.")
+    elif leader["verdict"]:
+        amount = f"{leader['difference']:+.3f} ± {leader['margin']:.3f}"
+        sentences.append(f"It is not told apart from {leader['against']} ({amount}).")
+    if leader["best_on_test"]:
+        bits = leader["best_on_test_bits"]
+        sentences.append(f"Test would have chosen {leader['best_on_test']} with {bits:.3f}.")
+    return " ".join(sentences)
 
 
 def zipf_finding(fits: Mapping[str, Mapping[str, Any]]) -> str:

@@ -13,8 +13,7 @@ from markupsafe import Markup, escape
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS
-from seqlm.evaluate.table_text import describe_reduced_batches, describe_share
+from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share
 from seqlm.report.findings import all_findings
 from seqlm.score.surprisal_view import INFINITE
 from seqlm.train.runs import run_names, training_summaries
