@@ -76,7 +76,7 @@ test: install lint ## run the tests (minutes)
 test-all: install lint ## run the tests, the slow ones too
 	pytest -m '' --hypothesis-profile=long
 
-verify: install ## run the pipeline twice from scratch, without the run cache, and compare every hash
+verify: install ## run the pipeline from scratch, without the run cache, and compare every hash with dvc.lock
 	python tools/verify.py
 
 lint: install ## check style and types

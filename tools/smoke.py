@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,12 @@ def copy_project(folder: Path) -> None:
             shutil.copyfile(ROOT / name, folder / name)
 
 
-def run_copy(folder: Path, changes: dict[str, Any]) -> int:
+def run_copy(folder: Path, changes: dict[str, Any], environment: Mapping[str, str] = os.environ) -> int:
     """Run the pipeline in a copy of the project in ``folder``, with changed settings; return DVC's exit code."""
     copy_project(folder)
     change_params(folder / "params.yaml", changes)
-    environment = os.environ | {
+    environment = {
+        **environment,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(folder / "src"),
     }

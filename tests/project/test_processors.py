@@ -1,0 +1,95 @@
+"""The same bytes on other processors, which this one imitates (``tools/imitate.py``)."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from imitate import AVX2_ONLY, OTHER_MAKER, THIS, environments, obstacle
+from smoke import ROOT
+from verify import differences, run_from_scratch
+
+pytestmark = pytest.mark.skipif(bool(obstacle()), reason=obstacle() or "")
+
+_PRINT = """
+import hashlib, numpy as np
+def show(name, *values):
+    print(name, hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest())
+"""
+EFFECT = (
+    _PRINT
+    + """
+import torch
+values = np.linspace(-20, 3, 100_001)
+show("exp", torch.exp(torch.from_numpy(values)), np.exp(values))
+"""
+)
+# What has a loop or a formula of its own; the slow test below runs every stage.
+COMPUTED = (
+    _PRINT
+    + """
+from pathlib import Path
+from seqlm.core.elementary import exp, geomspace, log
+from seqlm.core.settings import load
+from seqlm.evaluate.mixtures import choose_weights, mix
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
+from seqlm.ngrams.zipf import fit_zipf, vocabulary_growth
+from seqlm.sine.settings import SineParams
+from seqlm.sine.study import study_sine
+rng = np.random.default_rng(0)
+ids = rng.zipf(1.3, 20_000).clip(max=300)
+counts, val = count_ngrams(ids[:15_000], 301, 3), ids[15_000:]
+show("elementary", exp(np.linspace(-30, 30, 9999)), log(np.linspace(1e-9, 30, 9999)), geomspace(10**6, 99))
+show("zipf", *vars(fit_zipf(np.sort(np.bincount(ids))[::-1], 2)).values())
+show("growth", vocabulary_growth(np.unique(ids, return_index=True)[1], len(ids))[2])
+epsilons, curve = tune_epsilons(counts, val, 2, "unigram")
+show("laplace", *(row["val_perplexity"] for row in curve))
+nats = [token_nll(model, val) for model in (Laplace(counts, 2, epsilons, "unigram"), KneserNey(counts, 3))]
+weights = choose_weights(nats)
+show("mixture", *nats, weights, mix(nats, weights))
+params = load(Path("tests/params.yaml"), "sine", SineParams)
+mlp, tables, summary = study_sine(params.model_copy(update={"taus": [], "num_epochs": 1}), 0)
+show("sine", *mlp.weights, *(table.select_dtypes(float) for table in tables.values()))
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def processors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, str]]:
+    """The variables of this processor and of the imitated ones."""
+    return environments(tmp_path_factory.mktemp("maker"))
+
+
+def printed(script: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the lines that a script prints under some variables."""
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True, text=True)
+    return result.stdout.splitlines()
+
+
+@pytest.fixture(params=[OTHER_MAKER, AVX2_ONLY])
+def imitated(request: pytest.FixtureRequest, processors: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """The variables of one imitated processor, which change the bytes of the libraries that we do without."""
+    if request.param not in processors:
+        pytest.skip("this processor has AVX2 only")
+    variables = processors[request.param]
+    assert printed(EFFECT, variables) != printed(EFFECT, processors[THIS]), "the imitation has no effect"
+    return variables
+
+
+def test_functions_give_the_same_bits(imitated: Mapping[str, str], processors: Mapping[str, Mapping[str, str]]) -> None:
+    assert printed(COMPUTED, imitated) == printed(COMPUTED, processors[THIS])
+
+
+@pytest.mark.slow
+def test_a_small_pipeline_gives_the_same_bytes(
+    imitated: Mapping[str, str], processors: Mapping[str, Mapping[str, str]], tmp_path: Path
+) -> None:
+    own = run_from_scratch(tmp_path / "own", processors[THIS], small=True)
+    other = run_from_scratch(tmp_path / "other", imitated, small=True)
+    assert differences(own, other) == {}
