@@ -1,15 +1,14 @@
 """Training beside other work on the same cores: tokens per second alone and with one busy process per core.
 
 Every kind of network is trained for some seconds in a process of its own, with as many threads as there are cores:
-alone, and beside one process per core that does nothing but compute. Each of these is done in three ways: with fewer
-spins, as a stage lets PyTorch's threads wait on processors that others share; with no spins, as on processors that a
-crowd wants; and as the library waits by itself. All take turns. A training that shares each core with one other
-process can at best be half as fast as alone; ``slower`` compares it with a training alone that waits as the library
-does by itself.
+alone, and beside one process per core that does nothing but compute. Each of these is done with three ways to wait:
+that of the library; with fewer spins, as a stage sets it if other work shares the processors; and with no spins, as it
+sets it if more than two processes want each processor. They take turns. A training that shares each core with one other
+process can at best be half as fast as alone; ``slower`` compares it with a training alone that waits as the library does.
 
     python benchmarks/neighbours.py [--rounds 5] [--seconds 5] [--threads 2] [--busy 1] [--network lstm]
 
-Run it on a machine that does nothing else.
+Run it on an otherwise idle machine. It first says how long it will take, and then names each round as it starts.
 """
 
 import argparse
@@ -40,6 +39,7 @@ NETWORKS = {
 POLICIES = {"library's own": {}, "fewer spins": FEW_SPINS, "no spins": NO_SPINS}
 PLACES = ("alone", "shared")
 NUM_TOKENS, VOCAB_SIZE = 10_000, 28
+START_SECONDS = 4  # to start a process and load PyTorch and the compiled code
 
 
 def measure(network: str, threads: int, seconds: float) -> float:
@@ -113,9 +113,12 @@ def main() -> None:
     if arguments.measure:
         print(measure(arguments.measure, arguments.threads, arguments.seconds))
         return
+    measurements = len(arguments.network) * arguments.rounds * len(POLICIES) * len(PLACES)
+    minutes = measurements * (arguments.seconds + START_SECONDS) / 60
+    print(f"{measurements} trainings: about {minutes:.0f} minutes", file=sys.stderr, flush=True)
     processes = f"{arguments.busy} busy process{'es' * (arguments.busy > 1)}"
     print(f"tokens per second, medians; shared: beside {processes} per core")
-    print("network    threads  waiting            alone      shared    slower")
+    print("network    threads  waiting            alone      shared    slower", flush=True)
     for network in arguments.network:
         compare(network, arguments.threads, arguments.rounds, arguments.seconds, arguments.busy)
 

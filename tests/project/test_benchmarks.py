@@ -1,7 +1,8 @@
-"""Benchmarks say in one line what is missing."""
+"""Benchmarks say in one line what is missing, and a long one says what it is doing."""
 
 import importlib.util
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -48,3 +49,12 @@ def test_a_missing_cmake_is_named(benchmark: ModuleType, tmp_path: Path, monkeyp
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="there is no cmake"):
         benchmark.prepare_build(tmp_path, tmp_path / "build")
+
+
+@pytest.mark.slow
+def test_a_long_benchmark_says_how_long_it_takes_and_where_it_is() -> None:
+    command = [sys.executable, "benchmarks/neighbours.py", "--network", "rnn", "--rounds", "1", "--seconds", "0.1"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    # One network, one round, three ways to wait, alone and beside others.
+    assert result.stderr.splitlines() == ["6 trainings: about 0 minutes", "rnn: round 1 of 1"]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["tokens", "network", "rnn", "rnn", "rnn"]

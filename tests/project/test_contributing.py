@@ -88,7 +88,7 @@ def add_network(folder: Path) -> None:
     entry = f'"mgu": NetworkKind("seqlm.rnn.minimal_gated:MinimalGatedRNN", None, {fixed})'
     add_entry(folder / "src/seqlm/rnn/settings.py", "KINDS", entry)
     params = folder / "params.yaml"
-    params.write_text(re.sub(r"^  model: \S+.*", r"\g<0>, mgu", params.read_text(), count=1, flags=re.MULTILINE))
+    params.write_text(re.sub(r"^  model: \S+", r"\g<0>  # or mgu", params.read_text(), count=1, flags=re.MULTILINE))
 
 
 def add_smoothing(folder: Path) -> None:
