@@ -4,7 +4,7 @@ Every kind of network is trained for some seconds in a process of its own, with 
 alone, and beside one process per core that does nothing but compute. Each of these is done with three ways to wait:
 that of the library; with fewer spins, as a stage sets it if other work shares the processors; and with no spins, as it
 sets it if more than two processes want each processor. They take turns. A training that shares each core with one other
-process can at best be half as fast as alone; ``slower`` compares it with a training alone that waits as the library does.
+process can at best be half as fast as alone; ``slower`` compares it with one alone that waits as the library does.
 
     python benchmarks/neighbours.py [--rounds 5] [--seconds 5] [--threads 2] [--busy 1] [--network lstm]
 
