@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
-from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.generation import continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
 VOCAB_SIZE, NUM_HIDDENS, NUM_PREFIXES = 28, 512, 256
@@ -74,10 +74,8 @@ def main() -> None:
     model, size = random_model(resolve_device(arguments.device)), arguments.num_preds
     writers: dict[str, Callable[[], list[list[int]]]] = {
         "chapter, 1 prefix": lambda: [chapter_loop(model, PREFIX, size)],
-        "ours, 1 prefix": lambda: continue_prefixes(model, [PREFIX], size, SamplingConfig(), 0),
-        f"ours, {NUM_PREFIXES} prefixes": lambda: continue_prefixes(
-            model, [PREFIX] * NUM_PREFIXES, size, SamplingConfig(), 0
-        ),
+        "ours, 1 prefix": lambda: continue_prefixes(model, [PREFIX], size),
+        f"ours, {NUM_PREFIXES} prefixes": lambda: continue_prefixes(model, [PREFIX] * NUM_PREFIXES, size),
     }
     rates: dict[str, list[float]] = {name: [] for name in writers}
     firsts = [characters_per_second(write)[1][0] for write in writers.values()]

@@ -14,6 +14,7 @@ def main(layout: Layout) -> None:
     from seqlm.evaluate import tables
     from seqlm.evaluate.collecting import choices, collect_scores, diagnosed, headlines
     from seqlm.evaluate.columns import describe_reduced_batches, describe_share, main_table, table_text
+    from seqlm.evaluate.mixtures import save_mixtures
     from seqlm.evaluate.ranking import rank_models
     from seqlm.evaluate.settings import EvaluateParams
     from seqlm.heldout.store import Folds, load_heldout
@@ -38,6 +39,7 @@ def main(layout: Layout) -> None:
     }
     for name, content in [*found.items(), *tables.diagnostic_tables(diagnosed(scores), heldouts["char"])]:
         write_table(layout.reports("evaluate"), name, content)
+    save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))
     clear_stale_runs(layout, runs)
     reduced = describe_reduced_batches(training_summaries(layout, runs))

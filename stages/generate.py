@@ -40,19 +40,25 @@ def main(
 
     import torch
 
-    from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_text
     from seqlm.core.progress import clocked
-    from seqlm.generate.samples import chosen_prefixes, generate_continuations, measure_continuations, samples_markdown
-    from seqlm.generate.text_generators import find_generators
-    from seqlm.rnn.generation import SamplingConfig
+    from seqlm.generate.samples import (
+        chosen_prefixes,
+        generate_continuations,
+        measure_continuations,
+        models_that_generate,
+        samples_markdown,
+    )
+    from seqlm.models.opening import Models
+    from seqlm.models.sampling import SamplingConfig
     from seqlm.train.runs import run_names
 
     torch.set_num_threads(num_threads)
     by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
+    models = Models(layout, device)
     continuations = []
     generated = generate_continuations(
-        find_generators(layout, resolve_device(device), names),
+        models.select(names or models_that_generate(models)).values(),
         list(prefix) or chosen_prefixes(params.prefixes, layout),
         [SamplingConfig(value, params.top_k, params.top_p) for value in temperature or params.temperatures],
         num_preds or params.num_preds,

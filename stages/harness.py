@@ -28,9 +28,9 @@ except ModuleNotFoundError as missing:
 # ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
 
 
-def existing_file() -> click.Path:
-    """Return the option type of a file that must exist."""
-    return click.Path(path_type=Path, exists=True, dir_okay=False, readable=False)
+def existing_file(*, allow_dash: bool = False) -> click.Path:
+    """Return the option type of a file that must exist, or, if allowed, of ``-`` for standard input."""
+    return click.Path(path_type=Path, exists=True, dir_okay=False, readable=False, allow_dash=allow_dash)
 
 
 def file() -> click.Path:

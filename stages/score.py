@@ -1,6 +1,8 @@
-"""Score a run or n-gram models on train, val and test; by hand also on a text of your own."""
+"""Score a run or n-gram models on train, val and test; by hand also texts of your own."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -8,7 +10,7 @@ from harness import existing_file, file, stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, load
-from seqlm.score.settings import ScoreParams
+from seqlm.score.settings import SPACES, UNITS, By, ScoreParams, Space
 from seqlm.vocab.settings import KINDS
 
 
@@ -16,27 +18,41 @@ from seqlm.vocab.settings import KINDS
 @click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
 @click.option("--word-to-char", is_flag=True, help="Score the n-gram model over words as a model over characters.")
-@click.option("--text", type=existing_file(), help="By hand: score this text, plain or .gz; store nothing.")
-@click.option("--page", type=file(), help="With --text: where its page goes. Default: surprisal.html.")
+@click.option(
+    "--text",
+    "texts",
+    type=existing_file(allow_dash=True),
+    multiple=True,
+    help="By hand: score this text, plain or .gz, or - for standard input; may be repeated. Stores nothing.",
+)
+@click.option("--arpa", "arpas", type=existing_file(), multiple=True, help="With --text: score this ARPA model too.")
+@click.option(
+    "--page", type=file(), help="With one --text: where its page goes. Default: surprisal.html, or none with --table."
+)
+@click.option("--table", type=file(), help="With --text: write the surprisals in bits to this CSV file.")
+@click.option("--by", type=click.Choice(UNITS), default="word", help="With --table: the unit of a row.")
+@click.option(
+    "--space", type=click.Choice(SPACES), default="before", help="With --table: the word that a blank belongs to."
+)
 def main(
     layout: Layout,
     names: tuple[str, ...],
     kind: str | None,
     word_to_char: bool,
-    text: Path | None,
-    page: Path | None,
+    texts: tuple[Path, ...],
+    **options: Any,
 ) -> None:
     """Score a run or n-gram models on train, val and test.
 
-    With --text, print how well trained models predict a text of your own, and write a page that shows how surprised
-    they are by each of its characters.
+    With --text, print how well trained models predict texts of your own. Write a page that shows how surprised they
+    are by each of its characters, or a table with their surprisals.
     """
-    if (bool(names) or text is not None) + (kind is not None) + word_to_char != 1:
+    if bool(names or texts or options["arpas"]) + (kind is not None) + word_to_char != 1:
         raise ParamsError("give exactly one of --model, --kind, --word-to-char and --text")
-    if page is not None and text is None:
-        raise ParamsError("--page needs --text")
-    if text is not None:
-        _score_text(layout, text, names, page or Path("surprisal.html"))
+    if not texts and (needy := [name for name in ("arpas", "page", "table") if options[name]]):
+        raise ParamsError(f"--{needy[0].removesuffix('s')} needs --text")
+    if texts:
+        _score_texts(layout, texts, names, **options)
     elif names:
         for run in names:
             _score_run(layout, run, load(layout.params, "score", ScoreParams))
@@ -67,23 +83,48 @@ def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
     write_json(layout.reports("score", run, "metrics.json"), headline(metrics[run]))
 
 
-def _score_text(layout: Layout, text: Path, names: tuple[str, ...], page: Path) -> None:
+def _score_texts(
+    layout: Layout,
+    paths: tuple[Path, ...],
+    names: tuple[str, ...],
+    arpas: tuple[Path, ...],
+    page: Path | None,
+    table: Path | None,
+    by: By,
+    space: Space,
+) -> None:
     import torch
 
-    from seqlm.core.devices import resolve_device
-    from seqlm.core.files import write_text
+    from seqlm.core.files import write_csv, write_text
     from seqlm.download.settings import DownloadParams
+    from seqlm.models import user_text
+    from seqlm.models.arpa import open_arpa
+    from seqlm.models.opening import Models
     from seqlm.preprocess.settings import PreprocessParams
     from seqlm.report.page import build_surprisal_page
-    from seqlm.score.user_text import describe_score, read_user_text, score_user_text
 
+    if page is not None and len(paths) > 1:
+        raise ParamsError("--page shows one text: give one --text")
+    if page is None and table is None and len(paths) == 1:
+        page = Path("surprisal.html")
     torch.set_num_threads(load(layout.params, "num_threads", NumThreads))
-    device, max_bytes = load(layout.params, "device", Device), load(layout.params, "download", DownloadParams).max_bytes
-    own = read_user_text(text, load(layout.params, "preprocess", PreprocessParams), max_bytes)
-    scores = score_user_text(layout, own.text, names, resolve_device(device))
-    click.echo("\n".join([*own.remarks, *(describe_score(name, score) for name, score in scores.items())]))
-    write_text(page, build_surprisal_page(text.name, scores, own.remarks))
-    click.echo(f"the page: {page}")
+    preprocess = load(layout.params, "preprocess", PreprocessParams)
+    max_bytes = load(layout.params, "download", DownloadParams).max_bytes
+    opened = Models(layout, load(layout.params, "device", Device))
+    models = [*(opened.select(names).values() if names or not arpas else ()), *map(open_arpa, arpas)]
+    texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
+    scored = user_text.score_texts(texts, models)
+    for text in texts:
+        remarks = [*text.remarks, *(user_text.remark_on_length(text.text) if page else ())]
+        lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
+        click.echo("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
+        if page is not None:
+            write_text(page, build_surprisal_page(paths[0].name, user_text.page_content(scored[text.name]), remarks))
+            click.echo(f"the page: {page}")
+    if table is not None:
+        write_csv(table, user_text.surprisal_table(scored, by, space))
+        blanks = f", blanks added to the {by} {space} them" if by in ("word", "line") else ""
+        click.echo(f"the table, bits by {by}{blanks}: {table}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from default_params import PARAMS_FILE
 from seqlm.core import devices
 from seqlm.core.settings import read_params
-from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.generation import continue_prefixes
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import diagnose
@@ -114,8 +114,7 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
         "dynamic": dynamic_nll(model, ids, update_every=10, update=rule.apply),
         "positions": np.array(found["positions"]),
         "calibration": np.array(found["calibration"]),
-        "greedy": np.array(write(model, [[1, 2], [3]], 9, SamplingConfig(), 0)),
-        "drawn": np.array(write(model, [[1, 2], [3]], 9, SamplingConfig(0.5, 3, 0.9), 0)),
+        "greedy": np.array(write(model, [[1, 2], [3]], 9)),
         "training": np.array([last.train_perplexity, last.val_perplexity, last.grad_norm]),
     }
 

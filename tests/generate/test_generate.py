@@ -4,51 +4,18 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.generate.samples import Sample, longest_common_substring, repeated_share, samples_markdown
-from seqlm.generate.text_generators import encode_prefix, ngram_generator, sample_ngrams
-from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.generation import SamplingConfig
 from seqlm.vocab.kinds import KINDS
-from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import write_models
 from stages_by_hand import RunStage
-
-TRAIN = {"train": SplitInfo(60, 60, 0, "")}
-VOCAB = Vocab("char", ["<unk>", "a", "b", "c"], [0, 3, 2, 1], "", TRAIN)
-MODEL = KneserNey(count_ngrams(np.array([1, 2, 3] * 20), 4, 3), 3)
 
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     return write_models(tmp_path)
-
-
-def test_an_ngram_model_generates_what_it_counted() -> None:
-    rng = np.random.default_rng(0)
-    assert sample_ngrams(MODEL, [1, 2], 6, 0.0, rng) == [3, 1, 2, 3, 1, 2]
-    assert 0 not in sample_ngrams(MODEL, [1], 200, 5.0, rng)
-
-
-def test_a_generator_continues_text() -> None:
-    generator = ngram_generator(MODEL, VOCAB)
-    assert generator.name == "char-kneser-ney-3"
-    assert generator.generate(["ab", "abc"], 4, SamplingConfig(), 0, "error") == ["cabc", "abca"]
-    words = ngram_generator(MODEL, Vocab("word", VOCAB.tokens, VOCAB.counts, "", TRAIN))
-    assert words.generate(["a b"], 2, SamplingConfig(), 0, "error") == [" c a"]
-
-
-def test_a_character_that_the_vocabulary_lacks_is_named() -> None:
-    with pytest.raises(DataError, match="the character 'Z' of the prefix is not in the vocabulary"):
-        encode_prefix(VOCAB, "aZ", "error")
-    assert encode_prefix(VOCAB, "aZ", "unk") == [1, 0]
-    with pytest.raises(DataError, match="the prefix '' contains no character: give at least one"):
-        encode_prefix(VOCAB, "", "unk")
 
 
 def test_repeats_are_measured() -> None:
@@ -90,7 +57,7 @@ def test_by_hand_texts_are_printed_and_nothing_is_written(layout: Layout, run_st
     assert not layout.reports("generate").exists()
     result = run_stage("generate", "--model", "nope", "--prefix", "the sea")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: --model nope: no such model: choose from small, char-laplace-3, ")
+    assert result.stderr.startswith("error: --model nope: no such model: choose from small, char-uniform, ")
 
 
 def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunStage) -> None:

@@ -13,7 +13,7 @@ from compiled_networks import network_settings
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
 from seqlm.rnn.building import build_network, load_network, save_network
-from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.generation import continue_prefixes
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.settings import KINDS, NetworkKind
 from seqlm.score.networks.dynamic import dynamic_nll, gradient_roots
@@ -128,7 +128,7 @@ def test_a_new_kind_of_network_trains_scores_and_generates(tmp_path: Path) -> No
     nll = stream_nll(network, cycle)
     assert nll == pytest.approx(stream_nll(ended.network, cycle))
     assert nll.mean() < 0.2
-    assert continue_prefixes(network, [[1, 2], [4]], 5, SamplingConfig(), 0) == [[3, 4, 5, 1, 2], [5, 1, 2, 3, 4]]
+    assert continue_prefixes(network, [[1, 2], [4]], 5) == [[3, 4, 5, 1, 2], [5, 1, 2, 3, 4]]
     nll, _ = network.token_nll(torch.tensor([[1, 2]]), torch.tensor([[2, 3]]), network.initial_state(1))
     assert nll[0].numpy() == pytest.approx(stream_nll(network, np.array([1, 2, 3])))
 

@@ -12,7 +12,7 @@ from compiled_networks import compute, distance, network_settings, printed_with_
 from seqlm.rnn.building import build_network, load_network, save_network
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.gated import GatedRNN
-from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.generation import continue_prefixes
 from seqlm.rnn.network import Network, RandomNoise
 from seqlm.rnn.settings import NetworkSettings
 
@@ -152,7 +152,7 @@ def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_threa
     model = make(network_settings(kind, num_hiddens=40, num_layers=2), 11)
     prefixes = [[1 + n % 10, 3, 1 + n % 7] for n in range(20)]
     with threads(num_threads):
-        texts = continue_prefixes(model, prefixes, 20, SamplingConfig(), 0)
+        texts = continue_prefixes(model, prefixes, 20)
     for prefix, text in zip(prefixes, texts, strict=True):
         logits, _ = model(torch.tensor([prefix + text]), model.initial_state(1))
         assert text == (logits[0, len(prefix) - 1 : -1, 1:].argmax(1) + 1).tolist()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from compiled_networks import compute, distance, printed_with_each_width, threads
 from seqlm.gradients.short_runs import TruncationNoise
-from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.generation import continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
 
@@ -126,7 +126,7 @@ def test_greedy_texts_take_the_likeliest_token_at_each_step(num_prefixes: int, n
     model = make(11, 40)
     prefixes = [[1 + n % 10, 3, 1 + n % 7] for n in range(num_prefixes)]
     with threads(num_threads):
-        texts = continue_prefixes(model, prefixes, 20, SamplingConfig(), 0)
+        texts = continue_prefixes(model, prefixes, 20)
     for prefix, text in zip(prefixes, texts, strict=True):
         logits, _ = model(torch.tensor([prefix + text]), model.initial_state(1))
         assert text == (logits[0, len(prefix) - 1 : -1, 1:].argmax(1) + 1).tolist()

@@ -1,17 +1,21 @@
 """Linear mixtures of models, with weights and members that are chosen on val."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
+from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText
 from seqlm.score.metrics import finite_bits
 from seqlm.score.model_info import DYNAMIC, ModelInfo
 from seqlm.score.store import Score, score_of
 
+FORMAT = 1
 _MIN_WEIGHT = 0.05
 """A member with a smaller weight is left out."""
 _NUM_STEPS = 200
@@ -81,7 +85,35 @@ def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
     splits = [split for split in members[0].nats if all(split in member.nats for member in members)]
     mixed = {split: mix([member.nats[split] for member in members], weights) for split in splits}
     chosen = {f"weight of {member.name}": weight for member, weight in zip(members, weights.tolist(), strict=True)}
-    return score_of(describe_mixture([member.info for member in members]), mixed, texts, {"choices": chosen})
+    metadata = {"choices": chosen, "weights": {m.name: w for m, w in zip(members, weights.tolist(), strict=True)}}
+    return score_of(describe_mixture([member.info for member in members]), mixed, texts, metadata)
+
+
+@dataclass(frozen=True)
+class StoredMixture:
+    """A mixture as :func:`save_mixtures` writes it."""
+
+    info: ModelInfo
+    weights: dict[str, float]
+    """Member -> its weight."""
+
+
+def save_mixtures(folder: Path, scores: Sequence[Score]) -> None:
+    """Write what the mixtures among some scores are, one JSON file for each, and remove other mixtures."""
+    mixtures = {score.name: score for score in scores if score.info.family == "mixture"}
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.stem not in mixtures:
+            path.unlink()
+    for name, score in mixtures.items():
+        value = {"format": FORMAT, "model": score.info.to_json(), "weights": score.metadata["weights"]}
+        write_checksummed(folder / f"{name}.json", value)
+
+
+def load_mixtures(folder: Path) -> list[StoredMixture]:
+    """Return the mixtures of a folder by name; none if there is no such folder. Raises DataError if one is broken."""
+    values = [read_checksummed(path, FORMAT, "run the evaluate stage again") for path in sorted(folder.glob("*.json"))]
+    return [StoredMixture(ModelInfo.from_json(value["model"]), value["weights"]) for value in values]
 
 
 def mix(nats: Sequence[Nats], weights: Weights) -> Nats:

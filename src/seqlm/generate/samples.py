@@ -1,11 +1,12 @@
 """Samples of text from every model: the prefixes they continue, and how much of each is copied or repeated."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seqlm.core.layout import Layout
-from seqlm.generate.text_generators import LazyGenerators
-from seqlm.rnn.generation import SamplingConfig
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.opening import Models
+from seqlm.models.sampling import SamplingConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.prompts import AUTO, prompts
@@ -57,8 +58,14 @@ class Sample:
     """Share of the substrings of eight characters that occurred earlier in the continuation."""
 
 
+def models_that_generate(models: Models) -> list[str]:
+    """Return the names of all runs, of each n-gram smoothing's highest order, and of the static mixtures."""
+    ngrams = [name for kind in KINDS for name in models.ngrams(kind, only_highest=True)]
+    return [*models.runs(), *ngrams, *models.mixtures(only_static=True)]
+
+
 def generate_continuations(
-    generators: LazyGenerators,
+    models: Iterable[LanguageModel],
     prefixes: Sequence[str],
     sampling_configs: Sequence[SamplingConfig],
     num_preds: int,
@@ -66,12 +73,12 @@ def generate_continuations(
     on_unknown: str,
 ) -> Iterator[list[Continuation]]:
     """Yield the continuations of each model: every prefix with every sampling config."""
-    for name, load in generators.items():
-        generator, continuations = load(), []
+    for model in models:
+        continuations = []
         for sampling in sampling_configs:
-            texts = generator.generate(prefixes, num_preds, sampling, seed, on_unknown)
+            texts = model.generate_batch(prefixes, num_preds, sampling, seed, on_unknown)
             continuations += [
-                Continuation(name, generator.vocab.kind, prefix, sampling.temperature, text)
+                Continuation(model.name, model.vocab.kind, prefix, sampling.temperature, text)
                 for prefix, text in zip(prefixes, texts, strict=True)
             ]
         yield continuations

@@ -113,6 +113,13 @@ def clean_blocks(
     report.letters, report.foreign_letters = letters.total, letters.foreign
 
 
+def clean_text(text: str, normalise: str) -> str:
+    """Return a text cleaned as :func:`clean_blocks` does, without its last line end."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    cleaned = _LetterCleaner().clean(lines.encode()).decode() if normalise == "letters" else lines
+    return cleaned.removesuffix("\n")
+
+
 class _LetterCleaner:
     """Cleans text that comes in blocks, which may cut a line anywhere."""
 

@@ -62,7 +62,7 @@ def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
     """Return a page that shows a text shaded by its surprisal.
 
-    ``scores``: model -> what :func:`seqlm.score.user_text.score_user_text` returns for it. ``remarks``: what a reader
+    ``scores``: model -> what :func:`seqlm.models.user_text.page_content` returns for it. ``remarks``: what a reader
     should know about the text.
     """
     passages = _passages({model: score["passage"] for model, score in scores.items()})

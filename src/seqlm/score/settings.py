@@ -1,12 +1,18 @@
 """Settings of the ``score`` stage."""
 
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator
 
 from seqlm.core.settings import Section
 from seqlm.vocab.settings import Kind, Order, require_every_kind
 
+By = Literal["token", "char", "word", "line"]
+"""The unit of a row in a table of surprisals."""
+Space = Literal["before", "after"]
+"""Where a blank belongs that is between two units: to the one that it precedes, or to the one that it follows."""
+UNITS: tuple[By, ...] = get_args(By)
+SPACES: tuple[Space, ...] = get_args(Space)
 LearningRate = Annotated[float, Field(gt=0, le=1e3)]
 
 

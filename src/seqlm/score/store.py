@@ -96,6 +96,12 @@ def load_scores(folder: Path) -> list[Score]:
     return [load_score(path) for path in sorted(folder.iterdir()) if path.is_dir()]
 
 
+def load_description(folder: Path) -> tuple[ModelInfo, dict[str, Any]]:
+    """Return what the model of a stored score is, and the score's metadata. Raises as :func:`load_score` does."""
+    value = read_checksummed(folder / "score.json", FORMAT, _ADVICE)
+    return ModelInfo.from_json(value["model"]), value["metadata"]
+
+
 def load_score(folder: Path) -> Score:
     """Return a score; its surprisals stay in their files until they are needed.
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from seqlm.core.errors import Interrupted, MachineError
 from seqlm.core.files import write_bytes, write_table
 from seqlm.core.processes import OtherLoad, re_exec, shorter_wait
-from seqlm.rnn.generation import SamplingConfig, continue_prefixes
+from seqlm.rnn.generation import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import headline, history_table
 from seqlm.train.settings import RunConfig
@@ -242,7 +242,7 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
         if ids and config.sample_every and rows_shown % config.sample_every == 0:
-            (tokens,) = continue_prefixes(trainer.network, [ids], _SAMPLE_TOKENS, SamplingConfig(), config.seed)
+            (tokens,) = continue_prefixes(trainer.network, [ids], _SAMPLE_TOKENS)
             text = vocab.join(vocab.decode([*ids, *tokens]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 

@@ -53,6 +53,16 @@ class ArpaModel:
             result[n - 2 :] = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
         return result
 
+    def next_distribution(self, context: Ids) -> Probs:
+        """Return p of every token after ``context``."""
+        result = self.listed[0].copy()
+        for n, row in self.counts.context_rows(context, self.counts.max_order):
+            if row >= 0:
+                tokens, rows = self.counts.table(n).continuations(row)
+                result *= self.backoffs[n - 2][row]
+                result[tokens] = self.listed[n - 1][rows]
+        return result
+
 
 def read_arpa(path: Path) -> ArpaModel:
     """Return the model in an ARPA file, plain or ``.gz``.

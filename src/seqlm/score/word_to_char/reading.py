@@ -10,6 +10,7 @@ about the characters since the last blank are kept, each with its probability, a
 Markov models (Rabiner 1989); the least likely are dropped.
 """
 
+import copy
 import math
 import re
 from bisect import bisect_left, bisect_right
@@ -195,6 +196,12 @@ class CharacterPredictor:
             return np.concatenate([[0.0], np.cumsum((1 - share) * probs[ids])]), share + (1 - share) * float(probs[0])
 
         self._next_word = next_word
+
+    def prob(self, character: str) -> float:
+        """Return p of a character without reading it."""
+        ahead = copy.copy(self)  # reading replaces what a predictor knows, but for the list of words
+        ahead.words_read = []
+        return ahead.read(character)
 
     def read(self, character: str) -> float:
         """Return p of the next character, and read it."""

@@ -13,13 +13,20 @@ from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.store import read_streams
+from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.storage import load_kneser_ney
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams.dynamic import recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, if_better, save_scores, score_of
-from seqlm.score.word_to_char.reading import Lexicon, ModelAfter, estimate_separators, word_to_char_nll
+from seqlm.score.word_to_char.reading import (
+    CharacterPredictor,
+    Lexicon,
+    ModelAfter,
+    estimate_separators,
+    word_to_char_nll,
+)
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.vocabulary import Vocab
 
@@ -61,6 +68,14 @@ class WordToCharReader:
         """Return -log p of characters 2 to N, given as ids; see :func:`word_to_char_nll`."""
         characters = self.characters.decode(ids.tolist())
         return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
+
+    def predictor(self, model: NGramModel) -> CharacterPredictor:
+        """Return a reader of a new text, character by character."""
+        return CharacterPredictor(self._lexicon, self._separators, model)
+
+    def letter(self, character: str) -> str:
+        """Return a token of the characters' vocabulary as the predictor expects it."""
+        return self._lexicon.letter(character)
 
     def describe(self, order: int) -> ModelInfo:
         """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""

@@ -1,0 +1,1 @@
+"""Trained models as objects that score and generate text."""

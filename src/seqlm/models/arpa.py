@@ -1,0 +1,106 @@
+"""n-gram models from ARPA files: those that other programs wrote over words, and those that this project writes.
+
+If a model predicts the end of a sentence, each line of a text is a sentence: like KenLM's ``query``, the model begins
+it after ``<s>`` and predicts ``</s>`` after its last word. Otherwise a text is one stream of tokens.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from seqlm.core.elementary import log
+from seqlm.core.errors import DataError
+from seqlm.core.metrics import Nats
+from seqlm.heldout.scored_text import Ids, Stream, unknown_share
+from seqlm.heldout.spelling import spelling_costs
+from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, Rows
+from seqlm.models.units import TokensInText, anchors
+from seqlm.ngrams.arpa.reading import ArpaModel, read_arpa
+from seqlm.ngrams.arpa.writing import MARKS, NEVER
+from seqlm.score.model_info import ModelInfo
+from seqlm.vocab.kinds import Kind
+from seqlm.vocab.vocabulary import UNKNOWN, Vocab
+
+_BEGIN, _END = MARKS
+
+
+def open_arpa(path: Path) -> "ArpaLanguageModel":
+    """Return the model in an ARPA file, plain or ``.gz``. Raises DataError as :func:`read_arpa` does."""
+    return ArpaLanguageModel(path.name, read_arpa(path))
+
+
+class ArpaLanguageModel(LanguageModel):
+    """An n-gram model from an ARPA file. Texts are not cleaned."""
+
+    def __init__(self, name: str, model: ArpaModel) -> None:
+        """Take a model that was read. If its tokens are single characters, it is one over characters."""
+        words = [token for token in model.tokens if token not in (UNKNOWN, *MARKS)]
+        kind: Kind = "char" if all(len(word) == 1 for word in words) else "word"
+        marks = [mark for mark in MARKS if mark in model.tokens]
+        tokens = [UNKNOWN, *marks, *words]
+        separator = "\n" if kind == "word" or "\n" in words else ""
+        info = ModelInfo(name, "ngram", kind, 0, counted_token=kind, smoothing="arpa", order=model.counts.max_order)
+        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), lambda text: text)
+        self.model, places = model, {token: index for index, token in enumerate(model.tokens)}
+        self._places = np.array([places.get(token, -1) for token in tokens], np.int64)
+        """For each token its index in the file; -1 for ``<unk>`` if the file has none."""
+        self.has_marks = len(marks) == len(MARKS) and model.listed[0][places[_END]] > 10**NEVER
+
+    def in_file(self, ids: Ids) -> Ids:
+        """Return the indices of tokens in the file. Raises DataError for an unknown token if it has no ``<unk>``."""
+        found = self._places[ids]
+        if (found < 0).any():
+            raise DataError(f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks")
+        return found
+
+    def token_nll(self, ids: Ids) -> Nats:
+        """Return -log p of tokens 2 to N."""
+        return -log(self.model.probs(self.in_file(ids)))
+
+    def reader(self, num_rows: int = 1) -> Reader:
+        """Return a reader of new texts, each the beginning of a sentence."""
+        return Rows([_ArpaReader(self) for _ in range(num_rows)])
+
+    def next_probs(self, context: Ids) -> Probs:
+        """Return p of every token; ``<s>`` never follows."""
+        probs = np.append(self.model.next_distribution(self.in_file(context)), 0.0)[self._places]
+        if self.has_marks:
+            probs[self.vocab.encode([_BEGIN])] = 0
+        return np.asarray(probs)
+
+    def encode(self, text: str) -> tuple[Stream, TokensInText]:
+        """Return a text as a stream, with sentence marks if the model predicts the end of a sentence."""
+        if not self.has_marks:
+            return super().encode(text)
+        lines = [self.vocab.tokenize(line) for line in text.split("\n")]
+        tokens = [_BEGIN, *(token for line in lines for token in [*line, _END])]
+        ids, begin = self.vocab.encode(tokens), self.vocab.encode([_BEGIN])
+        ends = np.cumsum([len(line) + 1 for line in lines])
+        read = np.insert(ids, ends[:-1] + 1, begin)
+        is_scored = np.insert(np.ones(len(ids), bool), ends[:-1] + 1, False)
+        costs = np.zeros(len(ids))
+        costs[ids == 0] = spelling_costs(self.vocab, [token for token in tokens if token not in self.vocab])
+        is_word = np.ones(len(ids), bool)
+        is_word[[0, *ends]] = False
+        places = np.zeros(len(ids), np.int64)
+        places[is_word] = anchors(text, self.vocab, [])
+        # The end of a sentence is where its line ends.
+        places[ends] = np.minimum(np.cumsum([len(line) + 1 for line in text.split("\n")]) - 1, len(text) - 1)
+        # The last line ends too.
+        stream = Stream(
+            ids=ids, read=read, is_scored=is_scored, scored_chars=len(text) + 1, unknown_costs=costs,
+            ends=np.maximum.accumulate(places) + 1, unknown_share=unknown_share(ids),
+        )  # fmt: skip
+        return stream, TokensInText(text, self.vocab, tokens, places)
+
+
+class _ArpaReader(RowReader):
+    def __init__(self, model: ArpaLanguageModel) -> None:
+        self._model = model
+        self._context: Ids = model.vocab.encode([_BEGIN] if model.has_marks else [])
+
+    def read(self, token: int) -> None:
+        self._context = np.append(self._context, token)[-max(self._model.model.counts.max_order - 1, 1) :]
+
+    def next_probs(self) -> Probs:
+        return self._model.next_probs(self._context)

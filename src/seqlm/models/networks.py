@@ -1,0 +1,124 @@
+"""Networks, static ones and ones that keep learning."""
+
+import copy
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from seqlm.core.devices import resolve_device
+from seqlm.core.layout import Layout
+from seqlm.core.metrics import Nats
+from seqlm.core.settings import Device
+from seqlm.heldout.scored_text import Ids
+from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
+from seqlm.rnn.building import load_network
+from seqlm.rnn.logits import probabilities
+from seqlm.rnn.network import Network
+from seqlm.rnn.scoring import stream_nll
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks.scoring import describe_run
+from seqlm.score.settings import DynamicParams
+from seqlm.train.runs import read_config
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.vocabulary import Vocab
+
+
+class StaticNetwork(LanguageModel):
+    """A network whose weights stay as they are."""
+
+    def __init__(self, info: ModelInfo, vocab: Vocab, clean: Cleaner, network: Network) -> None:
+        """Take a network over the tokens of a vocabulary."""
+        super().__init__(info, vocab, clean)
+        self.network = network
+
+    def token_nll(self, ids: Ids) -> Nats:
+        """Return -log p of tokens 2 to N."""
+        return stream_nll(self.network, ids)
+
+    def reader(self, num_rows: int = 1) -> Reader:
+        """Return a reader of new texts, which the network reads together."""
+        return _NetworkReader(self.network, self.network.initial_state(num_rows))
+
+
+class _NetworkReader(Reader):
+    def __init__(self, network: Network, state: Any) -> None:
+        self._device, self._step = network.device, network.step_fn(state)
+
+    @torch.no_grad()
+    def read(self, tokens: Ids) -> None:
+        self._logits = self._step(torch.from_numpy(np.asarray(tokens, np.int64)).to(self._device))
+
+    def next_probs(self) -> Probs:
+        return np.concatenate(list(probabilities(self._logits)))
+
+
+class DynamicNetwork(LanguageModel):
+    """A network that keeps learning from the text that it reads (:mod:`seqlm.score.networks.dynamic`)."""
+
+    def __init__(self, static: StaticNetwork, train: Ids, params: DynamicParams, chosen: Mapping[str, float]) -> None:
+        """Take the static network, the tokens of train, the settings, and those that were chosen on val."""
+        super().__init__(static.info.as_dynamic(), static.vocab, static.clean)
+        self._network, self._train, self._params, self._chosen = static.network, train, params, chosen
+
+    @cached_property
+    def _rule(self) -> DynamicRule:
+        params, network = self._params, self._network
+        roots = gradient_roots(
+            network, self._train, segment_length=params.update_every, num_segments=params.rms_segments
+        )
+        return DynamicRule(self._chosen["dynamic_lr"], self._chosen["dynamic_decay"], roots, trained_weights(network))
+
+    def token_nll(self, ids: Ids) -> Nats:
+        """Return -log p of tokens 2 to N, each predicted before the network learns from it."""
+        return dynamic_nll(self._network, ids, update_every=self._params.update_every, update=self._rule.apply)
+
+    def reader(self, num_rows: int = 1) -> Reader:
+        """Return a reader of new texts; from each of them, a copy of the network learns."""
+        rows = range(num_rows)
+        return Rows([_LearningReader(self._network, self._rule, self._params.update_every) for _ in rows])
+
+
+class _LearningReader(RowReader):
+    def __init__(self, network: Network, rule: DynamicRule, update_every: int) -> None:
+        self._network, self._rule, self._update_every = copy.deepcopy(network), rule, update_every
+        self._segment: list[int] = []
+        """The last token of the segment before, and the tokens read since."""
+        self._begin(self._network.initial_state(1))
+
+    def _begin(self, state: Any) -> None:
+        self._state, self._reader = state, _NetworkReader(self._network, state)
+
+    def read(self, token: int) -> None:
+        self._segment.append(token)
+        if len(self._segment) > self._update_every:
+            stream = torch.tensor([self._segment], device=self._network.device)
+            _, state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
+            with torch.no_grad():
+                self._rule.apply(list(self._network.parameters()))
+            self._segment = [token]
+            self._begin(state)
+        self._reader.read(np.array([token]))
+
+    def next_probs(self) -> Probs:
+        return np.asarray(self._reader.next_probs()[0])
+
+
+def open_run(layout: Layout, run: str, device: Device, clean: Cleaner) -> StaticNetwork:
+    """Return the network of a run."""
+    config = read_config(layout.config(run))
+    vocab = Vocab.load(layout.vocab(config.token), config.token)
+    network = load_network(layout.run(run), run, resolve_device(device))
+    return StaticNetwork(describe_run(config, vocab), vocab, clean, network)
+
+
+def open_dynamic_run(
+    layout: Layout, run: str, device: Device, clean: Cleaner, params: DynamicParams, chosen: Mapping[str, float]
+) -> DynamicNetwork:
+    """Return the network of a run that keeps learning from what it reads."""
+    static = open_run(layout, run, device, clean)
+    train = load_split(layout.corpus(static.vocab.kind), "train", mmap=True, vocab=static.vocab)
+    return DynamicNetwork(static, train, params, chosen)

@@ -1,0 +1,209 @@
+"""Opening the models of a finished run, or of a folder that was exported from one."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.files import read_csv
+from seqlm.core.layout import Layout
+from seqlm.core.settings import Device, load
+from seqlm.evaluate.mixtures import StoredMixture, load_mixtures
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.mixtures import Mixture
+from seqlm.models.ngram_models import DynamicNGram, Recounting, StaticNGram, WordToChar
+from seqlm.ngrams.models.registry import highest_orders
+from seqlm.ngrams.models.storage import load_kneser_ney, load_models
+from seqlm.preprocess.cleaning import clean_text
+from seqlm.preprocess.settings import PreprocessParams
+from seqlm.score.model_info import ModelInfo, describe_ngram
+from seqlm.score.settings import DynamicCountsParams, ScoreParams
+from seqlm.score.store import load_description
+from seqlm.score.word_to_char.scoring import WordToCharReader
+from seqlm.train.runs import run_names
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.kinds import KINDS, Kind
+from seqlm.vocab.vocabulary import Vocab
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Loaders = Mapping[str, Callable[[], LanguageModel]]
+"""Name of a model -> a function that loads it."""
+
+
+class NoSuchModel(ParamsError, KeyError):
+    """No model has this name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Models(Mapping[str, LanguageModel]):
+    """The models of a finished run by name. A model is loaded when it is asked for, and then kept."""
+
+    def __init__(self, layout: Layout, device: Device = "cpu") -> None:
+        """Name the folder, and the device for networks. Nothing is read."""
+        self.layout, self.device = layout, device
+        self._loaded: dict[str, LanguageModel] = {}
+        self._sources: list[Callable[[], Loaders]] = [
+            self.runs, *(partial(self.ngrams, kind) for kind in KINDS), self._word_to_char, self._mixtures,
+            self._dynamic,
+        ]  # fmt: skip
+
+    def __getitem__(self, name: str) -> LanguageModel:
+        """Return a model. Raises NoSuchModel, which is a KeyError too, if there is none of this name."""
+        if name not in self._loaded:
+            self._loaded[name] = self._find([name])[name]()
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._find(()))
+
+    def __len__(self) -> int:
+        return len(self._find(()))
+
+    def __repr__(self) -> str:
+        return f"Models({str(self.layout.root)!r}): {', '.join(self)}"
+
+    def select(self, names: Sequence[str]) -> dict[str, LanguageModel]:
+        """Return models by name; without names all runs. Raises NoSuchModel before any model is loaded."""
+        names = list(names or self.runs())
+        self._find([name for name in names if name not in self._loaded])
+        return {name: self[name] for name in names}
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """The main table: name, family and metrics of every model, the best on test first."""
+        return read_csv(self.layout.reports("evaluate", "table.csv"))
+
+    def _find(self, names: Sequence[str]) -> Loaders:
+        """Return the loaders of some models, or of all if there are no names.
+
+        Sources are asked in turn until all names are found, so that nothing is read that only other models need, and a
+        source that fails matters only if a name remains.
+        """
+        found: dict[str, Callable[[], LanguageModel]] = {}
+        problems = []
+        for source in self._sources:
+            if names and set(names) <= set(found):
+                break
+            try:
+                found |= source()
+            except DataError as error:
+                if not names:
+                    raise
+                problems.append(f" ({error})")
+        if missing := set(names) - set(found):
+            choice = f"choose from {', '.join(found)}{''.join(problems[:1])}"
+            raise NoSuchModel(f"--model {min(missing)}: no such model: {choice}")
+        return found
+
+    def clean(self, text: str) -> str:
+        """Return a text cleaned as the corpus was cleaned."""
+        return clean_text(text, self._preprocess.normalise)
+
+    @cached_property
+    def _preprocess(self) -> PreprocessParams:
+        return load(self.layout.params, "preprocess", PreprocessParams)
+
+    @cached_property
+    def _score(self) -> ScoreParams:
+        return load(self.layout.params, "score", ScoreParams)
+
+    def runs(self) -> Loaders:
+        """Return the networks."""
+
+        def open_run(run: str) -> LanguageModel:
+            from seqlm.models import networks  # imports PyTorch
+
+            return networks.open_run(self.layout, run, self.device, self.clean)
+
+        return {run: partial(open_run, run) for run in run_names(self.layout.configs)}
+
+    def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Loaders:
+        """Return the static n-gram models over a kind of token; if asked, of each smoothing only the highest order."""
+        vocab = Vocab.load(self.layout.vocab(kind), kind)
+        models = load_models(self.layout.ngrams(kind), len(vocab))
+        chosen = highest_orders(models) if only_highest else models.values()
+        return {
+            describe_ngram(model.smoothing, model.order, vocab).name: partial(StaticNGram, model, vocab, self.clean)
+            for model in chosen
+        }
+
+    def mixtures(self, *, only_static: bool = False) -> Loaders:
+        """Return the mixtures that the ``evaluate`` stage has stored."""
+
+        def open_mixture(stored: StoredMixture) -> LanguageModel:
+            members = [self[member] for member in stored.info.members]
+            return Mixture(stored.info, members, [stored.weights[member.name] for member in members])
+
+        stored = load_mixtures(self.layout.mixtures)
+        return {
+            mixture.info.name: partial(open_mixture, mixture)
+            for mixture in stored
+            if not (only_static and mixture.info.dynamic)
+        }
+
+    _mixtures = mixtures
+
+    @cached_property
+    def _word_to_char_reader(self) -> WordToCharReader:
+        return WordToCharReader(self.layout, self._words)
+
+    @cached_property
+    def _words(self) -> Vocab:
+        return Vocab.load(self.layout.vocab("word"), "word")
+
+    def _word_to_char(self) -> Loaders:
+        model, reader = load_kneser_ney(self.layout.ngrams("word"), len(self._words)), self._word_to_char_reader
+        info = reader.describe(model.order)
+        return {info.name: partial(WordToChar, info, reader, self.clean, lambda _: model)}
+
+    def _dynamic(self) -> Loaders:
+        """Return the models that keep learning: those whose scores are stored."""
+        root = self.layout.scores
+        found = {}
+        for path in sorted(root.rglob("score.json")):
+            info, metadata = load_description(path.parent)
+            if info.dynamic:
+                found[info.name] = partial(self._open_dynamic, info, metadata)
+        return found
+
+    def _open_dynamic(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
+        if info.family == "network":
+            from seqlm.models import networks  # imports PyTorch
+
+            params = _required(self._score.dynamic, "score.dynamic")
+            (run,) = info.members
+            chosen = metadata["choices"]
+            return networks.open_dynamic_run(self.layout, run, self.device, self.clean, params, chosen)
+        if info.counts_predicted_token:
+            vocab = Vocab.load(self.layout.vocab(info.token), info.token)
+            return DynamicNGram(info, vocab, self.clean, self._recounting(info, vocab))
+        recounting, reader = self._recounting(info, self._words), self._word_to_char_reader
+        return WordToChar(
+            info, reader, self.clean, recounting.model_after, recounting.num_updates,
+            recounting.update_interval(reader.characters),
+        )  # fmt: skip
+
+    def _recounting(self, info: ModelInfo, vocab: Vocab) -> Recounting:
+        params: DynamicCountsParams = _required(self._score.dynamic_counts, "score.dynamic_counts")
+        assert info.order is not None
+        train = load_split(self.layout.corpus(vocab.kind), "train", mmap=True, vocab=vocab)
+        return Recounting(train, vocab, info.order, params.num_updates)
+
+
+def _required(params: Any, name: str) -> Any:
+    if params is None:
+        raise ParamsError(f"{name} is null, but its models were scored: run the pipeline again")
+    return params
+
+
+def open_models(folder: Path, device: Device = "cpu") -> Models:
+    """Return the models of a finished run in a folder. Raises DataError if there is none."""
+    layout = Layout(folder)
+    if not layout.params.is_file() or not layout.configs.is_dir():
+        raise DataError(f"{folder}: holds no finished run: run the pipeline there, or name another folder")
+    return Models(layout, device)

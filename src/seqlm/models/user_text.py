@@ -1,0 +1,143 @@
+"""Scores a user's own texts."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.files import read_text
+from seqlm.core.text import count_text, quantity
+from seqlm.download.corpora import copy_own_text
+from seqlm.models.language_model import LanguageModel, ScoredTokens
+from seqlm.models.units import unit_bits, unit_texts
+from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
+from seqlm.preprocess.preparing import decoding_warnings, require_enough
+from seqlm.preprocess.settings import PreprocessParams
+from seqlm.score.settings import By, Space
+from seqlm.score.surprisal_view import passage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STDIN = Path("-")
+"""Stands for standard input."""
+MAX_SHOWN_CHARS = 20_000
+"""Characters that the page of the text shows, so that it stays small."""
+_MIN_CHARS = 2
+_NOT_KEPT = re.compile(r"[^A-Za-z\s]")
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class UserText:
+    """A text cleaned like the corpus, without its last line end."""
+
+    name: str
+    """The path of its file."""
+    text: str
+    remarks: list[str]
+    """What a user should know about the cleaning of the text."""
+
+
+def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, stdin: BinaryIO) -> UserText:
+    """Return a user's own text, plain or ``.gz``, of at most ``max_bytes`` bytes unpacked.
+
+    The path ``-`` is standard input, plain text. Raises DataError if it cannot be read or decoded, or if too little is
+    left after cleaning.
+    """
+    decoding, name = DecodingReport(), "standard input" if path == STDIN else str(path)
+    with TemporaryDirectory() as folder:
+        copy, cleaned = Path(folder) / "copy.txt", Path(folder) / "cleaned.txt"
+        if path == STDIN:
+            path = Path(folder) / name
+            with path.open("wb") as file:
+                while block := stdin.read(_BLOCK):
+                    file.write(block)
+        copy_own_text(path, max_bytes, copy)
+        raw = RawText(copy, name)
+        with cleaned.open("wb") as target:
+            target.writelines(clean_blocks(raw, preprocess.normalise, preprocess.errors, decoding))
+        try:
+            require_enough(count_text(cleaned), preprocess.normalise, _MIN_CHARS)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from error
+        text = read_text(cleaned).removesuffix("\n")
+        original = b"".join(raw.decoded_blocks(preprocess.errors, DecodingReport())).decode()
+    remarks = decoding_warnings(decoding, preprocess.normalise)
+    if preprocess.normalise == "letters" and (num_replaced := len(_NOT_KEPT.findall(original))):
+        replaced = quantity(num_replaced, "character")
+        remarks.insert(0, f"cleaned like the corpus, by preprocess.normalise: spaces replace {replaced} other than A-Z")
+    return UserText(name, text, remarks)
+
+
+def describe_score(name: str, scored: ScoredTokens) -> str:
+    """Return a model's score of a text as one line."""
+    metrics = scored.metrics
+    perplexity, bits = (
+        "infinite" if metrics[key] is None else f"{metrics[key]:.3f}" for key in ("perplexity", "bits_per_character")
+    )
+    return (
+        f"{name}: perplexity {perplexity} per {scored.text.vocab.kind}, {bits} bits per character, "
+        f"{metrics['tokens']:,} tokens, {metrics['unknown_share']:.1%} of them unknown"
+    )
+
+
+def page_content(scored: Mapping[str, ScoredTokens]) -> dict[str, dict[str, Any]]:
+    """Return for each model what the page shows: its metrics, and the beginning of the text with surprisals."""
+    content = {}
+    for name, found in scored.items():
+        nats = found.stream.with_unknown_cost(found.nats)
+        shown = passage(found.text.vocab.token_kind, found.text.tokens, nats, MAX_SHOWN_CHARS)
+        content[name] = {"passage": shown} | found.metrics
+    return content
+
+
+def remark_on_length(text: str) -> list[str]:
+    """Return what to say of a text that is too long for the page."""
+    if len(text) <= MAX_SHOWN_CHARS:
+        return []
+    return [f"the page shows the first {MAX_SHOWN_CHARS:,} of {len(text):,} characters"]
+
+
+def surprisal_table(
+    scored: Mapping[str, Mapping[str, ScoredTokens]], by: By = "word", space: Space = "before"
+) -> "pd.DataFrame":
+    """Return one row for each unit of some texts, with its surprisal in bits under each model.
+
+    ``scored``: name of a text -> model -> its scored tokens. The columns are ``file`` if there are several texts,
+    ``position`` and ``text`` of the unit, ``space`` if blanks belong to units, and one for each model, which adds up
+    to the model's total. Raises ParamsError if the models do not share these units.
+    """
+    import pandas as pd
+
+    parts = []
+    for name, of_models in scored.items():
+        texts = _common_units(list(of_models.values()), by)
+        part = pd.DataFrame({"file": name, "position": range(len(texts)), "text": list(texts)})
+        if by in ("word", "line"):
+            part["space"] = space
+        for model, found in of_models.items():
+            part[model] = unit_bits(found.text, found.bits, by, space)
+        parts.append(part)
+    table = pd.concat(parts, ignore_index=True)
+    return table if len(scored) > 1 else table.drop(columns="file")
+
+
+def _common_units(scored: Sequence[ScoredTokens], by: By) -> Sequence[str]:
+    texts = [unit_texts(found.text, by) for found in scored]
+    if any(list(other) != list(texts[0]) for other in texts[1:]):
+        raise ParamsError("these models have different tokens: choose --by char, word or line")
+    return texts[0]
+
+
+def score_texts(texts: Sequence[UserText], models: Sequence[LanguageModel]) -> dict[str, dict[str, ScoredTokens]]:
+    """Return for each text, by its name, and for each model its scored tokens.
+
+    Raises DataError if a text has fewer than two tokens of a model, or if two texts have one name.
+    """
+    if len({text.name for text in texts}) < len(texts):
+        raise ParamsError("--text: the same text is given twice")
+    return {text.name: {model.name: model.score_tokens(text.text) for model in models} for text in texts}

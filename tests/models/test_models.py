@@ -1,0 +1,198 @@
+"""Trained models as objects: scores, distributions and generated text."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.layout import Layout
+from seqlm.core.settings import load
+from seqlm.evaluate.mixtures import describe_mixture, mix, save_mixtures
+from seqlm.heldout.store import load_heldout
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.opening import Models, open_models
+from seqlm.models.sampling import SamplingConfig
+from seqlm.models.user_text import surprisal_table
+from seqlm.score.networks.scoring import score_run
+from seqlm.score.ngrams.scoring import score_kind
+from seqlm.score.settings import ScoreParams
+from seqlm.score.store import Score, load_score, save_scores, score_of
+from seqlm.score.word_to_char.scoring import score_word_to_char
+from seqlm.train.runs import read_config
+from seqlm.vocab.kinds import KINDS
+from small_runs import write_models
+from smoke import change_params
+from stages_by_hand import prepare
+
+# A text whose beginning says little about its end, so that models which keep learning gain.
+SEA, LAND = "the sea came in\nand the sea went out\n", "a land of sand and stone\nno tree at all stood on the land\n"
+SETTINGS = {
+    "preprocess.normalise": "letters",
+    "score.dynamic.rms_segments": 4,
+    "score.dynamic_counts.num_updates": 3,
+    "score.dynamic_counts.order": {"char": 4, "word": 3, "subword": 3},
+}
+MIXTURES = [("char-kneser-ney-3", "char-by-word-kneser-ney-3"), ("char-kneser-ney-4+dynamic", "small")]
+WEIGHTS = [0.25, 0.75]
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, dict[str, Score]]:
+    """A folder with models and mixtures of them, and their scores."""
+    layout = write_models(prepare(tmp_path_factory.mktemp("scored")), SEA * 10 + LAND * 2 + SEA)
+    change_params(layout.params, SETTINGS)
+    params, scores = load(layout.params, "score", ScoreParams), dict[str, Score]()
+    for kind in KINDS:
+        score_kind(layout, kind, params, print)
+    score_word_to_char(layout, params, print)
+    run = score_run(layout, read_config(layout.config("small")), _cpu(), params.dynamic, print)
+    save_scores(layout.scores_of_run("small"), run, print)
+    for path in layout.scores.rglob("score.json"):
+        scores[path.parent.name] = load_score(path.parent)
+    for names in MIXTURES:
+        mixture = _mixture(layout, [scores[name] for name in names])
+        scores[mixture.name] = mixture
+    save_mixtures(layout.mixtures, list(scores.values()))
+    return layout, scores
+
+
+def _cpu() -> object:
+    import torch
+
+    return torch.device("cpu")
+
+
+def _mixture(layout: Layout, members: Sequence[Score]) -> Score:
+    texts = load_heldout(layout.heldout("char"), "char").texts()
+    nats = {split: mix([member.nats[split] for member in members], np.array(WEIGHTS)) for split in ("val", "test")}
+    weights = dict(zip([member.name for member in members], WEIGHTS, strict=True))
+    return score_of(describe_mixture([member.info for member in members]), nats, texts, {"weights": weights})
+
+
+@pytest.fixture(scope="module")
+def models(scored: tuple[Layout, dict[str, Score]]) -> Models:
+    return open_models(scored[0].root)
+
+
+def test_every_model_scores_a_text_as_the_stages_do(scored: tuple[Layout, dict[str, Score]], models: Models) -> None:
+    layout, scores = scored
+    assert set(models) == set(scores)
+    assert {score.info.dynamic for score in scores.values() if score.info.family == "mixture"} == {False, True}
+    test = layout.split("test").read_text()
+    for name, score in scores.items():
+        found, metrics = models[name].score(test), score.metrics["test"]
+        expected = (metrics["tokens"], metrics["bits_per_character"], metrics["perplexity"], metrics["unknown_share"])
+        assert (found.tokens, found.bits_per_character, found.perplexity, found.unknown_share) == expected, name
+        assert models[name].info == score.info
+
+
+def probabilities(model: LanguageModel, ids: np.ndarray) -> np.ndarray:
+    """Return p of tokens 2 to N of a stream, read token by token."""
+    reader, found = model.reader(1), []
+    for token, following in pairwise(ids):
+        reader.read(np.array([token]))
+        probs = reader.next_probs()
+        assert probs.shape == (1, len(model.vocab))
+        assert probs.sum() == pytest.approx(1, abs=1e-6)
+        found.append(probs[0, following])
+    return np.array(found)
+
+
+def test_a_reader_gives_the_distributions_behind_the_scores(models: Models) -> None:
+    for name, model in models.items():
+        ids = model.encode("the sea came in and a zebra went out")[0].ids
+        found = probabilities(model, ids)
+        # Dynamic counts are counted anew in equal parts of a text, and after equal intervals by a reader.
+        if not (model.info.dynamic and model.info.network is None):
+            assert -np.log(found) == pytest.approx(model.token_nll(ids), abs=1e-5), name
+
+
+def test_a_mixture_mixes_the_distributions_of_its_members(models: Models) -> None:
+    for names in MIXTURES:
+        name = next(name for name in models if set(models[name].info.members) == set(names))
+        readers = [models[each].reader(2) for each in (name, *names)]
+        for tokens in ([1, 2], [3, 3], [2, 1]):
+            for reader in readers:
+                reader.read(np.array(tokens))
+            mixed, first, second = (reader.next_probs() for reader in readers)
+            assert mixed == pytest.approx(0.25 * first + 0.75 * second, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["char-kneser-ney-4+dynamic", "small+dynamic", "char-by-word-kneser-ney-3+dynamic"])
+def test_dynamic_models_learn_from_what_they_read(models: Models, name: str) -> None:
+    model = models[name]
+    ids = model.encode("nets and oats " * 30)[0].ids
+    found = probabilities(model, ids)
+    assert found[-14:].prod() > 2 * found[14:28].prod()
+    assert "learns from what it reads" in repr(model)
+    assert "learns" not in repr(models["small"])
+    assert probabilities(model, ids[:20]) == pytest.approx(found[:19])  # each text begins anew
+
+
+def test_generated_text_depends_on_the_seed_only(models: Models) -> None:
+    for name in ("small", "word-kneser-ney-3", "char-by-word-kneser-ney-3", "char-kneser-ney-4+dynamic"):
+        texts = [models[name].generate("the sea", 12, seed=seed) for seed in (1, 1, 2)]
+        assert texts[0] == texts[1] != texts[2], name
+        assert len(models[name].vocab.tokenize(texts[0])) == 12
+    model = models["char-kneser-ney-3"]
+    # A model of order 3 sees two characters: "me", then "e ", which "the sea" has made common.
+    assert model.generate("the sea came", 4, temperature=0) == " sea"
+    greedy = model.generate_batch(["the sea came", "the s", "and t"], 4, SamplingConfig(), 0)
+    assert greedy == [model.generate(prefix, 4, temperature=0) for prefix in ("the sea came", "the s", "and t")]
+    assert models["word-kneser-ney-3"].generate("the sea came", 2, temperature=0) == " in and"
+
+
+def test_a_prefix_has_tokens_that_the_model_knows(models: Models) -> None:
+    with pytest.raises(DataError, match="the character 'Z' of the prefix is not in the vocabulary"):
+        models["small"].generate("aZ")
+    with pytest.raises(DataError, match="the prefix '' contains no character: give at least one"):
+        models["small"].generate("")
+    assert models["small"].generate_batch(["aZ"], 3, SamplingConfig(), 0, on_unknown="unk")
+
+
+def test_a_model_is_asked_for_by_its_name(models: Models, tmp_path: Path) -> None:
+    assert models["small"] is models["small"]
+    assert "none" not in models
+    with pytest.raises(KeyError, match="no such model: choose from small, char-uniform"):
+        models["none"]
+    with pytest.raises(DataError, match="holds no finished run"):
+        open_models(tmp_path)
+
+
+def test_surprisals_add_up_to_the_score(models: Models) -> None:
+    text = "The sea  came in\n\nand a zebra went out"
+    for name in ("small", "char-by-word-kneser-ney-3", "subword-kneser-ney-3", "word-kneser-ney-3"):
+        score = models[name].score_tokens(text)
+        total = score.score().bits_per_character * score.stream.scored_chars
+        for by in ("token", "char", "word", "line"):
+            if (by, name) != ("char", "word-kneser-ney-3"):
+                table = models[name].surprisals(text, by=by)
+                assert table["bits"].sum() == pytest.approx(total), (name, by)
+        assert models[name].surprisals(text, by="word")["text"].tolist() == text.lower().split()
+        lines = models[name].surprisals(text, by="line")["text"].tolist()
+        assert lines == ["the sea came in", "", "and a zebra went out"]
+    assert models["word-kneser-ney-3"].surprisals(text)["unknown"].tolist() == [False] * 6 + [True] + [False] * 2
+
+
+def test_a_blank_belongs_to_the_word_before_or_after_it(models: Models) -> None:
+    by_char = models["small"].surprisals("the sea came", by="char")["bits"].to_numpy()
+    before, after = (models["small"].surprisals("the sea came", "word", space)["bits"] for space in ("before", "after"))
+    # "t" is not scored: "he", " sea", " came", or "he ", "sea ", "came".
+    assert before.tolist() == pytest.approx([by_char[1:3].sum(), by_char[3:7].sum(), by_char[7:].sum()])
+    assert after.tolist() == pytest.approx([by_char[1:4].sum(), by_char[4:8].sum(), by_char[8:].sum()])
+    with pytest.raises(ParamsError, match="include the space before a word"):
+        models["subword-kneser-ney-3"].surprisals("the sea", "word", "after")
+
+
+def test_a_table_has_a_column_for_each_model(models: Models) -> None:
+    chosen = ["small", "word-kneser-ney-3", "subword-kneser-ney-3"]
+    scored = {name: {model: models[model].score_tokens("the sea came\nin") for model in chosen} for name in ("a", "b")}
+    table = surprisal_table(scored, "word")
+    assert list(table) == ["file", "position", "text", "space", *chosen]
+    assert table["text"].tolist() == ["the", "sea", "came", "in"] * 2
+    assert table["word-kneser-ney-3"].isna().tolist() == [True, False, False, False] * 2
+    with pytest.raises(ParamsError, match="different tokens"):
+        surprisal_table(scored, "token")
