@@ -87,7 +87,7 @@ def test_only_two_jobs_may_write_and_they_run_no_code_of_the_project() -> None:
 
 def test_every_report_in_the_workflow_exists() -> None:
     names = re.findall(r"\breports/[\w./-]+\.\w+", PATH.read_text())
-    assert "reports/figures/evaluate-comparison.svg" in names
+    assert "reports/figures/evaluate-highlights.svg" in names
     assert [name for name in names if not (ROOT / name).is_file()] == []
 
 
@@ -186,7 +186,7 @@ def test_the_steps_run_in_order_and_one_comment_has_the_newest_state(workspace: 
     run_steps(workspace, "comment")
     (first,) = json.loads((tools / "comments.json").read_text())
     assert summary in first
-    assert "someone/seqlm/blob/0123abc/reports/figures/evaluate-comparison.svg?raw=true" in first
+    assert "someone/seqlm/blob/0123abc/reports/figures/evaluate-highlights.svg?raw=true" in first
 
     # With a learning rate so low that nothing is learned, the gate fails, and the same comment says so.
     workspace.update_params({"train.lr": 1e-6})

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 from made_scores import network, ngram
-from seqlm.core.files import read_csv, write_csv, write_json
+from seqlm.core.files import read_csv, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, Column
 from seqlm.heldout.store import load_heldout
-from seqlm.report.figures.evaluation import comparison_figure
+from seqlm.report.figures.evaluation import highlights_figure
 from seqlm.report.figures.ngrams import order_figure
-from seqlm.report.figures.style import model_colours, svg_text
-from seqlm.report.findings import all_findings
+from seqlm.report.figures.style import model_styles, svg_text
+from seqlm.report.findings import all_findings, highlights
 from seqlm.report.page import build_page
 from seqlm.report.parity import empty_tables
 from seqlm.score.model_info import ModelInfo
@@ -63,6 +63,8 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
         write_json(layout.reports("train", run, "summary.json"), {"batch_reduced": False})
     result = in_this_process(folder)("evaluate")
     assert result.returncode == 0, result.stderr
+    for name in re.findall(r'figure\("([\w-]+)"', (ROOT / "src/seqlm/report/templates/page.html").read_text()):
+        write_text(layout.figure(name), "<svg></svg>")
     return layout
 
 
@@ -136,22 +138,29 @@ def test_passages_and_diagnostics(layout: Layout) -> None:
         assert models == {RUN.name, ABSOLUTE.name, PLAIN.name, READ.name}, table
 
 
+def test_the_highlights_have_the_best_model_of_each_kind(table: pd.DataFrame) -> None:
+    shown = highlights(table)["model"].tolist()
+    assert set(shown) >= {ABSOLUTE.name, WORDS.name, SUBWORDS.name, READ.name, PLAIN.name}
+    assert len(shown) == len(set(shown))
+    assert shown == [model for model in table["model"] if model in shown]
+
+
 def test_figures(layout: Layout, table: pd.DataFrame) -> None:
-    colours = model_colours(table)
-    comparison = svg_text(comparison_figure(table, colours))
-    assert all(f">{model}</text>" in comparison for model in table["model"])
-    orders = svg_text(order_figure(read_csv(layout.reports("evaluate", "orders.csv")), table, colours))
+    comparison = svg_text(highlights_figure(highlights(table)))
+    assert all(f">{model}</text>" in comparison for model in highlights(table)["model"])
+    orders = svg_text(order_figure(read_csv(layout.reports("evaluate", "orders.csv")), table, model_styles(table)))
     for label in ("char absolute", "word backoff", "subword laplace", RUN.name):
         assert f">{label}</text>" in orders
 
 
-def test_a_model_has_one_colour_and_lends_it_to_what_is_made_of_it(table: pd.DataFrame) -> None:
-    colours = model_colours(table)
-    assert set(colours) == set(table["model"])
-    assert colours[RUN.name] == colours[RUN.name + "+dynamic"] == colours[MIXTURE] != colours[OTHER.name]
-    smoothings = {colours[info.name] for info in (ABSOLUTE, WORDS, SUBWORDS, READ)}
-    assert len(smoothings) == 4
-    assert colours[RUN.name] not in smoothings
+def test_a_colour_means_one_kind_of_model(table: pd.DataFrame) -> None:
+    styles = model_styles(table)
+    assert set(styles) == set(table["model"])
+    assert styles[RUN.name].color == styles[RUN.name + "+dynamic"].color
+    ngrams = {styles[info.name].color for info in (ABSOLUTE, WORDS, SUBWORDS, READ)}
+    kinds = [styles[name].color for name in (RUN.name, OTHER.name, MIXTURE, PLAIN.name)]
+    assert len({*ngrams, *kinds}) == 1 + len(kinds)
+    assert styles[ABSOLUTE.name] != styles[READ.name]
 
 
 def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
@@ -159,7 +168,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     rows = re.findall(r'<th scope="row">([^<]+)</th>', page)
     shown = [f"{row.model} *" if row.dynamic else row.model for row in table.itertuples()]
     assert rows[: len(table)] == shown
-    assert f"The best n-gram model on val that stays as it was trained is {ABSOLUTE.name} with" in page
+    assert f"The best n-gram model is {ABSOLUTE.name} with" in page
     best_of_each = re.search(r"The best of each on test:(.*?)</figcaption>", page, re.DOTALL)
     assert best_of_each is not None
     assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [ABSOLUTE.name, SUBWORDS.name, WORDS.name]

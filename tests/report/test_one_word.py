@@ -23,12 +23,12 @@ def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:
     assert ranks["n"].tolist() == [1, 2, 3]
     drawn = svg_text(zipf_figure(ranks, fits))
     assert "trigram" in drawn
-    assert "alpha" not in drawn
+    assert "slope" not in drawn
 
 
 def test_orders_with_and_without_a_fit_share_a_figure() -> None:
     ranks = pd.DataFrame({"n": [1, 2, 2], "rank": [1, 1, 2], "count": [9, 4, 2]})
     fit = {"max_rank": 2, "alpha_least_squares": 1.0, "intercept": 1.4}
     drawn = svg_text(zipf_figure(ranks, {2: fit}))
-    assert "bigram: alpha = 1.00" in drawn
-    assert "unigram: alpha" not in drawn
+    assert "bigram, slope -1.00" in drawn
+    assert "unigram, slope" not in drawn

@@ -4,17 +4,13 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from made_scores import network, score, scored_text
-from seqlm.evaluate.ranking import main_table, rank_models
 from seqlm.report.figures.book import partition_figure, unrolled_figure
-from seqlm.report.figures.evaluation import comparison_figure, learning_figure
-from seqlm.report.figures.style import model_colours, new_figure, style, svg_text
+from seqlm.report.figures.evaluation import highlights_figure, learning_figure
+from seqlm.report.figures.style import model_styles, new_figure, style, svg_text
 from seqlm.report.page import inline_svg
-from seqlm.vocab.corpus import SPLITS
 from smoke import ROOT
 
 PAGE = ROOT / "reports" / "index.html"
@@ -96,22 +92,12 @@ def test_equal_figures_give_equal_bytes() -> None:
 def test_figures_accept_models_without_some_values() -> None:
     table = pd.DataFrame(
         {"model": ["a", "b"], "family": "network", "smoothing": None, "order": None, "dynamic": False, "members": None,
-         "train_subset_bits": [1.0, None], "test_bits": [2.0, None], "low": [1.9, None], "high": [2.1, None]}
+         "network": "gru", "train_subset_bits": [1.0, None],
+         "test_bits": [2.0, None], "low": [1.9, None], "high": [2.1, None]}
     )  # fmt: skip
-    colours = model_colours(table)
-    assert "<svg" in svg_text(comparison_figure(table, colours))
+    assert "<svg" in svg_text(highlights_figure(table))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
-    assert "<svg" in svg_text(learning_figure(history, colours))
-
-
-def test_dynamic_models_are_drawn_as_diamonds() -> None:
-    static = score(network("lstm"), np.linspace(1, 2, 100))
-    dynamic = score(network("lstm").as_dynamic(), np.linspace(0.5, 1.5, 100))
-    texts = {"char": dict.fromkeys(SPLITS, scored_text(100))}
-    for scores, has_legend in (([static], False), ([static, dynamic], True)):
-        table = main_table(rank_models(scores, texts, seed=0))
-        drawn = svg_text(comparison_figure(table, model_colours(table)))
-        assert (">test, dynamic</text>" in drawn) == has_legend
+    assert "<svg" in svg_text(learning_figure(history, model_styles(table)))
 
 
 def test_the_drawings_show_the_given_text() -> None:

@@ -13,7 +13,5 @@ def test_a_passage_shades_scored_tokens_and_shows_markup_as_text() -> None:
     found = passage(token_kind("word"), ["<b>", "&", "x"], np.array([math.log(2), np.inf]), 100)
     # The first token is not scored, so it has no shade.
     assert passage_html(found) == (
-        '<span title="not scored">&lt;b&gt; </span>'
-        '<span class="s0" title="1.0 bits">&amp; </span>'
-        '<span class="s9" title="infinite">x </span>'
+        '<i title="not scored">&lt;b&gt; </i><i class=s0 title=1.0>&amp; </i><i class=s9 title=infinite>x </i>'
     )

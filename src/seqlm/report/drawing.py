@@ -9,8 +9,8 @@ from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.report.figures import book, evaluation, gradients, ngrams, sine
-from seqlm.report.figures.style import MISSING_GLYPH, model_colours, svg_text, without_font
-from seqlm.vocab.kinds import KINDS
+from seqlm.report.figures.style import MISSING_GLYPH, model_styles, svg_text, without_font
+from seqlm.report.findings import highlights
 
 Drawn = Iterator[tuple[str, Figure]]
 
@@ -21,8 +21,8 @@ _PARTITIONED, _UNROLLED = 29, 9
 def draw_all(layout: Layout, log: Log, num_processes: int | None = None) -> None:
     """Draw every figure into a file of its own; remove figures that are no longer drawn.
 
-    A figure is named after the stage whose tables it shows: ``evaluate-comparison``,
-    ``ngrams-char-zipf``. Characters of the text that no installed font has are logged.
+    A figure is named after the stage whose tables it shows: ``evaluate-highlights``,
+    ``ngrams-word-zipf``. Characters of the text that no installed font has are logged.
     The files are the same for any number of processes, by default as many as help.
     Raises DataError if a table is missing or broken.
     """
@@ -50,8 +50,7 @@ def _drawn(named: tuple[str, Figure]) -> tuple[str, str]:
 
 def _figures(layout: Layout) -> Drawn:
     yield from _of_text(layout)
-    for kind in KINDS:
-        yield from _of_ngrams(layout, kind)
+    yield from _of_ngrams(layout)
     yield from _of_sine(layout)
     yield from _of_models(layout)
     yield from _of_gradients(layout)
@@ -74,40 +73,38 @@ def _beginnings(layout: Layout) -> tuple[str, str, list[str]]:
     return text[:_PARTITIONED], first["beginning"], first["tokens"]
 
 
-def _of_ngrams(layout: Layout, kind: str) -> Drawn:
-    folder = layout.reports("ngrams", kind)
-    summary = read_json(folder / "summary.json")
+def _of_ngrams(layout: Layout) -> Drawn:
+    words, chars = layout.reports("ngrams", "word"), layout.reports("ngrams", "char")
+    summary = read_json(words / "summary.json")
     fits = {int(n): fit for n, fit in summary["zipf"].items()}
-    yield f"ngrams-{kind}-zipf", ngrams.zipf_figure(read_csv(folder / "zipf.csv"), fits)
-    yield f"ngrams-{kind}-growth", ngrams.growth_figure(read_csv(folder / "growth.csv"), summary["heaps_beta"])
-    yield f"ngrams-{kind}-epsilons", ngrams.epsilon_figure(read_csv(folder / "epsilons.csv"))
+    yield "ngrams-word-zipf", ngrams.zipf_figure(read_csv(words / "zipf.csv"), fits)
+    yield "ngrams-word-growth", ngrams.growth_figure(read_csv(words / "growth.csv"), summary["heaps_beta"])
+    yield "ngrams-char-epsilons", ngrams.epsilon_figure(read_csv(chars / "epsilons.csv"))
 
 
 def _of_sine(layout: Layout) -> Drawn:
     folder = layout.reports("sine")
     predictions = read_csv(folder / "predictions.csv")
-    steps = {"one_step": "1-step", "multi_step": "multi-step"}
+    steps = {"one_step": "one step ahead", "multi_step": "from its own earlier predictions"}
     ahead = [column for column in predictions.columns if column.startswith("ahead_")]
-    labels = {column: f"{column.removeprefix('ahead_')}-step" for column in ahead}
+    titles = {column: f"{column.removeprefix('ahead_')} steps ahead".replace("1 steps", "1 step") for column in ahead}
     noise = read_json(folder / "summary.json")["noise_floor"]
-    yield "sine-series", sine.series_figure(predictions)
-    title = "One step, and on from its own predictions"
-    yield "sine-steps", sine.predictions_figure(predictions, steps, title)
-    yield "sine-ahead", sine.predictions_figure(predictions, labels, "Predictions k steps ahead")
+    yield "sine-steps", sine.predictions_figure(predictions, steps)
+    yield "sine-ahead", sine.predictions_figure(predictions, titles)
     yield "sine-errors", sine.error_figure(read_csv(folder / "errors.csv"), noise)
 
 
 def _of_models(layout: Layout) -> Drawn:
     folder = layout.reports("evaluate")
     table, history = read_csv(folder / "table.csv"), read_csv(folder / "history.csv")
-    colours = model_colours(table)
-    yield "evaluate-comparison", evaluation.comparison_figure(table, colours)
-    yield "evaluate-orders", ngrams.order_figure(read_csv(folder / "orders.csv"), table, colours)
-    yield "evaluate-learning", evaluation.learning_figure(history, colours)
-    yield "evaluate-clipping", evaluation.clipping_figure(history, colours)
-    yield "evaluate-positions", evaluation.position_figure(read_csv(folder / "positions.csv"), colours)
-    yield "evaluate-classes", evaluation.class_figure(read_csv(folder / "classes.csv"), colours)
-    yield "evaluate-calibration", evaluation.calibration_figure(read_csv(folder / "calibration.csv"), colours)
+    styles = model_styles(table)
+    yield "evaluate-highlights", evaluation.highlights_figure(highlights(table))
+    yield "evaluate-orders", ngrams.order_figure(read_csv(folder / "orders.csv"), table, styles)
+    yield "evaluate-learning", evaluation.learning_figure(history, styles)
+    yield "evaluate-clipping", evaluation.clipping_figure(history, styles)
+    yield "evaluate-positions", evaluation.position_figure(read_csv(folder / "positions.csv"), styles)
+    yield "evaluate-classes", evaluation.class_figure(read_csv(folder / "classes.csv"), styles)
+    yield "evaluate-calibration", evaluation.calibration_figure(read_csv(folder / "calibration.csv"), styles)
 
 
 def _of_gradients(layout: Layout) -> Drawn:

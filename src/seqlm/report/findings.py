@@ -37,9 +37,9 @@ def leader_findings(leaders: Mapping[str, Mapping[str, Any] | None]) -> dict[str
     ``leaders`` are those of :func:`seqlm.evaluate.ranking.rank_models`.
     """
     introductions = {
-        "static": "Of the models that stay as they were trained, the best one on val is",
-        "dynamic": "Of those that keep learning from test while they predict it, the best one on val is",
-        "ngram": "The best n-gram model on val that stays as it was trained is",
+        "static": "Unseen text is predicted best by",
+        "dynamic": "If models keep learning from the test text after predicting it (dynamic evaluation), the best is",
+        "ngram": "The best n-gram model is",
     }
     return {
         group: f"{introductions[group]} {_describe_leader(leader)}" if leader else ""
@@ -62,8 +62,32 @@ def _describe_leader(leader: Mapping[str, Any]) -> str:
         sentences.append(f"It is not told apart from {leader['against']} ({amount}).")
     if leader["best_on_test"]:
         bits = leader["best_on_test_bits"]
-        sentences.append(f"Test would have chosen {leader['best_on_test']} with {bits:.3f}.")
+        sentences.append(f"(Val chose this model; on test, {leader['best_on_test']} is best, with {bits:.3f}.)")
     return " ".join(sentences)
+
+
+def highlights(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the main table that answer most questions, best on test first.
+
+    The best static and dynamic mixture, the best network, the best n-gram model over each kind of token, the best
+    Laplace model, the best network trained on less text than others, and the uniform distribution over the tokens of
+    the networks; best means best on val.
+    """
+    rows = table.dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
+    static, in_order = rows[~rows["dynamic"]], rows.sort_values("val_bits", kind="stable")
+    networks, ngrams = static["family"] == "network", (static["family"] == "ngram") & (static["order"] > 0)
+    short = networks & (static["train_chars"] < static["train_chars"].max())
+    groups = [
+        rows.index[(rows["family"] == "mixture") & rows["dynamic"]],
+        static.index[static["family"] == "mixture"],
+        static.index[networks & ~short],
+        *static[ngrams].groupby(["token", "counted_token"]).groups.values(),
+        static.index[ngrams & (static["smoothing"] == "laplace")],
+        static.index[short],
+        static.index[(static["order"] == 0) & (static["token"] == "char")],
+    ]
+    chosen = [in_order.index[in_order.index.isin(group)][0] for group in groups if len(group)]
+    return table.loc[[label for label in table.index if label in chosen]]
 
 
 def zipf_finding(fits: Mapping[str, Mapping[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share
-from seqlm.report.findings import all_findings
+from seqlm.report.findings import all_findings, highlights
 from seqlm.score.surprisal_view import INFINITE
 from seqlm.train.runs import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
@@ -26,19 +26,17 @@ _DARKEST = 9
 def passage_html(passage: dict[str, Any]) -> str:
     """Return a passage (:func:`seqlm.score.surprisal_view.passage`) as HTML.
 
-    Each token is a span with its bits as the title; the class of a scored token, s0 to s9, is its shade.
+    Each token is an element with its bits as the title; the class of a scored token, s0 to s9, is its shade.
     """
     spans = []
     for token, bits in zip(passage["tokens"], passage["bits"], strict=True):
         text = html.escape(token + passage["joiner"]).replace("\n", "<br>")
         if bits is None:
-            spans.append(f'<span title="not scored">{text}</span>')
+            spans.append(f'<i title="not scored">{text}</i>')
         elif bits == INFINITE:
-            spans.append(f'<span class="s{_DARKEST}" title="{INFINITE}">{text}</span>')
+            spans.append(f"<i class=s{_DARKEST} title={INFINITE}>{text}</i>")
         else:
-            spans.append(
-                f'<span class="s{min(int(bits / _BITS_PER_SHADE), _DARKEST)}" title="{bits} bits">{text}</span>'
-            )
+            spans.append(f"<i class=s{min(int(bits / _BITS_PER_SHADE), _DARKEST)} title={bits}>{text}</i>")
     return "".join(spans)
 
 
@@ -123,6 +121,7 @@ def _of_models(layout: Layout) -> dict[str, Any]:
     return {
         "table": _records(table),
         "columns": [column for column in COLUMNS if column.heading],
+        "highlights": ", ".join(f"{row.model} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
         "leaders": read_json(layout.reports("evaluate", "leaders.json")),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),

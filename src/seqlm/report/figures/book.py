@@ -3,44 +3,44 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import GREY, PALETTE, arrow, box, new_figure, style, visible, without_axes
+from seqlm.report.figures.style import BLUE, GREY, INK, MAGENTA, arrow, box, new_figure, style, visible, without_axes
 
 
 def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Figure:
     """Draw how offsets 0, 1, ... cut a text into subsequences of ``num_steps`` characters (figure 8.3.1)."""
     with style(text):
-        figure, axes = new_figure(width=7.2, height=0.45 * num_offsets + 0.5)
+        figure, axes = new_figure(height=0.36 * num_offsets + 0.4)
         for offset in range(num_offsets):
             for place, character in enumerate(text):
                 index, within = divmod(place - offset, num_steps)
                 whole = place >= offset and offset + (index + 1) * num_steps <= len(text)
-                colour = PALETTE[index % 2] if whole else GREY
+                colour = (INK, MAGENTA)[index % 2] if whole else GREY
                 axes.text(place, -offset, visible(character), ha="center", va="center", color=colour)
                 if whole and within == 0:
                     ends = [place - 0.4, place + num_steps - 0.6]
                     axes.plot(ends, [-offset - 0.38] * 2, color=colour, linewidth=2)
-            axes.text(-1.2, -offset, f"offset {offset}", ha="right", va="center", fontsize=9)
-        without_axes(axes, (-5.5, len(text)), (-num_offsets + 0.4, 0.6))
+            axes.text(-1.2, -offset, f"offset {offset}", ha="right", va="center")
+        without_axes(axes, (-5, len(text)), (-num_offsets + 0.4, 0.6))
     return figure
 
 
 def unrolled_figure(text: str) -> Figure:
     """Draw a character RNN over the steps of a text: each target is the next character (figure 8.4.2)."""
-    rows = (("input", 0.0, PALETTE[0], text[:-1]), ("target", 2.4, PALETTE[1], text[1:]))
+    rows = (("input", 0.0, INK, text[:-1]), ("target", 2.4, MAGENTA, text[1:]))
     with style(text):
-        figure, axes = new_figure(width=7.2, height=2.6)
+        figure, axes = new_figure(height=2.4)
         for label, height, colour, characters in rows:
-            axes.text(-1.0, height, label, ha="right", va="center", fontsize=9)
+            axes.text(-1.0, height, label, ha="right", va="center")
             for step, character in enumerate(characters):
                 _box(axes, step, height, visible(character), colour)
-        axes.text(-1.0, 1.2, "hidden state", ha="right", va="center", fontsize=9)
+        axes.text(-1.0, 1.2, "state", ha="right", va="center")
         for step in range(len(text) - 1):
-            _box(axes, step, 1.2, f"H{step + 1}", PALETTE[2])
+            _box(axes, step, 1.2, f"H{step + 1}", BLUE)
             arrow(axes, (step, 0.3), (step, 0.9))
             arrow(axes, (step, 1.5), (step, 2.1))
             if step:
                 arrow(axes, (step - 0.65, 1.2), (step - 0.35, 1.2))
-        without_axes(axes, (-3.2, len(text) - 1.4), (-0.5, 2.9))
+        without_axes(axes, (-2.4, len(text) - 1.4), (-0.5, 2.9))
     return figure
 
 

@@ -2,128 +2,168 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import GREY, legend_above, new_figure, style
+from seqlm.report.figures.style import (
+    GREY,
+    INK,
+    MIXTURE_COLOUR,
+    NGRAM_COLOUR,
+    LineStyle,
+    legend_above,
+    network_colour,
+    new_figure,
+    style,
+)
 
-_ROW_HEIGHT = 0.27
+_ROW_HEIGHT = 0.42
 _DYNAMIC_MARKER = "D"
 _SMOOTHING_WINDOW = 9
 _MIN_TOKENS = 20
+_MAX_POINTS = 200
 
-Colours = Mapping[str, str]
-"""Model -> its colour."""
+Styles = Mapping[str, LineStyle]
+"""Model -> how it is drawn."""
 
 
-def comparison_figure(table: pd.DataFrame, colours: Colours) -> Figure:
-    """Draw each model's bits per character on the text it was trained on and on test, best on top.
+def highlights_figure(table: pd.DataFrame) -> Figure:
+    """Draw the bits per character of a few models, best on top: see :func:`seqlm.report.findings.highlights`.
 
-    ``table`` is the main table, sorted by test_bits. A filled dot is test with its interval, or a diamond for a dynamic
-    model; a hollow dot is the text that the model was trained on. The distance between the two is what the model
-    remembers and cannot use on new text.
+    A filled mark with its value is test, the bar around it its interval, a hollow mark the text that the model was
+    trained on.
     """
-    rows = table.dropna(subset=["test_bits"]).iloc[::-1].reset_index(drop=True)
+    rows = table.iloc[::-1].reset_index(drop=True)
     with style():
         figure, axes = new_figure(height=1.1 + _ROW_HEIGHT * len(rows))
-        for place, row in rows.iterrows():
-            colour = colours[row["model"]]
+        for place, row in enumerate(rows.to_dict("records")):
+            colour = _family_colour(row)
+            marker = _DYNAMIC_MARKER if row["dynamic"] else "o"
             if pd.notna(row["train_subset_bits"]):
-                axes.plot(
-                    [row["train_subset_bits"], row["test_bits"]], [place, place], color=colour, linewidth=1, alpha=0.5
-                )
-                axes.plot(row["train_subset_bits"], place, "o", color=colour, markerfacecolor="none", markersize=5)
-            axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=3.5, alpha=0.45)
-            axes.plot(row["test_bits"], place, _DYNAMIC_MARKER if row["dynamic"] else "o", color=colour, markersize=5)
-        axes.plot([], [], "o", color=GREY, label="test, with 95 % interval")
-        if rows["dynamic"].any():
-            axes.plot([], [], _DYNAMIC_MARKER, color=GREY, label="test, dynamic")
-        axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="text the model was trained on")
-        axes.set_yticks(range(len(rows)), rows["model"], fontsize=8)
-        axes.set(xlabel="bits per character (lower is better)")
-        axes.set_xlim(left=0)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=3, fontsize=8)
+                ends = [row["train_subset_bits"], row["test_bits"]]
+                axes.plot(ends, [place, place], color=colour, linewidth=1, alpha=0.5)
+                axes.plot(ends[0], place, "o", color=colour, markerfacecolor="none", markersize=5)
+            axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=5, alpha=0.45)
+            axes.plot(row["test_bits"], place, marker, color=colour, markersize=6)
+            axes.annotate(
+                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["high"]), place), xytext=(6, 0),
+                textcoords="offset points", va="center", fontweight="bold",
+            )  # fmt: skip
+            axes.annotate(row["model"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
+        for colour, label in _families(rows).items():
+            axes.plot([], [], "o", color=colour, label=label)
+        axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="on its training text")
+        axes.set_yticks([])
+        axes.grid(visible=False)
+        axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.3))
+        axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["high"].max()))
+        legend_above(figure, axes, 3)
     return figure
 
 
-def learning_figure(history: pd.DataFrame, colours: Colours) -> Figure:
-    """Draw perplexity against epoch for each run: lines on train, dots on val.
+def _family_colour(row: Mapping[str, object]) -> str:
+    if row["family"] == "network":
+        return network_colour(str(row["network"]))
+    if row["family"] == "mixture":
+        return MIXTURE_COLOUR
+    return NGRAM_COLOUR if row["order"] else GREY
+
+
+def _families(rows: pd.DataFrame) -> dict[str, str]:
+    """Return what each colour in the rows means, in the order of the rows from the top."""
+    meanings: dict[str, str] = {}
+    for row in rows.iloc[::-1].to_dict("records"):
+        label = {"mixture": "mixture", "ngram": "n-gram model" if row["order"] else "uniform"}.get(row["family"])
+        colour = _family_colour(row)
+        network = str(row["network"]).upper() if row["network"] in ("lstm", "gru") else "RNN"
+        if row["network"] == "transformer":
+            network = "transformer"
+        meanings.setdefault(colour, label or network)
+    return meanings
+
+
+def learning_figure(history: pd.DataFrame, styles: Styles) -> Figure:
+    """Draw perplexity against epoch for each run: lines on train, markers on val.
 
     ``history`` has the columns run, epoch, train_perplexity, val_perplexity.
     """
     with style():
-        figure, axes = new_figure(height=3.8)
+        figure, axes = new_figure(height=4.2)
         for run, rows in history.groupby("run", sort=True):
-            colour = colours[str(run)]
-            axes.plot(rows["epoch"], rows["train_perplexity"], color=colour, label=str(run), linewidth=1.2)
-            evaluated = rows.dropna(subset=["val_perplexity"])
-            axes.plot(evaluated["epoch"], evaluated["val_perplexity"], ".--", color=colour, linewidth=0.7, markersize=4)
+            look, shown = styles[str(run)], _thinned(rows)
+            axes.plot(shown["epoch"], shown["train_perplexity"], **look.line, label=str(run), linewidth=1.2)
+            val = _thinned(rows.dropna(subset=["val_perplexity"]), 40)
+            axes.plot(val["epoch"], val["val_perplexity"], look.marker, color=look.color, markersize=3.5)
         axes.set(xscale="log", yscale="log", xlabel="epoch", ylabel="perplexity")
-        axes.set_title("Learning curves: train (lines) and val (dots)")
-        legend_above(figure, axes, 3)
+        legend_above(figure, axes, 2)
     return figure
 
 
-def clipping_figure(history: pd.DataFrame, colours: Colours) -> Figure:
+def _thinned(rows: pd.DataFrame, most: int = _MAX_POINTS) -> pd.DataFrame:
+    """Return at most about ``most`` rows, spaced evenly on a logarithmic scale, the first and last among them."""
+    places = np.unique(np.geomspace(1, max(len(rows), 1), most).round().astype(int)) - 1
+    return rows.iloc[places] if len(rows) else rows
+
+
+def clipping_figure(history: pd.DataFrame, styles: Styles) -> Figure:
     """Draw the norm before clipping and the share of clipped steps; columns run, epoch, grad_norm, clipped_share."""
     with style():
-        figure, (norms, shares) = new_figure(1, 2, height=3.4)
+        figure, (norms, shares) = new_figure(2, height=4.8)
         for run, rows in history.groupby("run", sort=True):
-            settings = {"color": colours[str(run)], "label": str(run), "linewidth": 1}
-            norms.plot(rows["epoch"], rows["grad_norm"], **settings)
-            shares.plot(rows["epoch"], rows["clipped_share"], **settings)
-        norms.set(xscale="log", yscale="log", xlabel="epoch", title="mean norm before clipping")
-        shares.set(xscale="log", xlabel="epoch", title="share of steps clipped", ylim=(-0.02, 1.02))
-        legend_above(figure, norms, 3)
+            look, shown = styles[str(run)], _thinned(rows)
+            norms.plot(shown["epoch"], shown["grad_norm"], **look.line, label=str(run), linewidth=1)
+            shares.plot(shown["epoch"], shown["clipped_share"], **look.line, linewidth=1)
+        norms.set(xscale="log", yscale="log", title="Mean norm before clipping")
+        shares.set(xscale="log", xlabel="epoch", title="Share of steps clipped", ylim=(-0.02, 1.02))
+        legend_above(figure, norms, 2)
     return figure
 
 
-def position_figure(positions: pd.DataFrame, colours: Colours) -> Figure:
+def position_figure(positions: pd.DataFrame, styles: Styles) -> Figure:
     """Draw perplexity against the number of tokens of context; columns model, position, perplexity."""
     with style():
-        figure, axes = new_figure(height=3.6)
+        figure, axes = new_figure(height=3.8)
         for model, rows in positions.groupby("model", sort=False):
             # Neighbours are averaged because single positions are noisy.
             smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
             smooth[rows["position"] <= _SMOOTHING_WINDOW] = rows["perplexity"]
-            axes.plot(rows["position"], smooth, color=colours[str(model)], label=str(model), linewidth=1.3)
-        axes.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="test perplexity")
-        legend_above(figure, axes, 3)
+            shown = _thinned(rows.assign(perplexity=smooth), 80)
+            axes.plot(shown["position"], shown["perplexity"], **styles[str(model)].line, label=str(model))
+        axes.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="perplexity on test")
+        legend_above(figure, axes, 2)
     return figure
 
 
-def class_figure(classes: pd.DataFrame, colours: Colours) -> Figure:
+def class_figure(classes: pd.DataFrame, styles: Styles) -> Figure:
     """Draw each model's mean surprisal by class of character; columns model, token_class, share, bits."""
     names = list(dict.fromkeys(classes["token_class"]))
-    models = list(dict.fromkeys(classes["model"]))
+    shares = classes.drop_duplicates("token_class").set_index("token_class")["share"]
     with style():
-        figure, axes = new_figure(height=3.4)
-        height = 0.8 / len(models)
-        for place, model in enumerate(models):
-            rows = classes[classes["model"] == model].set_index("token_class").reindex(names)
-            middles = [row + (place - (len(models) - 1) / 2) * height for row in range(len(names))]
-            axes.barh(middles, rows["bits"], height * 0.9, color=colours[model], label=model)
-        shares = classes.drop_duplicates("token_class").set_index("token_class")["share"]
+        figure, axes = new_figure(height=1.4 + 0.5 * len(names))
+        for model, rows in classes.groupby("model", sort=False):
+            look, bits = styles[str(model)], rows.set_index("token_class")["bits"].reindex(names)
+            axes.plot(bits, range(len(names)), look.marker, color=look.color, label=str(model), markersize=6)
         axes.set_yticks(range(len(names)), [f"{name} ({shares[name]:.0%})" for name in names])
         axes.invert_yaxis()
         axes.set(xlabel="bits per character on test")
-        legend_above(figure, axes, 3)
+        axes.set_xlim(left=0)
+        legend_above(figure, axes, 2)
     return figure
 
 
-def calibration_figure(table: pd.DataFrame, colours: Colours) -> Figure:
+def calibration_figure(table: pd.DataFrame, styles: Styles) -> Figure:
     """Draw how often the most likely token is right against its probability.
 
     Columns model, confidence, accuracy, tokens.
     """
     with style():
-        figure, axes = new_figure(width=5.2, height=4.4)
-        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="as often as it says")
+        figure, axes = new_figure(height=4.4)
+        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as often as it says")
         # Bins with few tokens are too noisy.
         for model, rows in table[table["tokens"] >= _MIN_TOKENS].groupby("model", sort=False):
-            colour = colours[str(model)]
-            axes.plot(rows["confidence"], rows["accuracy"], ".-", color=colour, label=str(model), linewidth=1.3)
+            axes.plot(rows["confidence"], rows["accuracy"], **styles[str(model)].points, label=str(model))
         axes.set(xlabel="probability of the likeliest token", ylabel="share of times it is right")
-        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        axes.set(xlim=(0, 1), ylim=(0, 1))
         legend_above(figure, axes, 2)
     return figure

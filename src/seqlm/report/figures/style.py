@@ -1,28 +1,33 @@
-"""The look that all figures share, the fonts and shapes they use, and their deterministic way to disk.
+"""The look that all figures share, and their deterministic way to disk.
 
-Figures have no background, and their text and axes take the colour of the text around them (``currentColor``), so that
-one file serves a light page and a dark one. Lines use the palette of Okabe and Ito, which colour-blind people can tell
-apart; its blue is a little lighter here, so that it stands out as well from dark paper as from light.
+A figure is as wide as a column of the page on a phone, where its text is still 10 pixels high; on a wide screen two
+figures stand side by side. Figures have no background, and their text and axes take the colour of the text around
+them (``currentColor``), so that one file serves a light page and a dark one.
+
+A colour means one kind of model (:func:`model_styles`). What is no model is drawn in :data:`SERIES`. Every colour has
+a contrast of at least 3:1 with light and with dark paper, and line styles and markers repeat what colours say.
 
 In an SVG file, text stays text and a browser chooses its own fonts. But matplotlib measures text with the fonts chosen
-here from those that are installed, and shows a character that no font has as a box."""
+here from those that are installed, and shows a character that no font has as a box.
+"""
 
 import io
-import itertools
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontEntry, FontProperties, findfont, findSystemFonts, fontManager, get_font
 from matplotlib.patches import FancyBboxPatch
+from matplotlib.ticker import FuncFormatter, LogFormatter, LogFormatterSciNotation
 
 USUAL = "sans-serif"
 """The family of all figures: it comes first, and alone if it has all characters."""
@@ -31,6 +36,198 @@ MISSING_GLYPH = "\u00b7"
 _PLACEHOLDER_FONTS = ("lastresort", "adobeblank", "fallback")
 """Parts of the names of fonts that show a box for every character."""
 _USUAL_WEIGHTS = (400, "normal", "regular")
+
+INK = "#010203"
+"""Replaced by the colour of the surrounding text when the file is written."""
+GREY, MAGENTA, PURPLE, OCHRE, BLUE, GREEN, VERMILION = (
+    "#808080", "#c2528b", "#8c6bb1", "#a6761d", "#1f83bd", "#009e73", "#d55e00"
+)  # fmt: skip
+MIXTURE_COLOUR, NGRAM_COLOUR = PURPLE, GREEN
+NETWORK_COLOURS = {"scratch": BLUE, "rnn": BLUE, "relu": BLUE, "lstm": VERMILION, "gru": OCHRE}
+"""The colour of each kind of network; RNNs share one."""
+_OTHER_NETWORK = MAGENTA
+_LINES = ("-", "--", ":", "-.")
+_MARKERS = ("o", "s", "^", "v", "P", "X")
+
+WIDTH = 4.8
+"""Inches."""
+Pair = tuple[float, float]
+_SPACE, _MARKS = "\u2423", {"\n": "\u21b5", "\t": "\u21e5"}
+_USUAL_FONT = "font-size: 10px; font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif; "
+_SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+_RC_PARAMS = {
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 11,
+    "figure.facecolor": "none",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+    "font.size": 10,
+    "grid.alpha": 0.35,
+    "grid.color": GREY,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 10,
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4,
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "seqlm",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How a line is drawn and what marks its points."""
+
+    color: str
+    linestyle: str = "-"
+    marker: str = "o"
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Arguments of ``Axes.plot`` for a line without markers."""
+        return {"color": self.color, "linestyle": self.linestyle}
+
+    @property
+    def points(self) -> dict[str, Any]:
+        """Arguments of ``Axes.plot`` for a line with markers."""
+        return self.line | {"marker": self.marker}
+
+
+SERIES = tuple(
+    LineStyle(color, line, marker)
+    for color, line, marker in zip((INK, MAGENTA, GREY) * 2, ("-", "--", "-.", ":", "-", "--"), _MARKERS, strict=True)
+)
+"""Styles of series that are no models: first, second, and so on."""
+
+
+def model_styles(table: pd.DataFrame) -> dict[str, LineStyle]:
+    """Return the style of each model in the main table, the same in every figure.
+
+    The colour is that of its kind; models of one colour have different lines and markers.
+    """
+    styles: dict[str, LineStyle] = {}
+    used: dict[str, int] = {}
+    for row in table.to_dict("records"):
+        colour = GREY
+        if row["family"] == "mixture":
+            colour = MIXTURE_COLOUR
+        elif row["family"] == "network":
+            colour = network_colour(str(row["network"]))
+        elif row["order"] > 0:
+            colour = NGRAM_COLOUR
+        place = used[colour] = used.get(colour, -1) + 1
+        styles[str(row["model"])] = LineStyle(colour, _LINES[place % len(_LINES)], _MARKERS[place % len(_MARKERS)])
+    return styles
+
+
+def network_colour(kind: str) -> str:
+    """Return the colour of a kind of network."""
+    return NETWORK_COLOURS.get(kind, _OTHER_NETWORK)
+
+
+@contextmanager
+def style(text: str = "") -> Iterator[None]:
+    """Apply the shared look to what is drawn inside, with fonts for a text that is drawn."""
+    with mpl.rc_context(_RC_PARAMS | {"font.family": families_for(text)}):  # type: ignore[arg-type]
+        yield
+
+
+def new_figure(panels: int = 1, *, height: float = 3.2) -> tuple[Figure, Any]:
+    """Return a figure and its panels, one below the other; ``height`` in inches is that of the whole.
+
+    Call it and draw inside :func:`style`.
+    """
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    return figure, figure.subplots(panels, 1)
+
+
+def svg_text(figure: Figure) -> str:
+    """Return a figure as SVG; equal figures give equal text."""
+    for axes in figure.axes:
+        _name_powers(axes)
+    buffer = io.StringIO()
+    with style():
+        # Not `figure.savefig`, which draws a figure once before it draws it, for what formats other than SVG need.
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
+    return _compact(buffer.getvalue().replace(INK, "currentColor"))
+
+
+def _compact(svg: str) -> str:
+    """Return an SVG with a hundredth of a point as the smallest step, and without comments and indentation."""
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), svg)
+    # Most text shares one font, and tick marks have their look where they are defined.
+    svg = re.sub(_USUAL_FONT, "", svg).replace(
+        "</style>", "text{font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif}</style>"
+    )
+    svg = re.sub(r'(<use [^>]*?) style="fill: currentColor; stroke: currentColor; stroke-width: 0.[68]"', r"\1", svg)
+    # Only paths are referred to by their ids; groups have names such as line2d_1.
+    svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
+    svg = re.sub(r'transform="rotate\(-?0 [^"]*"', "", svg)
+    return "\n".join(line for line in map(str.strip, svg.split("\n")) if line) + "\n"
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _name_powers(axes: Axes) -> None:
+    """Write the ticks of logarithmic scales without small exponents, unless a figure has named them itself."""
+    for axis in (axes.xaxis, axes.yaxis):
+        if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+            if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
+                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+
+
+def _power(value: float) -> str:
+    """Return a power of ten: as a number if that is short."""
+    if 1e-3 <= value < 1e5:
+        return f"{value:,g}"
+    return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPTS)
+
+
+def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
+    """Put the legend of ``axes`` over all panels of ``figure``, where it hides no curve."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+
+
+def visible(text: str) -> str:
+    """Return ``text`` as it can be drawn: a lone space or line end as a mark, a dot for what no font here has."""
+    if text.isspace():
+        return _MARKS.get(text, _SPACE)
+    missing = without_font(text)
+    return "".join(MISSING_GLYPH if c in missing or not c.isprintable() else c for c in text)
+
+
+def box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str, **text_style: Any) -> None:
+    """Draw a box around ``at`` with ``text`` in it; ``half`` is half its width and height, ``style`` matplotlib's."""
+    (x, y), (half_width, half_height) = at, half
+    corner, size = (x - half_width, y - half_height), (2 * half_width, 2 * half_height)
+    axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, edgecolor=colour, facecolor="none"))
+    axes.text(x, y, text, ha="center", va="center", **text_style)
+
+
+def arrow(axes: Axes, start: Pair, end: Pair) -> None:
+    """Draw a grey arrow."""
+    axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": GREY})
+
+
+def without_axes(axes: Axes, x_limits: Pair, y_limits: Pair) -> None:
+    """Show this part of the plane, without axes."""
+    axes.set(xlim=x_limits, ylim=y_limits)
+    axes.axis("off")
 
 
 class InstalledFonts:
@@ -105,127 +302,3 @@ def _missing(path: str, characters: Iterable[str]) -> frozenset[str]:
     if not font.scalable:
         return frozenset(characters)
     return frozenset(character for character in characters if not font.get_char_index(ord(character)))
-
-
-_TEXT = "#010203"
-"""Stands for the colour of the surrounding text until the file is written."""
-
-PALETTE = ("#1f83bd", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
-GREY = "#808080"
-
-_NGRAM_COLOURS = ("#8c6bb1", "#a6761d", "#cc79a7", "#56b4e9")
-_NETWORK_COLOURS = ("#d55e00", "#1f83bd", "#009e73", "#e69f00", "#56b4e9", "#cc79a7")
-
-_RC_PARAMS = {
-    "axes.edgecolor": _TEXT,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.labelcolor": _TEXT,
-    "axes.prop_cycle": cycler(color=PALETTE),
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 11,
-    "figure.facecolor": "none",
-    "font.size": 10,
-    "grid.alpha": 0.35,
-    "grid.color": GREY,
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "savefig.facecolor": "none",
-    "svg.fonttype": "none",
-    "svg.hashsalt": "seqlm",
-    "text.color": _TEXT,
-    "xtick.color": _TEXT,
-    "ytick.color": _TEXT,
-}
-
-
-def model_colours(table: pd.DataFrame) -> dict[str, str]:
-    """Return the colour of each model in the main table, the same in every figure.
-
-    N-gram models share a colour by smoothing method. Each network has its own, in the order of the table; its dynamic
-    version and the mixtures that it is the first member of share it.
-    """
-    colours: dict[str, str] = {}
-    smoothings = [str(name) for name in dict.fromkeys(table.loc[table["order"] > 0, "smoothing"])]
-    of_smoothing = dict(zip(smoothings, itertools.cycle(_NGRAM_COLOURS), strict=False))
-    networks = itertools.cycle(_NETWORK_COLOURS)
-    rows = table.to_dict("records")
-    for row in rows:
-        if row["family"] == "network" and not row["dynamic"]:
-            colours[row["model"]] = next(networks)
-        elif row["family"] == "ngram":
-            colours[row["model"]] = of_smoothing.get(str(row["smoothing"]), GREY)
-    first_member = {row["model"]: str(row["members"]).split()[0] for row in rows}
-    for model in first_member:
-        source = model
-        while source not in colours:
-            source = first_member[source]
-        colours[model] = colours[source]
-    return colours
-
-
-@contextmanager
-def style(text: str = "") -> Iterator[None]:
-    """Apply the shared look to what is drawn inside, with fonts for a text that is drawn."""
-    with mpl.rc_context(_RC_PARAMS | {"font.family": families_for(text)}):  # type: ignore[arg-type]
-        yield
-
-
-def new_figure(rows: int = 1, columns: int = 1, *, width: float = 7.2, height: float = 3.6) -> tuple[Figure, Any]:
-    """Return a figure of ``rows`` by ``columns`` axes, sizes in inches, without pyplot's global state.
-
-    Call it and draw inside :func:`style`.
-    """
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, columns)
-
-
-def svg_text(figure: Figure) -> str:
-    """Return a figure as SVG; equal figures give equal text."""
-    buffer = io.StringIO()
-    with style():
-        # Not `figure.savefig`, which draws a figure once before it draws it, for what formats other than SVG need.
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
-    lines = buffer.getvalue().replace(_TEXT, "currentColor").split("\n")
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
-    """Put the legend of ``axes`` over all panels of ``figure``, where it hides no curve."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, fontsize=8)
-
-
-Pair = tuple[float, float]
-
-_SPACE, _MARKS = "\u2423", {"\n": "\u21b5", "\t": "\u21e5"}
-
-
-def visible(text: str) -> str:
-    """Return ``text`` as it can be drawn: a lone space or line end as a mark, a dot for what no font here has."""
-    if text.isspace():
-        return _MARKS.get(text, _SPACE)
-    missing = without_font(text)
-    return "".join(MISSING_GLYPH if c in missing or not c.isprintable() else c for c in text)
-
-
-def box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str, **text_style: Any) -> None:
-    """Draw a box around ``at`` with ``text`` in it; ``half`` is half its width and height, ``style`` matplotlib's."""
-    (x, y), (half_width, half_height) = at, half
-    corner, size = (x - half_width, y - half_height), (2 * half_width, 2 * half_height)
-    axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, edgecolor=colour, facecolor="none"))
-    axes.text(x, y, text, ha="center", va="center", **text_style)
-
-
-def arrow(axes: Axes, start: Pair, end: Pair) -> None:
-    """Draw a grey arrow."""
-    axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": GREY})
-
-
-def without_axes(axes: Axes, x_limits: Pair, y_limits: Pair) -> None:
-    """Show this part of the plane, without axes."""
-    axes.set(xlim=x_limits, ylim=y_limits)
-    axes.axis("off")
