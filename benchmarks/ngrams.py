@@ -25,7 +25,7 @@ from natural import write_natural_text
 from processes import measured
 from words import VOCAB_SIZE, zipf_text
 
-from seqlm.ngrams.arpa.writing import write_arpa
+from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey

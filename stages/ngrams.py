@@ -29,8 +29,7 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     from seqlm.core.files import fresh_folder, write_table
     from seqlm.ngrams.corpus_stream import join_splits
     from seqlm.ngrams.counts.counting import Chunking, count_ngrams
-    from seqlm.ngrams.models.registry import fit_smoothings
-    from seqlm.ngrams.models.storage import save_models
+    from seqlm.ngrams.models.registry import fit_smoothings, save_models
     from seqlm.ngrams.statistics import describe
     from seqlm.vocab.corpus import load_corpus
 
@@ -56,8 +55,8 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
 
 def _export(layout: Layout, kind: str, arpa: Path) -> None:
     """Write the Kneser-Ney model that the pipeline has counted, and nothing else."""
-    from seqlm.ngrams.arpa.writing import write_arpa
-    from seqlm.ngrams.models.storage import load_kneser_ney
+    from seqlm.ngrams.arpa import write_arpa
+    from seqlm.ngrams.models.registry import load_kneser_ney
     from seqlm.vocab.vocabulary import Vocab
 
     vocab = Vocab.load(layout.vocab(kind), kind)

@@ -10,7 +10,7 @@ from seqlm.core.settings import read_params
 from seqlm.heldout.folds import cross_validate
 from seqlm.heldout.selection import select_heldout
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.storage import save_models
+from seqlm.ngrams.models.registry import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
 from seqlm.vocab.corpus import SPLITS, load_split

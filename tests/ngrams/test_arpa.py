@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from reference import clean_line
 from seqlm.core.errors import DataError
-from seqlm.ngrams.arpa.reading import read_arpa
-from seqlm.ngrams.arpa.writing import escape, unescape, write_arpa
+from seqlm.ngrams.arpa import escape, read_arpa, unescape, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from smoke import ROOT

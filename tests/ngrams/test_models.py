@@ -17,8 +17,7 @@ from seqlm.ngrams.models import registry
 from seqlm.ngrams.models.base import InterpolatedModel, Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
-from seqlm.ngrams.models.registry import build_models, highest_orders
-from seqlm.ngrams.models.storage import load_kneser_ney, load_models, save_models
+from seqlm.ngrams.models.registry import build_models, highest_orders, load_kneser_ney, load_models, save_models
 from seqlm.ngrams.settings import Backoff
 from small_runs import ngram_settings
 

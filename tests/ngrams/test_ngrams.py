@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 
 from seqlm.core.layout import Layout
-from seqlm.ngrams.arpa.reading import read_arpa
-from seqlm.ngrams.arpa.writing import write_arpa
+from seqlm.ngrams.arpa import read_arpa, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.storage import load_kneser_ney, load_models
+from seqlm.ngrams.models.registry import load_kneser_ney, load_models
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqlm.ngrams.zipf import fit_zipf, thin_ranks, vocabulary_growth
+from seqlm.ngrams.statistics import fit_zipf, thin_ranks, vocabulary_growth
 
 
 @pytest.mark.parametrize("alpha", [0.7, 1.0, 1.4])

@@ -14,8 +14,7 @@ import reference
 from seqlm.core.errors import DataError
 from seqlm.core.text import TextSize, count_text, text_blocks
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
-from seqlm.preprocess.preparing import clean_and_split
-from seqlm.preprocess.splitting import split_text
+from seqlm.preprocess.preparing import clean_and_split, split_text
 
 # Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes, marks.
 TRICKY = "aBz \t\n\r\x0b\x85\xa0é\u0301ж漢字\u3000\u2028\ufeff\ufffd😀-0"

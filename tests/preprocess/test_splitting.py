@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from seqlm.core.text import words
-from seqlm.preprocess.splitting import split_text
+from seqlm.preprocess.preparing import split_text
 
 
 def split(content: str, tmp_path: Path) -> list[str]:

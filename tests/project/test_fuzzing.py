@@ -21,8 +21,8 @@ from reference import clean_line
 from seqlm.configure.settings import check_whole
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
-from seqlm.ngrams.arpa.reading import read_arpa
-from seqlm.ngrams.models.storage import load_models
+from seqlm.ngrams.arpa import read_arpa
+from seqlm.ngrams.models.registry import load_models
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 from seqlm.rnn.building import load_network
 from seqlm.score.store import load_score

@@ -38,7 +38,7 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
-from seqlm.ngrams.zipf import fit_zipf, vocabulary_growth
+from seqlm.ngrams.statistics import fit_zipf, vocabulary_growth
 from seqlm.sine.settings import SineParams
 from seqlm.sine.study import study_sine
 rng = np.random.default_rng(0)

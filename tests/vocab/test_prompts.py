@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
-from seqlm.vocab.prompts import prompts
+from seqlm.vocab.corpus import prompts
 from seqlm.vocab.vocabulary import Vocab
 
 

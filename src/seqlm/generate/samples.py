@@ -7,9 +7,8 @@ from seqlm.core.layout import Layout
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.opening import Models
 from seqlm.models.sampling import SamplingConfig
-from seqlm.vocab.corpus import load_split
+from seqlm.vocab.corpus import AUTO, load_split, prompts
 from seqlm.vocab.kinds import KINDS, Kind
-from seqlm.vocab.prompts import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 _NUM_AUTO_PREFIXES = 2

@@ -13,8 +13,7 @@ from seqlm.evaluate.mixtures import StoredMixture, load_mixtures
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixtures import Mixture
 from seqlm.models.ngram_models import DynamicNGram, Recounting, StaticNGram, WordToChar
-from seqlm.ngrams.models.registry import highest_orders
-from seqlm.ngrams.models.storage import load_kneser_ney, load_models
+from seqlm.ngrams.models.registry import highest_orders, load_kneser_ney, load_models
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.model_info import ModelInfo, describe_ngram

@@ -21,7 +21,7 @@ from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import headline, history_table
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
-from seqlm.vocab.prompts import AUTO, prompts
+from seqlm.vocab.corpus import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 _SECONDS_BETWEEN_WRITES = 3.0

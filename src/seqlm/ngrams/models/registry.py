@@ -1,15 +1,28 @@
-"""The list of smoothing methods.
+"""The list of smoothing methods, and their models on disk.
 
-To add one, write a subclass of :class:`~seqlm.ngrams.models.base.InterpolatedModel`, or of ``NGramModel``, in a module
-of its own, and append it to the list. If it has settings, they belong in :class:`~seqlm.ngrams.settings.NgramsParams`
-and ``params.yaml``.
-"""
+To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.InterpolatedModel`, or of ``NGramModel``, in a
+module of its own, and append it to the list. If it has settings, they belong in
+:class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
 
-from collections.abc import Mapping
+On disk the models of a text are its counts as arrays, and ``models.json`` with the settings and the arrays' SHA-256."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from seqlm.core.errors import DataError
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
+from seqlm.core.files import (
+    read_checksummed,
+    read_npy,
+    require_sha256,
+    sha256_of_file,
+    write_blocks,
+    write_checksummed,
+)
+from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
@@ -38,3 +51,62 @@ def build_models(counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]])
 def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
     """Return the model of the highest order of each smoothing method. The uniform model, of order 0, is left out."""
     return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
+
+
+FORMAT = 3
+_ADVICE = "count again"
+
+
+def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and ``models.json``.
+
+    ``settings`` has those of each smoothing method by its name. Each array takes the smallest integer type that holds
+    it.
+    """
+    hashes = {}
+    for order, table in enumerate(counts.tables, start=1):
+        for name, array in (("keys", table.keys), ("counts", table.counts)):
+            path = folder / f"{name}_{order}.npy"
+            write_blocks(path, np.min_scalar_type(array.max(initial=0)), len(array), _blocks(array))
+            hashes[path.name] = sha256_of_file(path)
+    description = {"vocab_size": counts.vocab_size, "starts": counts.starts, "settings": settings, "sha256": hashes}
+    write_checksummed(folder / "models.json", {"format": FORMAT} | description)
+
+
+def _blocks(array: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
+    for start in range(0, len(array), BLOCK_ROWS):
+        yield array[start : start + BLOCK_ROWS]
+
+
+def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
+    """Return all models of a folder by name, the weakest smoothing and the lowest order first.
+
+    Raises DataError if a file is missing, changed, of another format, or of another vocabulary.
+    """
+    return build_models(*_load(folder, vocab_size))
+
+
+def load_kneser_ney(folder: Path, vocab_size: int) -> KneserNey:
+    """Return the Kneser-Ney model of the highest order that was counted. Raises as :func:`load_models` does."""
+    counts, _ = _load(folder, vocab_size)
+    return KneserNey(counts, counts.max_order)
+
+
+def _load(folder: Path, vocab_size: int) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
+    path = folder / "models.json"
+    description = read_checksummed(path, FORMAT, _ADVICE)
+    if description["vocab_size"] != vocab_size:
+        raise DataError(
+            f"{path}: counted over {description['vocab_size']} tokens, the vocabulary has {vocab_size}: {_ADVICE}"
+        )
+
+    def array(name: str) -> NDArray[np.integer]:
+        """Return an array as it is stored, mapped into memory."""
+        require_sha256(folder / name, description["sha256"][name], path.name, _ADVICE)
+        found = read_npy(folder / name, mmap=True)
+        # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use floats.
+        return found.view(np.int64) if found.dtype == np.uint64 else found
+
+    orders = range(1, len(description["starts"]) + 1)
+    arrays = [(array(f"keys_{order}.npy"), array(f"counts_{order}.npy")) for order in orders]
+    return NgramCounts(arrays, description["starts"]), description["settings"]

@@ -15,7 +15,7 @@ from seqlm.heldout.scored_text import Ids, Stream, Streams
 from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel, token_nll
 from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
-from seqlm.ngrams.models.storage import load_models
+from seqlm.ngrams.models.registry import load_models
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.model_info import describe_ngram
 from seqlm.score.ngrams.dynamic import recounted_nll

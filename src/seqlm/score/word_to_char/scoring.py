@@ -15,7 +15,7 @@ from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.storage import load_kneser_ney
+from seqlm.ngrams.models.registry import load_kneser_ney
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams.dynamic import recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams

@@ -1,1 +1,0 @@
-"""The ARPA format of n-gram models."""
