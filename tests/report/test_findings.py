@@ -33,7 +33,8 @@ NEVER = {"bits": None, "low": None, "high": None, "verdict": None}
         (
             TIE,
             "lstm with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
-            "It is not told apart from counts (-0.050 ± 0.011). (Val chose this model; on test, lucky is best, with 1.950.)",
+            "It is not told apart from counts (-0.050 ± 0.011). "
+            "(Val chose this model; on test, lucky is best, with 1.950.)",
         ),
         (NEVER, "lstm, but it gives a token of test no probability."),
         ({"low": None, "high": None, "verdict": None}, "lstm with 2.000 bits per character on test."),
