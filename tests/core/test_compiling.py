@@ -157,6 +157,7 @@ def test_code_for_other_arguments_is_not_used(tmp_path: Path, kept: Path) -> Non
     assert in_a_process(script, folder, kept).stdout.split() == ["3.5", "1"]
 
 
+@pytest.mark.slow
 def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
     """Each function that Python calls: a list of those that Numba cannot keep would be printed as warnings."""
     script = (

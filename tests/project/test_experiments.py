@@ -60,17 +60,20 @@ def experiment(workspace: Workspace) -> Experiment:
     return Experiment(ran=ran, ran_back=ran_back, **there, **back)
 
 
+@pytest.mark.slow
 def test_an_experiment_runs_only_what_its_settings_affect(experiment: Experiment) -> None:
     # The run small-lstm has its own learning rate, and a new run costs one training and one scoring.
     runs = {"train@plain", "train@mine", "score@plain", "score@mine"}
     assert set(experiment.ran) == {"download", "configure", *runs, "evaluate"}
 
 
+@pytest.mark.slow
 def test_an_experiment_changes_only_the_lines_of_its_settings(experiment: Experiment) -> None:
     # One setting changes, and a name with three settings is added.
     assert experiment.changed_params.split() == [str(1 + 4), "1", "params.yaml"]
 
 
+@pytest.mark.slow
 def test_the_metrics_of_an_experiment_are_those_of_its_runs(experiment: Experiment) -> None:
     changed = [line.split()[:2] for line in experiment.metrics_diff.splitlines()]
     assert ["reports/score/plain/metrics.json", "test_perplexity"] in changed
@@ -82,18 +85,21 @@ def test_the_metrics_of_an_experiment_are_those_of_its_runs(experiment: Experime
         assert max(map(len, shown.splitlines())) <= MAX_COLUMNS, shown
 
 
+@pytest.mark.slow
 def test_an_added_run_is_a_row_and_leaves_nothing_stale(experiment: Experiment) -> None:
     assert "mine" in experiment.models
     assert "mine" not in experiment.models_back
     assert "mine" not in experiment.lock_back
 
 
+@pytest.mark.slow
 def test_a_removed_run_leaves_nothing_in_the_lock(experiment: Experiment) -> None:
     assert "removed data/models/runs/mine: no such run is left" in experiment.removal
     assert "removed score@mine from dvc.lock" in experiment.removal
     assert "mine" not in experiment.lock_without
 
 
+@pytest.mark.slow
 def test_the_way_back_from_an_experiment_trains_and_scores_nothing(experiment: Experiment) -> None:
     # The stage evaluate removes what the added run left; everything else comes from the cache.
     assert set(experiment.ran_back) <= {"download", "evaluate"}

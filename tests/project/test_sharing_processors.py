@@ -17,6 +17,7 @@ def _no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.slow
 def test_threads_spin_for_a_shorter_time_beside_other_work(run_script: RunStage, tmp_path: Path) -> None:
     (tmp_path / "data/configs").mkdir()
     with busy_processes(os.cpu_count() or 1):

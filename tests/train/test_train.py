@@ -108,8 +108,12 @@ COMPILED = LSTM | {"num_hiddens": 128, "optimizer": "sgd", "lr": 0.5}
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"sampling": "random", "truncation": "randomized"}, LSTM, COMPILED],
-    ids=["sequential", "randomized", "lstm with dropout", "compiled lstm"],
+    [
+        pytest.param({}, id="sequential"),
+        pytest.param({"sampling": "random", "truncation": "randomized"}, id="randomized", marks=pytest.mark.slow),
+        pytest.param(LSTM, id="lstm with dropout", marks=pytest.mark.slow),
+        pytest.param(COMPILED, id="compiled lstm", marks=pytest.mark.slow),
+    ],
 )
 def test_two_processes_train_as_one(changes: dict[str, Any], tmp_path: Path) -> None:
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:3000] + "\n"
