@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.evaluate.mixtures import best_mixture, choose_weights, describe_mixture, make_mixtures, mix
+from seqlm.evaluate.mixtures import best_mixture, choose_weights, describe_mixture, make_mixtures, mix, val_bits
 from seqlm.score.store import Score
 from seqlm.vocab.corpus import SPLITS
 
@@ -15,7 +15,7 @@ TEXTS = dict.fromkeys(SPLITS, scored_text(200))
 
 
 def made(name: str, val: np.ndarray) -> Score:
-    return score(network(name), {"val": val, "test": val[::-1]})
+    return score(network(name), {"val": val, "test": np.roll(val, 7) ** 2})
 
 
 def weights_of(mixture: Score) -> dict[str, float]:
@@ -45,6 +45,55 @@ def test_a_mixture_is_better_on_val_than_its_members_and_than_other_weights() ->
     for weights in rng.dirichlet([1, 1, 1], 50):
         other = mix([member.nats["val"] for member in members], weights)
         assert mixture.nats["val"].sum() <= other.sum() + 1e-6
+
+
+def sure(share: float) -> np.ndarray:
+    """Return the surprisals of a model that is sure of the first ``share`` of 200 tokens, and not of the others."""
+    return np.where(np.arange(200) < share * 200, 0.1, 3.0)
+
+
+def test_weights_are_chosen_on_val_and_not_on_test() -> None:
+    # The first model knows three quarters of val and a quarter of test, the second model the others.
+    first, second = sure(0.75), 3.1 - sure(0.75)
+    members = [score(network("a"), {"val": first, "test": second}), score(network("b"), {"val": second, "test": first})]
+    weights = weights_of(best_mixture(members, TEXTS))
+    assert weights["a"] > 0.7
+    assert best_mixture(members, TEXTS).nats["test"] == pytest.approx(
+        mix([second, first], np.array([weights["a"], weights["b"]]))
+    )
+
+
+def test_models_are_ranked_by_val_whatever_test_says() -> None:
+    good, bad = np.full(200, 0.5), np.full(200, 2.0)
+    assert val_bits(score(network("a"), bad, val=good)) < val_bits(score(network("b"), good, val=bad))
+    assert val_bits(score(network("a"), good, val=np.full(200, np.inf))) == math.inf
+
+
+def test_networks_and_their_partner_are_chosen_on_val_and_not_on_test() -> None:
+    """On val, ``chosen`` is the best network and ``helper`` helps it most; on test, the other ones."""
+    half, other_half = sure(0.5), 3.1 - sure(0.5)
+    networks = [
+        score(network("chosen"), {"val": half, "test": half + 1}),
+        score(network("lucky"), {"val": half + 1, "test": half}),
+    ]
+    ngrams = [
+        score(ngram("helper"), {"val": other_half, "test": half + 3}),
+        score(ngram("lucky partner"), {"val": other_half + 1, "test": other_half}),
+    ]
+    members = [mixture.info.members for mixture in make_mixtures(ngrams, networks, {"char": TEXTS})]
+    assert members == [("chosen", "helper")]
+
+
+def test_the_partner_is_one_of_the_best_ngram_models_on_val() -> None:
+    """Only the four best on val are tried, so the fifth is not, although it would help most."""
+    half, other_half = sure(0.5), 3.1 - sure(0.5)
+    networks = [score(network("network"), half)]
+    good = [score(ngram(f"good {index}"), half + 0.01 * index, test=half + 9) for index in range(4)]
+    helper = score(ngram("helper"), other_half + 0.9, test=other_half)
+    pairs = [mixture.info.members for mixture in make_mixtures([*good, helper], networks, {"char": TEXTS})]
+    assert all("helper" not in members for members in pairs)
+    pairs = [mixture.info.members for mixture in make_mixtures([*good[1:], helper], networks, {"char": TEXTS})]
+    assert pairs == [("network", "helper")]
 
 
 def test_members_with_a_negligible_weight_are_left_out() -> None:

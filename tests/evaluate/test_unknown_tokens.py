@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from made_scores import network
+from made_scores import network, ngram
 from seqlm.core.layout import Layout
 from seqlm.evaluate.ranking import rank_models
 from seqlm.evaluate.tables import diagnostic_tables, passages
@@ -58,3 +58,14 @@ def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Held
     assert shown["tokens"] == ["the", "zoo", "the", "sea"]
     assert spelling > 20  # a letter that no word of train has costs this much alone
     assert shown["bits"] == [None, pytest.approx(1 + spelling, abs=0.06), 1.0, 1.0]
+
+
+def test_the_ngram_model_that_is_shown_is_chosen_on_val(heldouts: dict[str, Heldout]) -> None:
+    texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
+    scores = []
+    for name, val, test in (("chosen", 1, 2), ("lucky", 2, 1)):
+        nats = {split: np.full(texts["char"][split].num_scored, size) for split, size in (("val", val), ("test", test))}
+        scores.append(score_of(ngram(name), nats, texts["char"]))
+    results, _ = rank_models(scores, texts, None)
+    assert [result.score.name for result in results] == ["lucky", "chosen"]
+    assert list(passages(results, heldouts, 100)) == ["chosen"]

@@ -137,6 +137,17 @@ def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> No
     assert score.nats["val"].mean() < np.log(6) < score.nats["test"].mean()
 
 
+def test_the_settings_of_dynamic_evaluation_are_chosen_on_val_and_not_on_test() -> None:
+    """A text that repeats itself from its beginning asks for a high rate; one that begins with noise for a low one."""
+    repeats, mixed = stream(np.tile(REPEATS, 2)), stream(np.r_[NOISE, REPEATS])
+    chosen = []
+    for val, test in ((repeats, mixed), (mixed, repeats)):
+        texts = {"train": stream(NOISE), "val": val, "test": test}
+        scores = dynamic_scores(uniform_network(), texts, [])
+        chosen += [score.metadata["choices"]["dynamic_lr"] for score in scores] or [0]
+    assert chosen[0] > chosen[1]
+
+
 def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
     """The settings are chosen on the beginning of val, which repeats itself; the rest is noise."""
     texts = {"train": stream(NOISE), "val": stream(np.r_[REPEATS, *[NOISE] * 4]), "test": stream(REPEATS)}

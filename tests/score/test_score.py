@@ -11,24 +11,31 @@ import pytest
 import torch
 
 from default_params import PARAMS_FILE
+from made_scores import stream
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes
 from seqlm.core.settings import load
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nll
-from seqlm.score.ngrams.scoring import BEST_OF_KIND
+from seqlm.score.ngrams.scoring import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
 from seqlm.score.store import load_scores
 from seqlm.score.word_to_char.scoring import score_word_to_char
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import LINES, write_models
 from smoke import change_params
 from stages_by_hand import RunStage
 from subwords import build
 
 SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic.rms_segments": 5}
+VOCAB = Vocab(
+    "char", list("?ab"), [0] * 3, "", {"train": SplitInfo(num_tokens=10, num_chars=10, num_unknown=0, sha256="")}
+)
 SECONDS = r"\d+\.\d s"
 
 
@@ -101,6 +108,18 @@ def test_ngram_models_are_scored_and_one_is_the_best_of_its_kind(
     assert best.nats["val"].sum() == min(score.nats["val"].sum() for score in static)
     # Only models of characters are diagnosed.
     assert ("positions" in best.metadata) == (kind == "char")
+
+
+def test_the_best_ngram_model_is_chosen_on_val_and_not_on_test() -> None:
+    """Train is mostly ones, and a 2 is always followed by a 1: that helps only where there are twos."""
+    counts = count_ngrams(np.array([1, 1, 1, 1, 1, 1, 1, 2, 1, 2]), 3, 2)
+    models = {f"order {order}": KneserNey(counts, order) for order in (1, 2)}
+    ones, turns = stream(np.ones(20, np.int64)), stream(np.tile([2, 1], 10))
+    chosen = []
+    for val, test in ((ones, turns), (turns, ones)):
+        scores = score_ngrams(models, VOCAB, {"train": val, "val": val, "test": test}, lambda _: None)
+        chosen += [score.info.order for score in scores if score.metadata[BEST_OF_KIND]]
+    assert chosen == [1, 2]
 
 
 @pytest.mark.parametrize("dynamic", [True, False])
