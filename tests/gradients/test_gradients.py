@@ -19,23 +19,15 @@ from seqlm.gradients.equations import (
     eigenvector_alignment,
     full_derivative,
     linear_gradients,
-    mutual_information,
     randomized_derivative,
-    shuffled_information,
     state_gradient,
     truncated_derivative,
 )
-from seqlm.gradients.reach import (
-    Probe,
-    SpectrumRecorder,
-    clip_run,
-    moments,
-    probe_reach,
-    scratch_reach,
-    spectral_radius,
-)
+from seqlm.gradients.information import mutual_information, shuffled_information
+from seqlm.gradients.reach import Probe, probe_reach, scratch_reach
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.short_runs import ShortRun, draw_windows, train_scratch
+from seqlm.gradients.spectra import SpectrumRecorder, clip_run, moments, spectral_radius
 from seqlm.gradients.study import keep_frequent, study_gradients
 from seqlm.gradients.truncation import (
     GradientError,

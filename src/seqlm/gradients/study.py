@@ -16,19 +16,12 @@ from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.processes import map_in_processes
-from seqlm.gradients.equations import eigenvector_alignment, mutual_information, shuffled_information
-from seqlm.gradients.reach import (
-    Probe,
-    Spectrum,
-    SpectrumRecorder,
-    clip_run,
-    moments,
-    probe_reach,
-    scratch_reach,
-    train_probe,
-)
+from seqlm.gradients.equations import eigenvector_alignment
+from seqlm.gradients.information import mutual_information, shuffled_information
+from seqlm.gradients.reach import Probe, probe_reach, scratch_reach, train_probe
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.short_runs import ShortRun, StepStats, draw_windows, scale_recurrence, train_scratch
+from seqlm.gradients.spectra import Spectrum, SpectrumRecorder, clip_run, moments
 from seqlm.gradients.truncation import (
     Truncation,
     flop_count,
