@@ -180,7 +180,7 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
     generator = torch.Generator().manual_seed(0)
     settings = NetworkSettings(
         model="rnn", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="one_hot",
-        embedding_size=None, tie_weights=False, dropout=0.0,
+        embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
     )  # fmt: skip
     framework = FrameworkRNN(settings, VOCAB_SIZE, 0)
     scratch = ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", generator)
@@ -234,6 +234,7 @@ def compare_gated(model: str, name: str, device: torch.device, rounds: int, ceil
     settings = NetworkSettings(
         model=model, activation="tanh", num_hiddens=shape.num_hiddens, num_layers=shape.num_layers, embedding="learned",
         embedding_size=shape.embedding_size, tie_weights=False, dropout=shape.dropout,
+        engine="auto",
     )  # fmt: skip
     networks = [
         FrameworkRNN(settings, shape.vocab_size, 0).to(device),

@@ -68,12 +68,12 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
             reports = layout.reports("train", run)
             with restored_on_error(reports / "history.csv", reports / "metrics.json"):
                 train_to_end(trainer, checkpoint, vocab, prefix, reports, tensorboard)
-                history = trainer.progress.history
+                history, engine = trainer.progress.history, trainer.network.engine
                 epoch, weights = trainer.chosen_weights()
                 write_table(reports, "history", history_table(run, history))
-                write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch))
+                write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
                 write_table(reports, "metrics", headline(history[-1]))
-                save_network(layout.run(run), run, config, len(vocab), weights)
+                save_network(layout.run(run), run, config, len(vocab), weights, engine)
             checkpoint.remove_all()
 
 

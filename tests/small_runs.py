@@ -68,4 +68,4 @@ def write_run(layout: Layout, run: str, vocab_size: int) -> None:
     """Write the weights of an untrained run."""
     settings = config(run)
     network = build_network(settings, vocab_size, settings.seed)
-    save_network(layout.run(run), run, settings, vocab_size, network.weights())
+    save_network(layout.run(run), run, settings, vocab_size, network.weights(), network.engine)

@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 def stored(folder: Path, settings: Any) -> dict[str, torch.Tensor]:
     """Store a network of a run named x, with 6 tokens, and return its weights."""
     weights = build_network(settings, 6, 0).weights()
-    save_network(folder, "x", settings, 6, weights)
+    save_network(folder, "x", settings, 6, weights, "compiled")
     return weights
 
 
@@ -54,7 +54,7 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
         load_network(tmp_path, "x", CPU)
     description = json.loads((tmp_path / "model.json").read_text())
     (tmp_path / "model.json").write_text(json.dumps(description | {"format": 1}))
-    with pytest.raises(DataError, match="not of format 2"):
+    with pytest.raises(DataError, match="not of format 3"):
         load_network(tmp_path, "x", CPU)
 
 
@@ -123,7 +123,7 @@ def test_a_new_kind_of_network_trains_scores_and_generates(tmp_path: Path) -> No
     weights = ended.network.weights()
     assert all(torch.equal(weight, weights[name]) for name, weight in resumed.network.weights().items())
 
-    save_network(tmp_path, "x", run, 6, weights)
+    save_network(tmp_path, "x", run, 6, weights, "framework")
     network = load_network(tmp_path, "x", CPU)
     nll = stream_nll(network, cycle)
     assert nll == pytest.approx(stream_nll(ended.network, cycle))

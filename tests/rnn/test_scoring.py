@@ -9,8 +9,8 @@ from torch.nn import functional as F
 
 from compiled_networks import network_settings, threads
 from seqlm.rnn.compiled.logsumexp import nll_of_logits
+from seqlm.rnn.compiled_layers import CompiledLayers
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.gated import GatedRNN
 from seqlm.rnn.logits import is_large, nll, probabilities
 from seqlm.rnn.network import Network
 from seqlm.rnn.scoring import stream_nll, window_nll
@@ -32,7 +32,7 @@ def framework(model: str, vocab_size: int = VOCAB, **options: object) -> Network
 
 
 def gated(model: str, **options: object) -> Network:
-    return drawn(GatedRNN(network_settings(model, num_hiddens=130, num_layers=2, **options), VOCAB, 0), 0.1)
+    return drawn(CompiledLayers(network_settings(model, num_hiddens=130, num_layers=2, **options), VOCAB, 0), 0.1)
 
 
 def scratch(num_hiddens: int, vocab_size: int = VOCAB) -> Network:

@@ -9,7 +9,7 @@ PROGRAM = """
 import resource, sys
 import numpy as np, torch
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.gated import GatedRNN
+from seqlm.rnn.compiled_layers import CompiledLayers
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.score.diagnostics import calibration_rows, perplexity_by_position
@@ -19,11 +19,11 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 torch.set_num_threads(1)
-make, num_hiddens = (GatedRNN, 128) if sys.argv[1] == "compiled" else (FrameworkRNN, 8)
+make, num_hiddens = (CompiledLayers, 128) if sys.argv[1] == "compiled" else (FrameworkRNN, 8)
 network = make(
     NetworkSettings(
         model="gru", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="learned", embedding_size=8,
-        tie_weights=False, dropout=0.0,
+        tie_weights=False, dropout=0.0, engine="auto",
     ),
     50_000,
     seed=0,

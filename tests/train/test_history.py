@@ -17,7 +17,7 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     trainer = Trainer(run, 3, np.full(100, 1), np.full(50, 2), torch.device("cpu"))
     trainer.run(lambda _: None)
     write_table(tmp_path, "history", history_table("x", trainer.progress.history))
-    write_table(tmp_path, "summary", summarise(trainer.progress, trainer.num_parameters, 2))
+    write_table(tmp_path, "summary", summarise(trainer.progress, trainer.num_parameters, 2, "compiled"))
     assert read_csv(tmp_path / "history.csv")["val_perplexity"].isna().all()
     summary = read_json(tmp_path / "summary.json")
     assert summary["last_epoch_train_perplexity"] == 1

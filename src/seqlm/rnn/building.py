@@ -11,11 +11,11 @@ from safetensors.torch import save as save_tensors
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, sha256_of_file, write_bytes, write_checksummed
 from seqlm.core.settings import check
-from seqlm.rnn.compiled_rnn import worth_compiling
+from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.network import Network, Weights
 from seqlm.rnn.settings import KINDS, NetworkSettings
 
-FORMAT = 2
+FORMAT = 3
 _ADVICE = "train again"
 _CPU = torch.device("cpu")
 
@@ -23,19 +23,21 @@ _CPU = torch.device("cpu")
 def build_network(settings: NetworkSettings, vocab_size: int, seed: int, device: torch.device = _CPU) -> Network:
     """Return an untrained network on a device; equal settings and seeds give equal weights everywhere.
 
-    On a CPU, a large network runs as compiled loops if its kind has them.
+    With ``engine: auto``, on a CPU with FMA, the network is its kind's compiled one if there is one.
     """
     kind = KINDS[settings.model]
-    is_compiled = device.type == "cpu" and worth_compiling(settings.num_hiddens)
+    is_compiled = settings.engine == "auto" and device.type == "cpu" and has_fma()
     make = resolve_name(kind.compiled if kind.compiled and is_compiled else kind.network)
     network: Network = make(settings, vocab_size, seed)
     return network.to(device)
 
 
-def save_network(folder: Path, run: str, settings: NetworkSettings, vocab_size: int, weights: Weights) -> None:
+def save_network(
+    folder: Path, run: str, settings: NetworkSettings, vocab_size: int, weights: Weights, engine: str
+) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
 
-    Of the settings of a training only those of the network are stored.
+    Of the settings of a training only those of the network are stored, and the engine that trained it.
     """
     path = folder / "weights.safetensors"
     write_bytes(path, save_tensors(weights))
@@ -46,6 +48,7 @@ def save_network(folder: Path, run: str, settings: NetworkSettings, vocab_size: 
             "run": run,
             "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
             "vocab_size": vocab_size,
+            "engine": engine,
             "sha256": sha256_of_file(path),
         },
     )

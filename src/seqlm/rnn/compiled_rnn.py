@@ -17,14 +17,6 @@ from seqlm.rnn.compiled.training import CompiledGradients
 from seqlm.rnn.logits import is_large
 from seqlm.rnn.network import Network, Noise, Weights
 
-COMPILES_FROM = 128
-"""Hidden units from which the compiled loops are worth the seconds that loading or compiling them takes."""
-
-
-def worth_compiling(num_hiddens: int) -> bool:
-    """Whether a network of this size is worth compiled loops, and this processor fit for them."""
-    return num_hiddens >= COMPILES_FROM and has_fma()
-
 
 class CompiledRNN(Network):
     """A recurrent network whose parameters are views of one flat tensor, and their gradients of another.
@@ -33,7 +25,8 @@ class CompiledRNN(Network):
     (:mod:`seqlm.rnn.compiled`); a subclass may also write them for any device.
     """
 
-    compiles_from = COMPILES_FROM
+    may_compile = True
+    """Whether compiled loops may be used; a test or the setting ``engine: framework`` forbids them."""
 
     def __init__(self, vocab_size: int, num_hiddens: int, shapes: dict[str, tuple[int, ...]]) -> None:
         """Make parameters of the given names and shapes, all of them zero."""
@@ -53,9 +46,14 @@ class CompiledRNN(Network):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether compiled loops are used: on a CPU with FMA, in single precision, from ``compiles_from`` units on."""
+        """Whether compiled loops are used: on a CPU with FMA and in single precision, unless they are forbidden."""
         is_fitting = self.flat.device.type == "cpu" and self.flat.dtype == torch.float32
-        return is_fitting and self.num_hiddens >= self.compiles_from and has_fma()
+        return is_fitting and self.may_compile and has_fma()
+
+    @property
+    def engine(self) -> str:
+        """What computes the network."""
+        return "compiled" if self.is_compiled else super().engine
 
     @contextmanager
     def thread_team(self) -> Iterator[None]:

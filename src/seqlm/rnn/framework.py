@@ -26,23 +26,21 @@ class FrameworkRNN(AutogradNetwork):
     def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
         """Draw the weights from PyTorch's distributions, by ``seed``.
 
-        Those of gru and lstm are drawn in double precision: in single precision, PyTorch's numbers depend on the
-        processor. An rnn gets exactly PyTorch's own, as in the book.
+        They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
         """
         super().__init__()
         self.vocab_size, self.num_hiddens, self._dropout = vocab_size, settings.num_hiddens, settings.dropout
-        embedding_size, is_rnn = settings.size_of_embedding, settings.model == "rnn"
-        drawn = torch.float32 if is_rnn else torch.float64
-        options = {"nonlinearity": settings.activation} if is_rnn else {}
+        embedding_size, double = settings.size_of_embedding, torch.float64
+        options = {"nonlinearity": settings.activation} if settings.model == "rnn" else {}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size, dtype=drawn)
+            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size, dtype=double)
             sizes = [embedding_size or vocab_size] + [self.num_hiddens] * (settings.num_layers - 1)
             self.layers = nn.ModuleList(
-                _LAYERS[settings.model](size, self.num_hiddens, batch_first=True, dtype=drawn, **options)
+                _LAYERS[settings.model](size, self.num_hiddens, batch_first=True, dtype=double, **options)
                 for size in sizes
             )
-            self.output = nn.Linear(self.num_hiddens, vocab_size, dtype=drawn)
+            self.output = nn.Linear(self.num_hiddens, vocab_size, dtype=double)
             if settings.tie_weights and self.embedding is not None:
                 # An output matrix drawn as an embedding, from N(0, 1), would start far too large.
                 nn.init.normal_(self.embedding.weight, 0, self.num_hiddens**-0.5)

@@ -69,6 +69,11 @@ class Network(nn.Module, ABC):
         """Where the parameters are."""
         return next(self.parameters()).device
 
+    @property
+    def engine(self) -> str:
+        """What computes the network: ``framework``, or ``compiled`` for compiled loops."""
+        return "framework"
+
     @abstractmethod
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state of ``batch_size`` rows."""

@@ -60,7 +60,9 @@ class ScratchRNN(CompiledRNN):
     def from_settings(cls, settings: NetworkSettings, vocab_size: int, seed: int) -> Self:
         """Return a network of the given settings."""
         generator = torch.Generator().manual_seed(seed)
-        return cls(vocab_size, settings.num_hiddens, settings.activation, generator)
+        made = cls(vocab_size, settings.num_hiddens, settings.activation, generator)
+        made.may_compile = settings.engine == "auto"
+        return made
 
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state, shape ``(batch_size, h)``."""

@@ -18,19 +18,19 @@ class NetworkKind(NamedTuple):
 
     network: str
     compiled: str | None
-    """The same network as compiled loops, for large networks on a CPU."""
+    """The same network as compiled loops, for a CPU."""
     fixed: Mapping[str, object]
     """Settings, of training too, of which the network supports one value only."""
 
 
-_FRAMEWORK, _GATED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.gated:GatedRNN"
+_FRAMEWORK, _COMPILED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.compiled_layers:CompiledLayers"
 _FIXED_IF_GATED: dict[str, object] = {"truncation": "regular", "activation": "tanh"}
 _ONE_LAYER: dict[str, object] = {"num_layers": 1, "embedding": "one_hot", "dropout": 0.0}
 KINDS: dict[str, NetworkKind] = {
     "scratch": NetworkKind("seqlm.rnn.scratch:ScratchRNN.from_settings", None, _ONE_LAYER),
-    "rnn": NetworkKind(_FRAMEWORK, None, {"truncation": "regular"}),
-    "gru": NetworkKind(_FRAMEWORK, _GATED, _FIXED_IF_GATED),
-    "lstm": NetworkKind(_FRAMEWORK, _GATED, _FIXED_IF_GATED),
+    "rnn": NetworkKind(_FRAMEWORK, _COMPILED, {"truncation": "regular"}),
+    "gru": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED),
+    "lstm": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED),
 }
 """The kinds of networks by name. A new kind is a module and an entry here."""
 
@@ -62,6 +62,9 @@ class NetworkSettings(Section):
     """Use the learned embedding as the output matrix too."""
     dropout: Annotated[float, Field(ge=0, lt=1)]
     """Share of units dropped between layers, with one mask for all steps of a minibatch."""
+    engine: Literal["auto", "framework"]
+    """What computes the network. ``auto``: compiled loops if its kind has them and they fit the device; ``framework``:
+    PyTorch, whose own layers section 8.6 uses."""
 
     @property
     def size_of_embedding(self) -> int | None:

@@ -92,7 +92,7 @@ def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
     return pd.DataFrame(table, dtype=object)  # pandas would write whole epochs beside fractions as 1.0
 
 
-def summarise(progress: Progress, num_parameters: int, kept_epoch: float) -> dict[str, Any]:
+def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine: str) -> dict[str, Any]:
     """Return the result of a training and the shape of its minibatches; values that are not finite are None."""
     plan, last = progress.plan, progress.history[-1]
     evaluations = [row.val_perplexity for row in progress.history if row.val_perplexity is not None]
@@ -104,6 +104,7 @@ def summarise(progress: Progress, num_parameters: int, kept_epoch: float) -> dic
         "best_val_perplexity": _finite(progress.best_val_perplexity),
         "best_epoch": progress.best_epoch,
         "parameters": num_parameters,
+        "engine": engine,
         "tokens": progress.tokens,
         "bounded": plan.limit is not None,
         "batch_size": plan.batch_size,

@@ -1,4 +1,4 @@
-"""Layers of LSTM or GRU cells as compiled loops: on a CPU the faster twin of the framework's layers."""
+"""Layers of RNN, GRU or LSTM cells as compiled loops: on a CPU the faster twin of the framework's layers."""
 
 import numpy as np
 import torch
@@ -15,15 +15,13 @@ _EMBEDDING, _OUTPUT, _OUTPUT_BIAS = "embedding.weight", "output.weight", "output
 _OF_LAYER = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
-class GatedRNN(CompiledRNN):
-    """A network of ``lstm`` or ``gru`` cells, on a CPU and in single precision.
+class CompiledLayers(CompiledRNN):
+    """A network of ``rnn``, ``gru`` or ``lstm`` cells, on a CPU and in single precision.
 
     The parameters, their initial values and the places of dropout are those of
     :class:`seqlm.rnn.framework.FrameworkRNN`: either can load the other's weights. The state is ``(L, P, B, h)`` for
-    L layers, P state tensors (2 of an lstm, 1 of a gru), B batch rows and h hidden units.
+    L layers, P state tensors (2 of an lstm, 1 of the others), B batch rows and h hidden units.
     """
-
-    compiles_from = 1
 
     def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
         """Draw the weights as the framework's network does, by ``seed``."""
@@ -31,7 +29,8 @@ class GatedRNN(CompiledRNN):
         shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
         super().__init__(vocab_size, settings.num_hiddens, shapes)
         self.load_weights(weights)
-        self._cell, self._num_layers = LAYOUTS[settings.model], settings.num_layers
+        cell = settings.activation if settings.model == "rnn" else settings.model
+        self._cell, self._num_layers = LAYOUTS[cell], settings.num_layers
         self._embedding_size, self._dropout = settings.size_of_embedding or 0, settings.dropout
         self._output = _EMBEDDING if settings.tie_weights else _OUTPUT
 
