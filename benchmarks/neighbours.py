@@ -29,7 +29,7 @@ from busy import busy_processes  # noqa: E402 (the tools are no package)
 NETWORKS = {
     # From params.yaml: the book's, and the one that is meant to generalise.
     "scratch": {"model": "scratch", "num_hiddens": 512},
-    "rnn": {"model": "rnn", "num_hiddens": 256},
+    "rnn": {"model": "rnn", "num_hiddens": 256, "engine": "framework"},
     "gru": {"model": "gru", "num_hiddens": 256},
     "lstm": {
         "model": "lstm", "num_hiddens": 256, "num_layers": 2, "embedding": "learned", "embedding_size": 64,

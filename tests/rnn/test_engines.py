@@ -1,63 +1,42 @@
-"""Section 8.6's network as compiled loops and as the framework's layer: they start and train alike."""
+"""Section 8.6's network as compiled loops and as the framework's layer: the same gradients, the same training."""
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from compiled_networks import network_settings
 from seqlm.rnn.framework import FrameworkRNN
+from seqlm.rnn.scratch import ScratchRNN
 from small_training import config, trained
 
-Weights = dict[str, NDArray[np.float64]]
 
-
-def gradients_by_the_equations(
-    weights: Weights, inputs: NDArray[np.int64], targets: NDArray[np.int64], num_layers: int
-) -> Weights:
-    """Return the gradients of the mean loss of a tanh RNN in double precision, as the compiled loops compute them.
-
-    H_t = tanh(X_t W_ih + b_ih + H_{t-1} W_hh + b_hh) in each layer, backpropagated from the last step to the first.
-    """
-    (batch_size, num_steps), layers = inputs.shape, [f"layers.{layer}" for layer in range(num_layers)]
-    xs, hs = [np.eye(len(weights["output.bias"]))[inputs]], []  # (B, T, V)
-    for layer in layers:
-        w_ih, w_hh, b_ih, b_hh = (
-            weights[f"{layer}.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        states = [np.zeros((batch_size, len(b_ih)))]
-        for t in range(num_steps):
-            states.append(np.tanh(xs[-1][:, t] @ w_ih.T + b_ih + states[-1] @ w_hh.T + b_hh))
-        hs.append(np.stack(states, 1))  # (B, T + 1, h)
-        xs.append(hs[-1][:, 1:])
-    logits = xs[-1] @ weights["output.weight"].T + weights["output.bias"]
-    d_logits = np.exp(logits) / np.exp(logits).sum(2, keepdims=True) - np.eye(logits.shape[2])[targets]
-    d_logits /= targets.size
-    found = {"output.weight": np.einsum("btv,bth->vh", d_logits, xs[-1]), "output.bias": d_logits.sum((0, 1))}
-    above = d_logits @ weights["output.weight"]  # (B, T, h)
-    for number, layer in reversed(list(enumerate(layers))):
-        deltas, later = np.empty_like(above), np.zeros_like(above[:, 0])
-        for t in reversed(range(num_steps)):
-            later = deltas[:, t] = (above[:, t] + later @ weights[f"{layer}.weight_hh_l0"]) * (
-                1 - hs[number][:, t + 1] ** 2
-            )
-        found[f"{layer}.weight_ih_l0"] = np.einsum("bth,bti->hi", deltas, xs[number])
-        found[f"{layer}.weight_hh_l0"] = np.einsum("bth,bti->hi", deltas, hs[number][:, :-1])
-        found[f"{layer}.bias_ih_l0"] = found[f"{layer}.bias_hh_l0"] = deltas.sum((0, 1))
-        above = deltas @ weights[f"{layer}.weight_ih_l0"]
-    return found
-
-
-@pytest.mark.parametrize("num_layers", [1, 2])
-def test_the_equations_give_the_framework_s_gradients_in_double_precision(num_layers: int) -> None:
-    network = FrameworkRNN(network_settings("rnn", num_layers=num_layers), 7, 0).double()
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_framework_s_layer_has_the_gradients_of_the_equations(activation: str) -> None:
+    framework = FrameworkRNN(network_settings("rnn", activation=activation), 7, 0).double()
+    by_equations = ScratchRNN(7, 8, activation, torch.Generator()).double()
+    weights = framework.named_weights()
+    by_equations.load_weights(
+        {
+            "W_xh": weights["layers.0.weight_ih_l0"].T,
+            "W_hh": weights["layers.0.weight_hh_l0"].T,
+            "b_h": weights["layers.0.bias_ih_l0"] + weights["layers.0.bias_hh_l0"],
+            "W_hq": weights["output.weight"].T,
+            "b_q": weights["output.bias"],
+        }
+    )
     ids = torch.randint(0, 7, (3, 11), generator=torch.Generator().manual_seed(0))
-    inputs, targets = ids[:, :-1], ids[:, 1:]
-    network.compute_gradients(inputs, targets, network.initial_state(3))
-    weights = {name: weight.numpy() for name, weight in network.named_weights().items()}
-    wanted = gradients_by_the_equations(weights, inputs.numpy(), targets.numpy(), num_layers)
-    for name, parameter in network.named_parameters():
-        np.testing.assert_allclose(parameter.grad.numpy(), wanted[name], rtol=1e-10, atol=1e-14)
+    for network in (framework, by_equations):
+        network.compute_gradients(ids[:, :-1], ids[:, 1:], network.initial_state(3))
+    found, wanted = by_equations.named_gradients(), {name: p.grad for name, p in framework.named_parameters()}
+    for name, gradient in {
+        "layers.0.weight_ih_l0": found["W_xh"].T,
+        "layers.0.weight_hh_l0": found["W_hh"].T,
+        "layers.0.bias_ih_l0": found["b_h"],
+        "layers.0.bias_hh_l0": found["b_h"],
+        "output.weight": found["W_hq"].T,
+        "output.bias": found["b_q"],
+    }.items():
+        torch.testing.assert_close(gradient, wanted[name], rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("sampling", ["sequential", "random"])

@@ -35,7 +35,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_contended_training_stops_and_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    run = config(model="rnn", num_epochs=40)
+    run = config(model="rnn", engine="framework", num_epochs=40)
     checkpoint = Checkpoint(tmp_path, "key")
     stopped = trainer(run)
     with contended(2), pytest.raises(RestartRequested) as request:
@@ -61,7 +61,7 @@ def test_a_training_continues_if_no_other_wait_would_help(
 ) -> None:
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
-    made = trainer(config(model="rnn", num_epochs=1))
+    made = trainer(config(model="rnn", engine="framework", num_epochs=1))
     with contended(num_threads):
         made.run(contention_monitor(Checkpoint(tmp_path, "key"), seconds=0.0))
     assert made.is_done

@@ -185,7 +185,9 @@ def _run_values(layout: Layout) -> Values:
     for run in _RUNS:
         path = layout.reports("train", run, "summary.json")
         if path.exists():
-            found[f"perplexity.{run}"] = (read_json(path)["last_epoch_train_perplexity"], f"train/{run}/summary.json")
+            summary, source = read_json(path), f"train/{run}/summary.json"
+            found[f"perplexity.{run}"] = (summary["last_epoch_train_perplexity"], source)
+            found[f"engine.{run}"] = (summary["engine"], source)
     for sample in read_json(layout.reports("generate", "samples.json")):
         if sample["temperature"] == 0:
             text = sample["prefix"] + sample["text"][:_SAMPLE_LENGTH]

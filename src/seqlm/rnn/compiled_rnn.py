@@ -17,6 +17,9 @@ from seqlm.rnn.compiled.training import CompiledGradients
 from seqlm.rnn.logits import is_large
 from seqlm.rnn.network import Network, Noise, Weights
 
+_MIN_FLOPS_OF_A_TEAM = 2e6
+"""A minibatch with fewer floating-point operations takes one thread less time than a team needs to meet."""
+
 
 class CompiledRNN(Network):
     """A recurrent network whose parameters are views of one flat tensor, and their gradients of another.
@@ -175,13 +178,14 @@ class CompiledRNN(Network):
     def _gradients(self, batch_size: int, num_steps: int, *, has_dropout: bool) -> CompiledGradients:
         """Return the loops for this shape of minibatch, kept between calls."""
         flat, gradient = self.flat.detach(), self._gradient()
-        key = (num_steps, batch_size, has_dropout, self._num_threads, flat.data_ptr(), gradient.data_ptr())
+        num_flops = 6 * flat.numel() * batch_size * num_steps
+        num_threads = self._num_threads if num_flops > _MIN_FLOPS_OF_A_TEAM else 1
+        key = (num_steps, batch_size, has_dropout, num_threads, flat.data_ptr(), gradient.data_ptr())
         if self._gradient_loops is None or self._gradient_loops[0] != key:
             if self._gradient_loops is not None:
                 self._gradient_loops[1].stop()
             loops = CompiledGradients(
-                self._spec(), flat, gradient, batch_size, num_steps, has_dropout=has_dropout,
-                num_threads=self._num_threads,
-            )  # fmt: skip
+                self._spec(), flat, gradient, batch_size, num_steps, has_dropout=has_dropout, num_threads=num_threads
+            )
             self._gradient_loops = (key, loops)
         return self._gradient_loops[1]
