@@ -60,7 +60,7 @@ def nats_per_character() -> dict[str, dict[int, float]]:
     run = ""
     for line in (RESULTS / "spread.txt").read_text().splitlines():
         if line.startswith("python benchmarks/spread.py "):
-            run = line.split()[-1]
+            run = line.split()[2]
         elif seed := re.match(r"seed (\d+), 1 thread +[\d.]+ +([\d.]+)", line):
             found.setdefault(run, {})[int(seed[1])] = math.log(float(seed[2]))
     return found

@@ -1,6 +1,6 @@
 """How far the final perplexity of a run moves with the seed, and with what should not matter.
 
-    python benchmarks/spread.py RUN [--epochs N] [--seeds N]
+    python benchmarks/spread.py RUN [--engine framework] [--epochs N] [--seeds N]
 
 Trains one run of params.yaml on the book, once for each seed, then with the first seed
 for another number of threads and for other instruction sets, each in a process of its
@@ -45,7 +45,7 @@ def prepare(folder: Path) -> None:
         build_corpus({name: folder / f"text/{name}.txt" for name in SPLITS}, folder / kind, kind, "", 0, [])
 
 
-def train_one(run: str, folder: Path, seed: int, threads: int, epochs: int | None) -> None:
+def train_one(folder: Path, seed: int, threads: int, options: argparse.Namespace) -> None:
     """Train one run and print its perplexities after the first and after the last epoch."""
     import torch
 
@@ -56,7 +56,9 @@ def train_one(run: str, folder: Path, seed: int, threads: int, epochs: int | Non
     from seqlm.vocab.vocabulary import Vocab
 
     values = read_params(ROOT / "params.yaml") | {"seed": seed, "num_threads": threads, "device": "cpu"}
-    changes = {} if epochs is None else {"num_epochs": epochs, "eval_every": epochs, "keep": "last"}
+    run, epochs, changes = options.run, options.epochs, {"engine": options.engine}
+    if epochs is not None:
+        changes |= {"num_epochs": epochs, "eval_every": epochs, "keep": "last"}
     config = resolve_runs(values | {"runs": {run: values["runs"][run] | changes}}, source="params.yaml")[run]
     torch.set_num_threads(threads)
     kind = folder / config.token
@@ -68,10 +70,11 @@ def train_one(run: str, folder: Path, seed: int, threads: int, epochs: int | Non
     print(json.dumps(values | {"val": last.val_perplexity}))
 
 
-def child(run: str, folder: Path, seed: int, threads: int, epochs: int | None, **changes: str) -> dict[str, float]:
+def child(folder: Path, seed: int, threads: int, options: argparse.Namespace, **changes: str) -> dict[str, float]:
     environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"} | changes
-    command = [sys.executable, __file__, run, "--one", str(folder), str(seed), str(threads)]
-    command += [] if epochs is None else ["--epochs", str(epochs)]
+    command = [sys.executable, __file__, options.run, "--one", str(folder), str(seed), str(threads)]
+    command += ["--engine", options.engine]
+    command += [] if options.epochs is None else ["--epochs", str(options.epochs)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
@@ -97,12 +100,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run")
     parser.add_argument("--epochs", type=int, help="in place of the run's own")
+    parser.add_argument("--engine", choices=["auto", "framework"], default="auto")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         folder, seed, threads = options.one
-        train_one(options.run, Path(folder), int(seed), int(threads), options.epochs)
+        train_one(Path(folder), int(seed), int(threads), options)
         return
     command = " ".join(["python benchmarks/spread.py", *sys.argv[1:]])
     capability = torch.backends.cpu.get_cpu_capability()
@@ -113,11 +117,11 @@ def main() -> None:
         print(f"\n{'perplexity':38}{'epoch 1':>14}{'last, train':>14}{'last, val':>14}", flush=True)
         seeds = []
         for seed in range(options.seeds):
-            seeds.append(child(options.run, folder, seed, 1, options.epochs))
+            seeds.append(child(folder, seed, 1, options))
             print(line(f"seed {seed}, 1 thread", seeds[-1]), flush=True)
         variants = []
         for variant, (threads, changes) in VARIANTS.items():
-            variants.append(child(options.run, folder, 0, threads, options.epochs, **changes))
+            variants.append(child(folder, 0, threads, options, **changes))
             print(line(f"seed 0, {variant}", variants[-1]), flush=True)
     print(f"\nafter {seeds[0]['epochs']} epochs")
     for name, rows in ((f"{len(seeds)} seeds", seeds), ("one seed, all variants", variants)):

@@ -2,9 +2,10 @@
 
 The reference follows sections 8.5 and 8.6 of the book in our own words: one-hot input, a list of outputs from a loop
 over steps, an output layer at every step, gradients by automatic differentiation, clipping parameter by parameter,
-and SGD parameter by parameter. LSTM and GRU, in the shapes of the run ``lstm`` and of the README's Tiny Shakespeare,
-are trained in compiled loops, as in a run, and by the framework's layers and optimiser. The contenders take turns, so
-that a busy machine slows all of them down; medians and ratios are what counts.
+and SGD parameter by parameter. The models ``rnn`` and ``scratch`` are trained in compiled loops beside ``nn.RNN``, with
+the same optimizer. LSTM and GRU, in the shapes of the run ``lstm`` and of the README's Tiny Shakespeare, are trained in
+compiled loops, as in a run, and by the framework's layers and optimizer. The contenders take turns, so that a busy
+machine slows all of them down; medians and ratios are what counts.
 
     python benchmarks/train_speed.py [--device cuda] [--rounds 7] [--threads 1 2] [--only rnn gated]
 """
@@ -100,9 +101,9 @@ class Chapter:
 
 
 class Ours:
-    """One training step of this project, with the scratch model or the framework's."""
+    """One training step of this project, with the models scratch and rnn or the framework's layer."""
 
-    def __init__(self, model: ScratchRNN | FrameworkRNN, device: torch.device) -> None:
+    def __init__(self, model: Network, device: torch.device) -> None:
         self.model = model.to(device)
         self.params = list(self.model.parameters())
         self.optimizer = torch.optim.SGD(self.params, lr=LR)
@@ -182,19 +183,19 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
         model="rnn", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="one_hot",
         embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
     )  # fmt: skip
-    framework = FrameworkRNN(settings, VOCAB_SIZE, 0)
-    scratch = ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", generator)
-    steps: dict[str, Step] = {
-        "chapter": Chapter(num_hiddens, device).step,
-        "nn.RNN": Ours(framework, device).step,
-        "scratch": Ours(scratch, device).step,
+    networks: dict[str, Network] = {
+        "nn.RNN": FrameworkRNN(settings, VOCAB_SIZE, 0),
+        "rnn": build_network(settings, VOCAB_SIZE, 0, device),
+        "scratch": ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", generator),
     }
+    steps: dict[str, Step] = {"chapter": Chapter(num_hiddens, device).step}
+    steps |= {name: Ours(network, device).step for name, network in networks.items()}
     rates: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
         tokens_per_second(step, sampler, device, 1)
     for _ in range(rounds):
         for name, step in steps.items():
-            with scratch.thread_team() if name == "scratch" else nullcontext():
+            with networks[name].thread_team() if name in networks else nullcontext():
                 tokens_per_second(step, sampler, device, 1)
                 rates[name].append(tokens_per_second(step, sampler, device, 4))
     medians = {name: statistics.median(values) for name, values in rates.items()}
@@ -202,6 +203,7 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
     print(
         f"{num_hiddens:>6} {sampler:<10} {torch.get_num_threads():>7} "
         + " ".join(f"{medians[name]:>10,.0f}" for name in steps)
+        + f" {medians['rnn'] / medians['nn.RNN']:>8.2f}"
         + "".join(f" {medians['scratch'] / medians[other]:>8.2f}" for other in ("chapter", "nn.RNN"))
         + f" {share:>8.0%}",
         flush=True,
@@ -233,8 +235,7 @@ def compare_gated(model: str, name: str, device: torch.device, rounds: int, ceil
     shape = SHAPES[name]
     settings = NetworkSettings(
         model=model, activation="tanh", num_hiddens=shape.num_hiddens, num_layers=shape.num_layers, embedding="learned",
-        embedding_size=shape.embedding_size, tie_weights=False, dropout=shape.dropout,
-        engine="auto",
+        embedding_size=shape.embedding_size, tie_weights=False, dropout=shape.dropout, engine="auto",
     )  # fmt: skip
     networks = [
         FrameworkRNN(settings, shape.vocab_size, 0).to(device),
@@ -267,7 +268,12 @@ def main() -> None:
         ceilings[count] = gemm_rate(device)
     print("tokens per second, medians; ratios of ours to the others; share of the measured rate of a large product")
     if "rnn" in arguments.only:
-        print("hidden sampler    threads    chapter     nn.RNN    scratch  /chapter  /nn.RNN    share")
+        print(
+            "rnn and scratch: ratio of rnn to nn.RNN, then of scratch to the chapter and to nn.RNN, and share of scratch"
+        )
+        print(
+            "hidden sampler    threads    chapter     nn.RNN        rnn    scratch  /nn.RNN /chapter  /nn.RNN    share"
+        )
         for count in threads:
             torch.set_num_threads(count)
             for num_hiddens in (512, 256):
