@@ -205,7 +205,7 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
         + " ".join(f"{medians[name]:>10,.0f}" for name in steps)
         + f" {medians['rnn'] / medians['nn.RNN']:>8.2f}"
         + "".join(f" {medians['scratch'] / medians[other]:>8.2f}" for other in ("chapter", "nn.RNN"))
-        + f" {share:>8.0%}",
+        + f" {share:>7.0%}",
         flush=True,
     )
 
@@ -268,11 +268,9 @@ def main() -> None:
         ceilings[count] = gemm_rate(device)
     print("tokens per second, medians; ratios of ours to the others; share of the measured rate of a large product")
     if "rnn" in arguments.only:
+        print("ratios: of rnn to nn.RNN, then of scratch to the chapter and to nn.RNN; share: of scratch")
         print(
-            "rnn and scratch: ratio of rnn to nn.RNN, then of scratch to the chapter and to nn.RNN, and share of scratch"
-        )
-        print(
-            "hidden sampler    threads    chapter     nn.RNN        rnn    scratch  /nn.RNN /chapter  /nn.RNN    share"
+            "hidden sampler    threads    chapter     nn.RNN        rnn    scratch  /nn.RNN /chapter  /nn.RNN   share"
         )
         for count in threads:
             torch.set_num_threads(count)
