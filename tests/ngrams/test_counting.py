@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -28,13 +29,25 @@ def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
         assert np.array_equal(ours.counts, theirs.counts)
 
 
-# 5 tokens of 16 bits each are more than the 63 bits of a packed key.
-@pytest.mark.parametrize(("max_order", "vocab_size"), [(1, 1000), (2, 1000), (3, 1000), (6, 1000), (6, 2**16)])
+# 8 tokens of 10 bits, or 5 of 16 bits, are more than the 63 bits of a packed key. In memory, 4 pairs of tokens fit.
+@pytest.mark.parametrize(("max_order", "vocab_size"), [(1, 1000), (2, 1000), (3, 1000), (8, 1000), (6, 2**16)])
 def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: Path) -> None:
     chunked = count_ngrams(TEXT, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path))
     assert_equal(chunked, count_ngrams(TEXT, vocab_size, max_order))
     # Only the finished tables are left.
     assert {path.stem for path in tmp_path.iterdir()} == {f"order{order}" for order in range(2, max_order + 1)}
+
+
+@pytest.mark.parametrize("max_order", [7, 8])
+def test_packed_pairs_count_as_a_counter_does(max_order: int, tmp_path: Path) -> None:
+    num_tokens = len(TEXT) - max_order + 1
+    expected = Counter(zip(*(TEXT[start : start + num_tokens].tolist() for start in range(max_order)), strict=True))
+    chunked = Chunking(1 << 23, tmp_path)
+    for counts in (count_ngrams(TEXT, 1000, max_order), count_ngrams(TEXT, 1000, max_order, chunked)):
+        table = counts.table(max_order)
+        found = zip(map(tuple, table.tokens_of(np.arange(len(table))).tolist()), table.counts.tolist(), strict=True)
+        assert list(found) == sorted(expected.items())
+    assert list(tmp_path.iterdir())
 
 
 def test_a_text_that_fits_is_counted_in_memory(tmp_path: Path) -> None:

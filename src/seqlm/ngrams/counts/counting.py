@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError, NetworkError
 from seqlm.core.threads import default_threads, imap
 from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
-from seqlm.ngrams.counts.packing import bits_per_token, count_packed, max_packed_order, over_table_below, prefix_counts
+from seqlm.ngrams.counts.packing import Packing, count_packed, over_table_below, prefix_counts
 from seqlm.ngrams.counts.sorted_runs import MemoryRun, Part, Run, merge, run_lengths, write_run
 
 _BYTES_PER_TOKEN = 48
@@ -92,17 +92,19 @@ class _Counter:
 
     def _packed_orders(self) -> Iterator[Part]:
         """Yield the keys and counts of the orders that can be packed, the highest first, without order 1."""
-        highest = min(self._max_order, max_packed_order(self._vocab_size))
+        packing = Packing.of(self._ids, self._vocab_size, self._max_order, memory=self._chunk * _BYTES_PER_TOKEN)
+        highest = min(self._max_order, packing.max_order)
         if highest < 2:
             return
-        bits = bits_per_token(self._vocab_size)
-        runs = self._packed_chunks(highest, partial(count_packed, num_starts=self._chunk, order=highest, bits=bits))
+        runs = self._packed_chunks(
+            highest, partial(count_packed, num_starts=self._chunk, order=highest, packing=packing)
+        )
         run = self._stored(f"packed{highest}", self._merged(runs))
         for order in range(highest, 1, -1):
             below = None
             if order > 2:
-                below = self._stored(f"packed{order - 1}", prefix_counts(run, self._ids, order, bits))
-            yield self._stored(f"order{order}", over_table_below(run, below, bits, self._vocab_size)).mapped()
+                below = self._stored(f"packed{order - 1}", prefix_counts(run, self._ids, order, packing))
+            yield self._stored(f"order{order}", over_table_below(run, below, order, packing, self._vocab_size)).mapped()
             run.remove()
             if below is not None:
                 run = below
