@@ -8,7 +8,7 @@ from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
-from seqlm.report.figures import book, evaluation, gradients, ngrams, sine
+from seqlm.report.figures import book, evaluation, gradients, ngrams
 from seqlm.report.figures.style import MISSING_GLYPH, model_styles, svg_text, without_font
 from seqlm.report.findings import highlights
 
@@ -89,9 +89,9 @@ def _of_sine(layout: Layout) -> Drawn:
     ahead = [column for column in predictions.columns if column.startswith("ahead_")]
     titles = {column: f"{column.removeprefix('ahead_')} steps ahead".replace("1 steps", "1 step") for column in ahead}
     noise = read_json(folder / "summary.json")["noise_floor"]
-    yield "sine-steps", sine.predictions_figure(predictions, steps)
-    yield "sine-ahead", sine.predictions_figure(predictions, titles)
-    yield "sine-errors", sine.error_figure(read_csv(folder / "errors.csv"), noise)
+    yield "sine-steps", book.predictions_figure(predictions, steps)
+    yield "sine-ahead", book.predictions_figure(predictions, titles)
+    yield "sine-errors", book.error_figure(read_csv(folder / "errors.csv"), noise)
 
 
 def _of_models(layout: Layout) -> Drawn:
