@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from seqlm.core.elementary import Floats, exp, geomspace, log
+from seqlm.core.elementary import Floats, exp, geomspace, log, matmul, sigmoid, tanh
 
 ARGUMENTS = np.concatenate([np.linspace(-744, 709, 20_001), np.linspace(-1, 1, 20_001)])
 
@@ -43,3 +43,15 @@ def test_points_are_equal_multiples_of_each_other() -> None:
     assert geomspace(1000, 4) == pytest.approx([1, 10, 100, 1000], rel=1e-15)
     assert geomspace(7, 50)[-1] == 7
     assert geomspace(1, 2).tolist() == [1, 1]
+
+
+def test_sigmoid_and_tanh() -> None:
+    values = np.linspace(-800, 800, 20_001)
+    np.testing.assert_allclose(tanh(values / 20), np.tanh(values / 20), atol=3e-16)
+    assert sigmoid([-800, 0, 800]).tolist() == [0, 0.5, 1]
+
+
+def test_a_product_of_matrices_of_any_layout() -> None:
+    left, right = np.arange(6.0).reshape(2, 3), np.arange(15.0).reshape(5, 3)
+    assert matmul(left, right.T).tolist() == (left @ right.T).tolist()
+    assert matmul(left[:, :0], right[:0]).tolist() == [[0, 0, 0], [0, 0, 0]]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from default_params import PARAMS_FILE
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
+from seqlm.gradients import study
 from seqlm.gradients.equations import (
     LinearRNN,
     eigenvector_alignment,
@@ -24,10 +26,10 @@ from seqlm.gradients.equations import (
     truncated_derivative,
 )
 from seqlm.gradients.information import mutual_information, shuffled_information
-from seqlm.gradients.reach import Probe, probe_reach, scratch_reach
+from seqlm.gradients.reach import reach
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import ShortRun, draw_windows, train_scratch
-from seqlm.gradients.spectra import SpectrumRecorder, clip_run, moments, spectral_radius
+from seqlm.gradients.short_runs import ShortRun, draw_windows, train_briefly
+from seqlm.gradients.spectra import SpectrumRecorder, clip_run, moments, singular_values, spectral_radius
 from seqlm.gradients.study import keep_frequent, study_gradients
 from seqlm.gradients.truncation import (
     GradientError,
@@ -40,6 +42,7 @@ from seqlm.gradients.truncation import (
     trained_perplexity,
     truncations,
 )
+from seqlm.rnn.building import build_network
 from seqlm.rnn.scratch import ScratchRNN
 from small_training import prepare_stage
 from smoke import change_params
@@ -99,67 +102,62 @@ def test_randomized_truncation_is_unbiased(probability: float) -> None:
     assert abs(draws.mean() - full_derivative(local, factors)) <= 4 * error + 1e-12
 
 
-def test_the_reach_of_a_linear_network_follows_its_spectrum() -> None:
-    probe = Probe("relu", 3, 4, 0)
-    with torch.no_grad():
-        # Inputs keep every unit positive, so relu is the identity, and W_hh is 0.5 times a rotation.
-        probe.cell.weight_ih.fill_(1.0)
-        probe.cell.weight_hh.copy_(0.5 * torch.eye(4)[[1, 2, 3, 0]])
-    ids = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (5, 11)))
-    norms = probe_reach(probe, ids)
-    np.testing.assert_allclose(norms / norms[0], 0.5 ** np.arange(10), rtol=1e-5)
-
-
 # Not symmetric, and its eigenvectors are not orthogonal: eigenvalues 0.9, 0.7, 0.5, 0.3, but the largest singular
 # value is above 1, so that a gradient may grow before it falls.
 NON_NORMAL = np.diag([0.9, 0.7, 0.5, 0.3]) + np.triu(np.full((4, 4), 0.4), 1)
 
 
-def linear_scratch(w_hh: np.ndarray) -> ScratchRNN:
-    """Return a relu RNN in float64 whose states stay positive, so that relu is the identity."""
-    model = ScratchRNN(3, len(w_hh), "relu", torch.Generator().manual_seed(0)).double()
+def test_the_reach_of_a_linear_network_follows_powers_of_its_matrix() -> None:
+    assert np.linalg.svd(NON_NORMAL, compute_uv=False)[0] > 1
+    # States stay positive, so that relu is the identity.
+    model = ScratchRNN(3, 4, "relu", torch.Generator().manual_seed(0))
     weights = model.named_weights()
     weights["W_xh"].fill_(1.0)
-    weights["W_hh"].copy_(torch.tensor(w_hh))
+    weights["W_hh"].copy_(torch.tensor(NON_NORMAL))
     weights["W_hq"].mul_(10)
-    return model
-
-
-def test_the_reach_of_the_scratch_network_follows_powers_of_its_matrix() -> None:
-    assert np.linalg.svd(NON_NORMAL, compute_uv=False)[0] > 1
-    model, ids = linear_scratch(NON_NORMAL), torch.from_numpy(np.random.default_rng(0).integers(0, 3, (5, 11)))
-    weights = {name: weight.numpy() for name, weight in model.named_weights().items()}
-    logits, _ = model(ids[:, :-1], model.initial_state(5))
+    ids = np.random.default_rng(0).integers(0, 3, (5, 11))
+    logits, _ = model(torch.tensor(ids[:, :-1]), model.initial_state(5))
     wrong = torch.softmax(logits[:, -1], 1).numpy() - np.eye(3)[ids[:, -1]]
-    last = wrong @ weights["W_hq"].T  # the gradient of the last loss by h_T, (5, 4)
+    last = wrong @ weights["W_hq"].numpy().T  # the gradient of the last loss by h_T, (5, 4)
     powers = [np.linalg.matrix_power(NON_NORMAL, k) for k in range(10)]
     expected = [np.linalg.norm(last @ power.T, axis=1).mean() for power in powers]
-    np.testing.assert_allclose(scratch_reach(model, ids), expected, rtol=1e-10)
+    np.testing.assert_allclose(reach("scratch", model, ids), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_the_reach_of_the_scratch_network_equals_automatic_differentiation(activation: str) -> None:
-    model = ScratchRNN(3, 4, activation, torch.Generator().manual_seed(0)).double()
-    with torch.no_grad():
-        model.flat.mul_(60)
-    ids = torch.from_numpy(np.random.default_rng(1).integers(0, 3, (5, 8)))
-    weights, hidden, states = model.named_weights(), model.initial_state(5), []
-    for column in ids[:, :-1].T:
-        inner = weights["W_xh"][column] + hidden @ weights["W_hh"] + weights["b_h"]
-        hidden = (torch.tanh if activation == "tanh" else torch.relu)(inner).requires_grad_()
-        hidden.retain_grad()
-        states.append(hidden)
-    logits = hidden @ weights["W_hq"] + weights["b_q"]
-    torch.nn.functional.cross_entropy(logits, ids[:, -1], reduction="sum").backward()
+CELLS = {"relu": partial(torch.nn.RNNCell, nonlinearity="relu"), "gru": torch.nn.GRUCell, "lstm": torch.nn.LSTMCell}
+
+
+@pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
+def test_the_reach_equals_automatic_differentiation(model: str) -> None:
+    network = build_network(study.network_settings(model, 4), 3, 0)
+    weights = {name: weight.mul_(60 if model == "scratch" else 2) for name, weight in network.named_weights().items()}
+    weights = {name: weight.double() for name, weight in weights.items()}
+    cell = CELLS.get(model, torch.nn.RNNCell)(3, 4).double()
+    if model == "scratch":
+        parts = {"weight_ih": weights["W_xh"].T, "weight_hh": weights["W_hh"].T, "bias_ih": weights["b_h"]}
+        parts |= {"bias_hh": torch.zeros(4)}
+        output, bias = weights["W_hq"], weights["b_q"]
+    else:
+        parts = {name: weights[f"layers.0.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
+        output, bias = weights["output.weight"].T, weights["output.bias"]
+    cell.load_state_dict(parts)
+    ids = np.random.default_rng(1).integers(0, 3, (5, 8))
+    state, states = None, []
+    for one_hot in torch.eye(3, dtype=torch.float64)[torch.tensor(ids[:, :-1].T)]:
+        state = cell(one_hot, state)
+        states.append(state[0] if isinstance(state, tuple) else state)
+        states[-1].retain_grad()
+    logits = states[-1] @ output + bias
+    torch.nn.functional.cross_entropy(logits, torch.tensor(ids[:, -1]), reduction="sum").backward()
     expected = [float(state.grad.norm(dim=1).mean()) for state in reversed(states)]
-    np.testing.assert_allclose(scratch_reach(model, ids), expected, rtol=1e-10)
+    np.testing.assert_allclose(reach(model, network, ids), expected, rtol=1e-10)
 
 
 def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_does_not() -> None:
     model, generator = ScratchRNN(4, 6, "tanh", torch.Generator().manual_seed(0)), torch.Generator().manual_seed(0)
     with torch.no_grad():
         model.flat.mul_(40)
-    window = torch.from_numpy(np.random.default_rng(0).integers(0, 4, (3, 9)))
+    window = np.random.default_rng(0).integers(0, 4, (3, 9))
     full = gradient_draws(model, window, Truncation("full", 8), 1, generator)[0]
 
     def error(strategy: str, length: int, num_draws: int = 4000) -> GradientError:
@@ -230,7 +228,7 @@ def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> Non
     for length in (1, 8):
         generator = torch.Generator().manual_seed(0)
         model, cut = ScratchRNN(3, 8, "tanh", generator), Truncation("regular", length)
-        steps = train_scratch(model, ids, run, draw=lambda cut=cut: cut.draw(8, 32, torch.Generator()))
+        steps = train_briefly(model, ids, run, draw=lambda cut=cut: cut.draw(8, 32, torch.Generator()))
         losses.append(steps[0].loss)
     assert losses[0] == losses[1]
 
@@ -248,7 +246,19 @@ def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
     assert first.radius == pytest.approx(1, abs=1e-3)
     golden = (1 + 5**0.5) / 2
     np.testing.assert_allclose(last.singular_values, [golden, 1 / golden], rtol=1e-6)
-    assert np.isnan(spectral_radius(torch.full((2, 2), torch.inf)))
+    assert np.isnan(spectral_radius(np.full((2, 2), np.inf)))
+    assert np.isnan(singular_values(np.full((2, 2), np.inf))).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 64])
+def test_spectra_are_those_of_lapack(size: int) -> None:
+    for matrix in (RNG.normal(size=(size, size)), np.triu(RNG.normal(size=(size, size))), np.eye(size)):
+        assert spectral_radius(matrix) == pytest.approx(np.abs(np.linalg.eigvals(matrix)).max(), rel=1e-9)
+        np.testing.assert_allclose(
+            singular_values(matrix), np.linalg.svd(matrix, compute_uv=False), rtol=1e-9, atol=1e-13
+        )
+    # Nothing is left of a shift after some powers.
+    assert spectral_radius(np.eye(size, k=1)) == 0
 
 
 def test_relu_diverges_without_clipping_and_not_with_it(root: Path) -> None:

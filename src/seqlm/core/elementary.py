@@ -1,8 +1,8 @@
-"""exp and log in double precision: the same bits on every processor.
+"""exp, log and matrix products in double precision: the same bits on every processor.
 
-NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others. The functions here use
-additions, multiplications and divisions only, each rounded as IEEE 754 prescribes. NumPy's own sums, square roots and
-divisions need no replacement: they are the same everywhere.
+NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others, and its products
+between makers. The functions here use additions, multiplications and divisions only, each rounded as IEEE 754
+prescribes, in an order that the source fixes. NumPy's own sums, square roots and divisions need no replacement.
 
 Compiled functions of any folder may call ``exp_of`` and ``log_of``: :mod:`seqlm.core.compiling` hashes this module for
 every folder.
@@ -108,6 +108,14 @@ def _apply_log(values: Floats) -> None:
         values[index] = log_of(values[index])
 
 
+@compiled(nogil=True, error_model="numpy")
+def _add_product(left: Floats, right: Floats, total: Floats) -> None:
+    for i in range(left.shape[0]):
+        for k in range(left.shape[1]):
+            for j in range(right.shape[1]):
+                total[i, j] += left[i, k] * right[k, j]
+
+
 def exp(values: ArrayLike) -> Floats:
     """Return e to the power of each value."""
     found = np.array(values, np.float64, order="C")
@@ -120,6 +128,23 @@ def log(values: ArrayLike) -> Floats:
     found = np.array(values, np.float64, order="C")
     _apply_log(found.reshape(-1))
     return found
+
+
+def sigmoid(values: ArrayLike) -> Floats:
+    """Return 1 / (1 + exp(-x)) of each value."""
+    return 1 / (1 + exp(-np.asarray(values)))
+
+
+def tanh(values: ArrayLike) -> Floats:
+    """Return the hyperbolic tangent of each value, to within 2e-16 (absolute)."""
+    return 2 * sigmoid(2 * np.asarray(values)) - 1
+
+
+def matmul(left: Floats, right: Floats) -> Floats:
+    """Return the product of matrices ``(m, k)`` and ``(k, n)``."""
+    total = np.zeros((len(left), right.shape[1]))
+    _add_product(np.array(left, order="C"), np.array(right, order="C"), total)
+    return total
 
 
 def geomspace(stop: int, num_points: int) -> Floats:

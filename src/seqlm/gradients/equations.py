@@ -10,7 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import matmul
+
 Array = NDArray[np.float64]
+
+_NUM_SQUARINGS = 60
 
 
 @dataclass(frozen=True)
@@ -97,13 +101,20 @@ def randomized_derivative(
 def eigenvector_alignment(matrix: Array, vector: Array, num_powers: int) -> Array:
     """Return |cos| of the angle between M^k v and the leading eigenvector, k = 0 .. num_powers (exercise 8.7-3).
 
-    ``matrix`` is symmetric, so its eigenvectors are real and orthogonal.
+    ``matrix`` is symmetric and has one leading eigenvector, to which its powers turn every vector.
     """
-    values, vectors = np.linalg.eigh(matrix)
-    leading = vectors[:, np.argmax(np.abs(values))]
-    cosines, current = [], vector / np.linalg.norm(vector)
+    power = matrix
+    for _ in range(_NUM_SQUARINGS):
+        power = matmul(power, power)
+        power /= np.abs(power).max()
+    leading = _unit(power[:, np.argmax(np.diag(power))])
+    cosines, current = [], _unit(vector)
     for _ in range(num_powers + 1):
-        cosines.append(abs(float(current @ leading)))
-        current = matrix @ current
-        current /= np.linalg.norm(current)
+        cosines.append(abs(float((current * leading).sum())))
+        current = _unit(matmul(matrix, current[:, None])[:, 0])
     return np.array(cosines)
+
+
+def _unit(vector: Array) -> Array:
+    unit: Array = vector / np.sqrt((vector * vector).sum())
+    return unit

@@ -1,9 +1,12 @@
 """How much a token says about another at a distance."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from seqlm.core.elementary import log
 
 
 def mutual_information(ids: NDArray[np.integer], distances: Sequence[int], vocab_size: int) -> NDArray[np.float64]:
@@ -19,9 +22,9 @@ def mutual_information(ids: NDArray[np.integer], distances: Sequence[int], vocab
         joint = pairs.reshape(vocab_size, vocab_size) / pairs.sum()
         rows, columns = joint.sum(1, keepdims=True), joint.sum(0, keepdims=True)
         seen = joint > 0
-        nats = float((joint[seen] * np.log(joint[seen] / (rows * columns)[seen])).sum())
+        nats = float((joint[seen] * log(joint[seen] / (rows * columns)[seen])).sum())
         excess = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * pairs.sum())
-        bits.append((nats - excess) / np.log(2))
+        bits.append((nats - excess) / math.log(2))
     return np.array(bits)
 
 

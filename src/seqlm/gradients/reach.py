@@ -1,90 +1,131 @@
-"""How far gradients reach back."""
+"""How far gradients reach back, in double precision."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn import functional as F
 
-from seqlm.gradients.short_runs import Callback, ShortRun, train_briefly
-from seqlm.rnn.scratch import ScratchRNN
-
-_CELLS: dict[str, Callable[[int, int], nn.RNNCellBase]] = {
-    "relu": partial(nn.RNNCell, nonlinearity="relu"),
-    "gru": nn.GRUCell,
-    "lstm": nn.LSTMCell,
-}
+from seqlm.core.elementary import Floats, exp, matmul, sigmoid, tanh
+from seqlm.rnn.network import Network
 
 
-class Probe(nn.Module):
-    """A small network of one layer whose states can be observed after each step."""
+class Cell(Protocol):
+    """A recurrent cell that remembers its steps. Its weights are those of one network."""
 
-    def __init__(self, kind: Literal["relu", "gru", "lstm"], vocab_size: int, num_hiddens: int, seed: int) -> None:
-        """Draw PyTorch's own initial weights from ``seed``."""
-        super().__init__()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.cell = _CELLS[kind](vocab_size, num_hiddens)
-            self.output = nn.Linear(num_hiddens, vocab_size)
-        self.vocab_size = vocab_size
+    def forward(self, inputs: Floats, state: Floats) -> Floats:
+        """Return the next state ``(B, h)``; ``inputs`` ``(B, gates * h)`` have been through their weights."""
+        ...
 
-    def states(self, ids: Tensor) -> list[Tensor]:
-        """Return the hidden state after each step, T of ``(B, h)``, for ids ``(B, T)``."""
-        state, states = None, []
-        for one_hot in F.one_hot(ids.T, self.vocab_size).float():
-            state = self.cell(one_hot, state)
-            states.append(state[0] if isinstance(state, tuple) else state)  # that of an LSTM has a memory too
-        return states
+    def backward(self, gradient: Floats) -> Floats:
+        """Undo the last step: return the gradient by the state before it, given that by the state after it."""
+        ...
 
 
-def probe_reach(probe: Probe, ids: Tensor) -> NDArray[np.float64]:
+class SimpleCell:
+    """h_t = phi(inputs + h_{t-1} W_hh), where phi is tanh or relu."""
+
+    def __init__(self, w_hh: Floats, bias: Floats, *, has_tanh: bool) -> None:
+        self._w_hh, self._bias, self._has_tanh = w_hh, bias, has_tanh
+        self._slopes: list[Floats] = []
+
+    def forward(self, inputs: Floats, state: Floats) -> Floats:
+        """Do what :meth:`Cell.forward` does."""
+        values = inputs + matmul(state, self._w_hh) + self._bias
+        after = tanh(values) if self._has_tanh else np.maximum(values, 0)
+        self._slopes.append(1 - after * after if self._has_tanh else (values > 0).astype(np.float64))
+        return after
+
+    def backward(self, gradient: Floats) -> Floats:
+        """Follow (8.7.14), with the derivative of phi."""
+        return matmul(gradient * self._slopes.pop(), self._w_hh.T)
+
+
+class GRUCell:
+    """A gated recurrent unit, with PyTorch's order of the gates."""
+
+    def __init__(self, w_hh: Floats, bias: Floats) -> None:
+        self._w_hh, self._bias = w_hh, bias
+        self._steps: list[tuple[Floats, ...]] = []
+
+    def forward(self, inputs: Floats, state: Floats) -> Floats:
+        """Do what :meth:`Cell.forward` does."""
+        of_inputs, of_state = np.split(inputs, 3, 1), np.split(matmul(state, self._w_hh) + self._bias, 3, 1)
+        reset, update = (sigmoid(of_inputs[gate] + of_state[gate]) for gate in (0, 1))
+        new = tanh(of_inputs[2] + reset * of_state[2])
+        self._steps.append((state, reset, update, new, of_state[2]))
+        return (1 - update) * new + update * state
+
+    def backward(self, gradient: Floats) -> Floats:
+        """Do what :meth:`Cell.backward` does."""
+        state, reset, update, new, of_state = self._steps.pop()
+        d_new = gradient * (1 - update) * (1 - new * new)
+        d_update = gradient * (state - new) * update * (1 - update)
+        d_reset = d_new * of_state * reset * (1 - reset)
+        return gradient * update + matmul(np.hstack([d_reset, d_update, d_new * reset]), self._w_hh.T)
+
+
+class LSTMCell:
+    """A long short-term memory, with PyTorch's order of the gates. It keeps its memory cell to itself."""
+
+    def __init__(self, w_hh: Floats, bias: Floats) -> None:
+        self._w_hh, self._bias = w_hh, bias
+        self._memory: Floats | float = 0.0
+        self._d_memory: Floats | float = 0.0
+        self._steps: list[tuple[Floats, ...]] = []
+
+    def forward(self, inputs: Floats, state: Floats) -> Floats:
+        """Do what :meth:`Cell.forward` does."""
+        values = np.split(inputs + matmul(state, self._w_hh) + self._bias, 4, 1)
+        enter, forget, new, leave = sigmoid(values[0]), sigmoid(values[1]), tanh(values[2]), sigmoid(values[3])
+        before = self._memory + np.zeros_like(enter)
+        self._memory = forget * before + enter * new
+        shown = tanh(self._memory)
+        self._steps.append((before, enter, forget, new, leave, shown))
+        return leave * shown
+
+    def backward(self, gradient: Floats) -> Floats:
+        """Do what :meth:`Cell.backward` does; what the memory cells send back is carried along."""
+        before, enter, forget, new, leave, shown = self._steps.pop()
+        d_memory = self._d_memory + gradient * leave * (1 - shown * shown)
+        gates = [
+            d_memory * new * enter * (1 - enter),
+            d_memory * before * forget * (1 - forget),
+            d_memory * enter * (1 - new * new),
+            gradient * shown * leave * (1 - leave),
+        ]
+        self._d_memory = d_memory * forget
+        return matmul(np.hstack(gates), self._w_hh.T)
+
+
+def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
     """Return the norm of the gradient of the last step's loss by the state k steps before, k = 0 .. T - 1.
 
-    ``ids``: ``(B, T + 1)``, inputs and the last target; norms are means over batch rows. For an LSTM it is the gradient
-    by the hidden state, not by the memory cell.
+    ``model`` is "scratch", "relu", "gru" or "lstm". ``ids``: ``(B, T + 1)``, inputs and the last target; norms are
+    means over batch rows. For an LSTM it is the gradient by the hidden state, not by the memory cell.
     """
-    states = probe.states(ids[:, :-1])
-    for state in states:
-        state.retain_grad()
-    probe.zero_grad()
-    torch.autograd.backward(F.cross_entropy(probe.output(states[-1]), ids[:, -1], reduction="sum"))
-    norms = [float(state.grad.norm(dim=1).mean()) if state.grad is not None else 0.0 for state in states]
-    return np.array(norms[::-1])
-
-
-@torch.no_grad()
-def scratch_reach(model: ScratchRNN, ids: Tensor) -> NDArray[np.float64]:
-    """Return what :func:`probe_reach` does, for the RNN from scratch.
-
-    The states come from the model itself, one step at a time. The gradient follows (8.7.14), with the derivative of the
-    activation and without the outputs before the last step.
-    """
-    weights, state, states = model.named_weights(), model.initial_state(len(ids)), []
-    for t in range(ids.shape[1] - 1):
-        logits, state = model(ids[:, t : t + 1], state)
-        states.append(state)
-    d_logits = torch.softmax(logits[:, 0], 1) - F.one_hot(ids[:, -1], model.vocab_size)  # (8.7.11)
-    gradient = d_logits @ weights["W_hq"].T  # (B, h)
-    norms = []
-    for later in reversed(states):
-        norms.append(float(gradient.norm(dim=1).mean()))
-        slope = 1 - later.square() if model.activation == "tanh" else (later > 0).to(later.dtype)
-        gradient = (gradient * slope) @ weights["W_hh"].T
+    weights = {name: weight.cpu().double().numpy() for name, weight in network.named_weights().items()}
+    if model == "scratch":
+        w_xh, b_x, w_hq, b_q = (weights[name] for name in ("W_xh", "b_h", "W_hq", "b_q"))
+        cell: Cell = SimpleCell(weights["W_hh"], np.zeros_like(b_x), has_tanh=network.activation == "tanh")
+    else:
+        w_xh, w_hh = weights["layers.0.weight_ih_l0"].T, weights["layers.0.weight_hh_l0"].T
+        b_x, b_h = weights["layers.0.bias_ih_l0"], weights["layers.0.bias_hh_l0"]
+        w_hq, b_q = weights["output.weight"].T, weights["output.bias"]
+        cells: dict[str, Callable[[Floats, Floats], Cell]] = {
+            "relu": partial(SimpleCell, has_tanh=False), "gru": GRUCell, "lstm": LSTMCell,
+        }  # fmt: skip
+        cell = cells[model](w_hh, b_h)
+    state = np.zeros((len(ids), len(w_hq)))
+    for column in ids[:, :-1].T:
+        state = cell.forward(w_xh[column] + b_x, state)  # a one-hot vector times W_xh is a row of W_xh
+    logits = matmul(state, w_hq) + b_q
+    weights_of_tokens = exp(logits - logits.max(1, keepdims=True))
+    d_logits = weights_of_tokens / weights_of_tokens.sum(1, keepdims=True)
+    d_logits[np.arange(len(ids)), ids[:, -1]] -= 1  # (8.7.11)
+    gradient, norms = matmul(d_logits, w_hq.T), []
+    for _ in range(ids.shape[1] - 1):
+        norms.append(float(np.sqrt((gradient * gradient).sum(1)).mean()))
+        gradient = cell.backward(gradient)
     return np.array(norms)
-
-
-def train_probe(probe: Probe, ids: NDArray[np.integer], run: ShortRun, callback: Callback = lambda _: None) -> None:
-    """Train a probe briefly: enough to leave its initial state."""
-
-    def set_gradients(window: Tensor) -> float:
-        states = torch.stack(probe.states(window[:, :-1]), 1)  # (B, T, h)
-        loss = F.cross_entropy(probe.output(states).flatten(0, 1), window[:, 1:].flatten())
-        probe.zero_grad()
-        torch.autograd.backward(loss)
-        return float(loss.detach())
-
-    train_briefly(probe.parameters(), set_gradients, ids, run, callback)

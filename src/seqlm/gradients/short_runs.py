@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqlm.core.errors import DataError
 from seqlm.core.optimizer import Optimizer
+from seqlm.rnn.network import Network
 from seqlm.rnn.scratch import ScratchRNN
 
 BATCH_SIZE = 32
@@ -19,6 +20,7 @@ _ADAM_LR = 0.01
 _SGD_LR = 1.0
 """The learning rate of section 8.5."""
 
+Ids = NDArray[np.integer]
 Callback = Callable[[int], None]
 """Called with the number of trained minibatches, before the first and after each."""
 
@@ -63,7 +65,7 @@ class StepStats:
         return math.isfinite(self.norm) and math.isfinite(self.loss)
 
 
-def draw_windows(ids: NDArray[np.integer], batch_size: int, num_steps: int, rng: np.random.Generator) -> Tensor:
+def draw_windows(ids: Ids, batch_size: int, num_steps: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``.
 
     Raises DataError if the text is too short for one.
@@ -71,54 +73,51 @@ def draw_windows(ids: NDArray[np.integer], batch_size: int, num_steps: int, rng:
     if len(ids) <= num_steps:
         raise DataError(f"train has {len(ids)} tokens: gradients.num_steps must be at most {len(ids) - 1}")
     starts = rng.integers(0, len(ids) - num_steps, batch_size)
-    return torch.from_numpy(np.asarray(ids)[starts[:, None] + np.arange(num_steps + 1)].astype(np.int64))
+    windows: NDArray[np.int64] = np.asarray(ids)[starts[:, None] + np.arange(num_steps + 1)].astype(np.int64)
+    return windows
 
 
 def train_briefly(
-    parameters: Iterable[nn.Parameter],
-    set_gradients: Callable[[Tensor], float],
-    ids: NDArray[np.integer],
+    network: Network,
+    ids: Ids,
     run: ShortRun,
     callback: Callback = lambda _: None,
+    draw: Callable[[], Tensor | None] = lambda: None,
 ) -> list[StepStats]:
-    """Train parameters and return the statistics of each minibatch; equal seeds see equal minibatches.
+    """Train a network, each window from the zero state, and return the statistics of each minibatch.
 
-    ``set_gradients`` takes windows ``(32, num_steps + 1)``, sets the gradients of the mean loss and returns that loss.
-    Training ends after a step that is not finite, the last of the list.
+    Equal seeds see equal minibatches. ``draw`` draws the truncation, as for :class:`TruncationNoise`. Training ends
+    after a step that is not finite, the last of the list.
     """
-    weights, rng = list(parameters), np.random.default_rng(run.seed)
+    weights, rng, noise = list(network.parameters()), np.random.default_rng(run.seed), TruncationNoise(draw)
     optimizer = Optimizer(run.optimizer, weights)
     steps: list[StepStats] = []
     callback(0)
     for index in range(run.num_minibatches):
-        loss = set_gradients(draw_windows(ids, BATCH_SIZE, run.num_steps, rng))
-        norm = nn.utils.clip_grad_norm_(weights, run.grad_clip or math.inf)
-        steps.append(StepStats(float(norm), loss))
+        window = torch.from_numpy(draw_windows(ids, BATCH_SIZE, run.num_steps, rng))
+        inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
+        nll, _ = network.compute_gradients(inputs, targets, state, noise)
+        norm = gradient_norm(weights)
+        steps.append(StepStats(norm, float(nll.double().numpy().sum()) / nll.numel()))
         if not steps[-1].is_finite:
             break
+        if run.grad_clip is not None and norm > run.grad_clip:
+            for gradient in gradients_of(weights):
+                gradient.mul_(run.grad_clip / norm)
         optimizer.step(_SGD_LR if run.optimizer == "sgd" else _ADAM_LR * (1 - index / run.num_minibatches))
         callback(index + 1)
     return steps
 
 
-def train_scratch(
-    model: ScratchRNN,
-    ids: NDArray[np.integer],
-    run: ShortRun,
-    callback: Callback = lambda _: None,
-    draw: Callable[[], Tensor | None] = lambda: None,
-) -> list[StepStats]:
-    """Train the RNN from scratch as :func:`train_briefly` does, each window from the zero state.
+def gradients_of(weights: Iterable[Tensor]) -> list[Tensor]:
+    """Return the gradients of weights that have one."""
+    return [weight.grad for weight in weights if weight.grad is not None]
 
-    ``draw`` draws the truncation, as for :class:`TruncationNoise`.
-    """
 
-    def set_gradients(window: Tensor) -> float:
-        inputs, targets = window[:, :-1], window[:, 1:]
-        nll, _ = model.compute_gradients(inputs, targets, model.initial_state(len(window)), TruncationNoise(draw))
-        return float(nll.sum()) / targets.numel()
-
-    return train_briefly([model.flat], set_gradients, ids, run, callback)
+def gradient_norm(weights: Iterable[Tensor]) -> float:
+    """Return the norm of the gradients of all weights together, added up in double precision by NumPy."""
+    squares = [np.square(gradient.double().numpy()).sum() for gradient in gradients_of(weights)]
+    return math.sqrt(math.fsum(squares)) if np.isfinite(squares).all() else math.inf
 
 
 def scale_recurrence(model: ScratchRNN) -> None:

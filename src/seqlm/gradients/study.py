@@ -10,19 +10,20 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from seqlm.core.devices import processes_that_learn
+from seqlm.core.elementary import Floats, geomspace, matmul
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.processes import map_in_processes
 from seqlm.gradients.equations import eigenvector_alignment
 from seqlm.gradients.information import mutual_information, shuffled_information
-from seqlm.gradients.reach import Probe, probe_reach, scratch_reach, train_probe
+from seqlm.gradients.reach import reach
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import ShortRun, StepStats, draw_windows, scale_recurrence, train_scratch
+from seqlm.gradients.short_runs import Ids, ShortRun, StepStats, draw_windows, scale_recurrence, train_briefly
 from seqlm.gradients.spectra import Spectrum, SpectrumRecorder, clip_run, moments
 from seqlm.gradients.truncation import (
+    GradientError,
     Truncation,
     flop_count,
     gradient_draws,
@@ -32,11 +33,12 @@ from seqlm.gradients.truncation import (
     trained_perplexity,
     truncations,
 )
+from seqlm.rnn.building import build_network
 from seqlm.rnn.scratch import ScratchRNN
+from seqlm.rnn.settings import NetworkSettings
 
 S = TypeVar("S")
 T = TypeVar("T")
-Ids = NDArray[np.integer]
 Tables = dict[str, pd.DataFrame]
 
 _NUM_WINDOWS = 64
@@ -65,7 +67,7 @@ class Task:
     """How many processes divide the measurements, each a small model in one thread."""
 
     @property
-    def windows(self) -> Tensor:
+    def windows(self) -> NDArray[np.int64]:
         """The windows that gradients are measured on."""
         rng = np.random.default_rng(self.seed)
         return draw_windows(self.train_ids, _NUM_WINDOWS, self.params.num_steps, rng)
@@ -123,62 +125,71 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
 
 
 def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
-    reach, spectrum, radius, summary = [], [], [], {}
+    norms_at, spectrum, radius, summary = [], [], [], {}
     for model, (norms_by_moment, spectra) in zip(_MODELS, task.map(_reach_of_model, _MODELS), strict=True):
         for moment, norms in norms_by_moment.items():
             columns = {"model": model, "moment": moment, "k": range(len(norms)), "norm": norms / norms[0]}
-            reach.append(pd.DataFrame(columns))
+            norms_at.append(pd.DataFrame(columns))
         for found in spectra:
             radius.append((model, found.minibatch, found.radius, found.singular_values[0]))
             spectrum += [(model, found.minibatch, rank, value) for rank, value in enumerate(found.singular_values, 1)]
         if spectra:
             summary[model] = {"initial": spectra[0].radius, "trained": spectra[-1].radius}
     tables = {
-        "reach": pd.concat(reach, ignore_index=True),
+        "reach": pd.concat(norms_at, ignore_index=True),
         "spectrum": pd.DataFrame(spectrum, columns=["model", "minibatch", "rank", "singular_value"]),
         "radius": pd.DataFrame(radius, columns=["model", "minibatch", "spectral_radius", "largest_singular_value"]),
     }
     return tables, {"spectral_radius": summary}
 
 
-def _reach_of_model(task: Task, name: str) -> tuple[dict[str, NDArray[np.float64]], list[Spectrum]]:
+def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], list[Spectrum]]:
     """Return a model's reach before and after its training, and its spectra in between."""
-    measure: Callable[[Tensor], NDArray[np.float64]]
-    train: Callable[..., object]
-    if name == "scratch":
-        model = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", torch.Generator().manual_seed(task.seed))
-        matrix, measure, train = (
-            model.named_weights()["W_hh"],
-            partial(scratch_reach, model),
-            partial(train_scratch, model),
-        )
-    else:
-        probe = Probe(name, task.vocab_size, task.params.num_hiddens, task.seed)  # type: ignore[arg-type]
-        matrix, measure, train = probe.cell.weight_hh.detach(), partial(probe_reach, probe), partial(train_probe, probe)
+    network = build_network(network_settings(name, task.params.num_hiddens), task.vocab_size, task.seed)
+    matrix = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
     recorder = SpectrumRecorder(matrix, moments(task.params.num_minibatches) if name in _UNGATED else [])
-    initial = measure(task.windows)
-    train(task.train_ids, task.run, recorder)
-    return {"initial": initial, "trained": measure(task.windows)}, recorder.spectra
+    initial = reach(name, network, task.windows)
+    train_briefly(network, task.train_ids, task.run, recorder)
+    return {"initial": initial, "trained": reach(name, network, task.windows)}, recorder.spectra
+
+
+def network_settings(name: str, num_hiddens: int) -> NetworkSettings:
+    """Return the settings of a model of one layer that reads one-hot vectors."""
+    return NetworkSettings(
+        model="rnn" if name == "relu" else name,
+        activation="relu" if name == "relu" else "tanh",
+        num_hiddens=num_hiddens,
+        num_layers=1,
+        embedding="one_hot",
+        embedding_size=None,
+        tie_weights=False,
+        dropout=0.0,
+        engine="auto",
+    )
 
 
 def _truncation(task: Task) -> Tables:
-    params, windows = task.params, task.windows
-    generator = torch.Generator().manual_seed(task.seed)
-    model = ScratchRNN(task.vocab_size, params.num_hiddens, "tanh", generator)
-    scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
-    full = gradient_draws(model, windows, Truncation("full", params.num_steps), 1, generator)[0]
     rows, convergence = [], []
-    for truncation in truncations(params.lengths):
-        error = gradient_error(gradient_draws(model, windows, truncation, params.num_draws, generator), full)
+    strategies = truncations(task.params.lengths)
+    for truncation, error in zip(strategies, task.map(_truncation_error, strategies), strict=True):
         rows.append((truncation.strategy, truncation.length, error.bias, error.spread, error.standard_error))
-        if truncation.length == max(params.lengths):
-            draws = np.arange(1, params.num_draws + 1)
+        if truncation.length == max(task.params.lengths):
+            draws = np.arange(1, task.params.num_draws + 1)
             columns = {"draws": draws, "distance": error.running, "standard_error": error.spread / np.sqrt(draws)}
             convergence.append(pd.DataFrame({"strategy": truncation.strategy} | columns))
     return {
         "truncation": pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"]),
         "convergence": pd.concat(convergence, ignore_index=True),
     }
+
+
+def _truncation_error(task: Task, truncation: Truncation) -> GradientError:
+    """Return how far truncated gradients of an untrained network are from the full one."""
+    params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
+    model = ScratchRNN(task.vocab_size, params.num_hiddens, "tanh", generator)
+    scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
+    full = gradient_draws(model, windows, Truncation("full", params.num_steps), 1, generator)[0]
+    return gradient_error(gradient_draws(model, windows, truncation, params.num_draws, generator), full)
 
 
 def _cost(task: Task) -> pd.DataFrame:
@@ -231,7 +242,7 @@ def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[Step
 
 def _information(task: Task) -> pd.DataFrame:
     farthest, num_shuffles = min(task.params.max_distance, len(task.train_ids) - 2), task.params.num_shuffles
-    distances = np.unique(np.geomspace(1, farthest, _NUM_DISTANCES).round().astype(int)).tolist()
+    distances = np.unique(geomspace(farthest, _NUM_DISTANCES).round().astype(int)).tolist()
     bits = mutual_information(task.train_ids, distances, task.vocab_size)
     shuffled, deviation = shuffled_information(task.train_ids, distances, task.vocab_size, num_shuffles, task.seed)
     # Chance varies equally at every distance: pooled, the shuffles say more about it.
@@ -243,5 +254,5 @@ def _information(task: Task) -> pd.DataFrame:
 def _alignment(seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     square = rng.normal(size=(_MATRIX_SIZE, _MATRIX_SIZE))
-    cosines = eigenvector_alignment(square @ square.T, rng.normal(size=_MATRIX_SIZE), _NUM_POWERS)
+    cosines = eigenvector_alignment(matmul(square, square.T), rng.normal(size=_MATRIX_SIZE), _NUM_POWERS)
     return pd.DataFrame({"power": range(len(cosines)), "cosine": cosines})

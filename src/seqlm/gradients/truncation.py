@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqlm.core.elementary import Floats
 from seqlm.core.metrics import perplexity
-from seqlm.gradients.short_runs import BATCH_SIZE, ShortRun, TruncationNoise, train_scratch
+from seqlm.gradients.short_runs import BATCH_SIZE, Ids, ShortRun, TruncationNoise, train_briefly
 from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 
@@ -49,17 +50,18 @@ def truncations(lengths: Sequence[int]) -> list[Truncation]:
 
 
 def gradient_draws(
-    model: ScratchRNN, window: Tensor, truncation: Truncation, num_draws: int, generator: torch.Generator
-) -> Tensor:
-    """Return gradients of all weights over ``window`` ``(B, T + 1)``, shape ``(num_draws, weights)``, float64."""
-    inputs, targets, state = window[:, :-1], window[:, 1:], model.initial_state(len(window))
-    noise = TruncationNoise(lambda: truncation.draw(inputs.shape[1], len(window), generator))
+    model: ScratchRNN, windows: NDArray[np.int64], truncation: Truncation, num_draws: int, generator: torch.Generator
+) -> Floats:
+    """Return gradients of all weights over windows ``(B, T + 1)``, shape ``(num_draws, weights)``."""
+    ids = torch.from_numpy(windows)
+    inputs, targets, state = ids[:, :-1], ids[:, 1:], model.initial_state(len(ids))
+    noise = TruncationNoise(lambda: truncation.draw(inputs.shape[1], len(ids), generator))
     gradients = []
     for _ in range(num_draws):
         model.compute_gradients(inputs, targets, state, noise)
         assert model.flat.grad is not None
-        gradients.append(model.flat.grad.double().clone())
-    return torch.stack(gradients)
+        gradients.append(model.flat.grad.double().numpy().copy())
+    return np.stack(gradients)
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,15 @@ class GradientError:
     """Root mean square distance of a draw from the mean."""
     standard_error: float
     """Of the mean: spread / sqrt(draws)."""
-    running: NDArray[np.float64]
+    running: Floats
     """Bias after the first 1, 2, ... draws."""
 
 
-def gradient_error(draws: Tensor, full: Tensor) -> GradientError:
+def gradient_error(draws: Floats, full: Floats) -> GradientError:
     """Compare draws, shape ``(draws, weights)``, with the full gradient, shape ``(weights,)``."""
-    counts = torch.arange(1, len(draws) + 1, dtype=draws.dtype)[:, None]
-    running = ((draws.cumsum(0) / counts - full).norm(dim=1) / full.norm()).numpy()
-    spread = float((draws - draws.mean(0)).pow(2).sum(1).mean().sqrt() / full.norm())
+    counts, norm = np.arange(1, len(draws) + 1)[:, None], np.sqrt(np.square(full).sum())
+    running = np.sqrt(np.square(draws.cumsum(0) / counts - full).sum(1)) / norm
+    spread = float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)
     return GradientError(float(running[-1]), spread, spread / len(draws) ** 0.5, running)
 
 
@@ -118,8 +120,8 @@ def stored_bytes(stretch: float, num_hiddens: int, vocab_size: int) -> float:
 
 def trained_perplexity(
     truncation: Truncation,
-    train_ids: NDArray[np.integer],
-    val_ids: NDArray[np.integer],
+    train_ids: Ids,
+    val_ids: Ids,
     vocab_size: int,
     num_hiddens: int,
     run: ShortRun,
@@ -130,7 +132,7 @@ def trained_perplexity(
     """
     generator = torch.Generator().manual_seed(run.seed)
     model = ScratchRNN(vocab_size, num_hiddens, "tanh", generator)
-    steps = train_scratch(model, train_ids, run, draw=lambda: truncation.draw(run.num_steps, BATCH_SIZE, generator))
+    steps = train_briefly(model, train_ids, run, draw=lambda: truncation.draw(run.num_steps, BATCH_SIZE, generator))
     if steps and not steps[-1].is_finite:
         return float("nan")
     nll = stream_nll(model, val_ids)

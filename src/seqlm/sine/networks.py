@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from seqlm.core.elementary import Floats, exp
+from seqlm.core.elementary import Floats, matmul, tanh
 from seqlm.sine.settings import SineParams
 
 Predictor = Callable[[Floats], Floats]
@@ -35,12 +35,6 @@ def windows(series: Floats, tau: int) -> tuple[Floats, Floats]:
     """Return features ``(T - tau, tau)`` and labels ``(T - tau, 1)``: label i is the value after window i."""
     features = np.lib.stride_tricks.sliding_window_view(series, tau)[:-1]
     return features, series[tau:, None]
-
-
-def product(left: Floats, right: Floats) -> Floats:
-    """Return the product of matrices ``(m, k)`` and ``(k, n)``, added up in a fixed order."""
-    total: Floats = (left[:, :, None] * right).sum(1)
-    return total
 
 
 class Network(ABC):
@@ -79,7 +73,7 @@ class MLP(Network):
         """Do what :meth:`Network.forward` does."""
         outputs = [features]
         for index in range(0, len(self.weights), 2):
-            outputs.append(product(outputs[-1], self.weights[index]) + self.weights[index + 1])
+            outputs.append(matmul(outputs[-1], self.weights[index]) + self.weights[index + 1])
             if index + 2 < len(self.weights):
                 outputs[-1] = self.activate(outputs[-1])
         return outputs
@@ -89,8 +83,8 @@ class MLP(Network):
         gradients: list[Floats] = []
         for index in range(len(self.weights) - 2, -1, -2):
             inputs = outputs[index // 2]
-            gradients = [product(inputs.T, slopes), slopes.sum(0), *gradients]
-            slopes = product(slopes, self.weights[index].T) * self.derivative(inputs)
+            gradients = [matmul(inputs.T, slopes), slopes.sum(0), *gradients]
+            slopes = matmul(slopes, self.weights[index].T) * self.derivative(inputs)
         return gradients
 
     def activate(self, values: Floats) -> Floats:
@@ -115,23 +109,22 @@ class SineRNN(Network):
         w_xh, w_hh, b_h, w_hq, b_q = self.weights
         outputs = [features, np.zeros((len(features), len(b_h)))]
         for column in features.T:
-            doubled = 2 * (column[:, None] * w_xh + product(outputs[-1], w_hh) + b_h)
-            outputs.append(2 / (1 + exp(-doubled)) - 1)  # tanh
-        return [*outputs, product(outputs[-1], w_hq) + b_q]
+            outputs.append(tanh(column[:, None] * w_xh + matmul(outputs[-1], w_hh) + b_h))
+        return [*outputs, matmul(outputs[-1], w_hq) + b_q]
 
     def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
         """Do what :meth:`Network.backward` does."""
         features, *hiddens, _ = outputs
         _, w_hh, _, w_hq, _ = self.weights
         gradients = [np.zeros_like(weight) for weight in self.weights[:3]]
-        gradients += [product(hiddens[-1].T, slopes), slopes.sum(0)]
-        slopes = product(slopes, w_hq.T)
+        gradients += [matmul(hiddens[-1].T, slopes), slopes.sum(0)]
+        slopes = matmul(slopes, w_hq.T)
         for t in range(features.shape[1] - 1, -1, -1):
             slopes = slopes * (1 - hiddens[t + 1] ** 2)
-            gradients[0] += product(features[:, t : t + 1].T, slopes)
-            gradients[1] += product(hiddens[t].T, slopes)
+            gradients[0] += matmul(features[:, t : t + 1].T, slopes)
+            gradients[1] += matmul(hiddens[t].T, slopes)
             gradients[2] += slopes.sum(0)
-            slopes = product(slopes, w_hh.T)
+            slopes = matmul(slopes, w_hh.T)
         return gradients
 
 
