@@ -4,11 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 from ruamel.yaml import YAML
 
 from default_params import PARAMS_FILE
 from doc_values import pages
-from pages import PAGES, commands
+from pages import PAGES, blocks, commands
 from seqlm.configure.settings import check_values
 from seqlm.core.errors import ParamsError
 from smoke import ROOT
@@ -44,6 +45,14 @@ def test_every_experiment_has_settings_that_are_accepted() -> None:
         except (ParamsError, AssertionError) as error:
             refused.append(f"{command}: {error}")
     assert not refused, "\n".join(refused)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_a_new_user_activates_the_environment_before_typing_dvc(page: str) -> None:
+    lines = [line.split("#")[0].strip() for block in blocks(ROOT / page) for line in block.lines]
+    first = next(place for place, line in enumerate(lines) if line.startswith(("dvc ", "python ")))
+    made, activated = lines.index("make repro"), lines.index(". .venv/bin/activate")
+    assert made < activated < first
 
 
 def test_every_make_target_exists() -> None:
