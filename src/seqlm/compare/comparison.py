@@ -1,6 +1,7 @@
 """The results of two revisions of this repository, compared within tolerances.
 
-A revision is a commit, branch or tag, an experiment of DVC, or the workspace."""
+A revision is a commit, branch or tag, an experiment of DVC, or the workspace.
+"""
 
 import json
 import math

@@ -5,7 +5,8 @@ taken as it is.
 
 A corpus is fetched over HTTP in bounded time and size. pooch keeps the cache and writes whole files. It calls the
 :class:`Downloader` here for the transfer, because pooch's own gives up neither on a server that drips nor on one that
-never ends, and does not tell a full disk from a broken connection."""
+never ends, and does not tell a full disk from a broken connection.
+"""
 
 import gzip
 import hashlib

@@ -1,6 +1,7 @@
 """Descriptive tables of a text: frequent n-grams, Zipf's law (8.3.7), and the growth of the vocabulary.
 
-They describe the whole text, across the borders of the splits, with a vocabulary of its own; models see only train."""
+They describe the whole text, across the borders of the splits, with a vocabulary of its own; models see only train.
+"""
 
 import math
 from collections.abc import Iterable, Iterator

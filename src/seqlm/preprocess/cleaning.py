@@ -3,7 +3,8 @@
 Section 8.2 of the book reads a text into lines, cleans each line, and splits it into tokens: every run of characters
 other than A-Z and a-z becomes one space; then the ends are stripped and the letters lower-cased. Every function here
 works on blocks of a file, so that neither the length of the text nor the length of a line matters, and on bytes of
-UTF-8: a letter A-Z is one byte, and no byte of another character looks like one."""
+UTF-8: a letter A-Z is one byte, and no byte of another character looks like one.
+"""
 
 import codecs
 from collections.abc import Iterator

@@ -4,7 +4,8 @@ Both samplers skip a random number of tokens at the start, so that epochs cut th
 are the inputs shifted by one token.
 
 A history has one row for each epoch. If ``token_budget`` or ``max_flops`` ends the training before its last epoch, the
-history has ``num_epochs`` rows for equal parts of what is trained, and the learning rate schedule covers just that."""
+history has ``num_epochs`` rows for equal parts of what is trained, and the learning rate schedule covers just that.
+"""
 
 import math
 from collections.abc import Iterator

@@ -2,7 +2,8 @@
 
 Beside the ids of each split, ``unknown_SPLIT.npy`` has a number for each token that the vocabulary lacks, in their
 order. ``unknown.json`` names the tokens by these numbers, in the order of their first appearance in train, val, test.
-Together with the ids they contain the whole text, and no stage after ``vocab`` reads the text again."""
+Together with the ids they contain the whole text, and no stage after ``vocab`` reads the text again.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,7 @@
 """Kinds of tokens, and the list of them.
 
-To the rest of the pipeline a kind is what :class:`TokenKind` says; only :data:`ALL` names all of them."""
+To the rest of the pipeline a kind is what :class:`TokenKind` says; only :data:`ALL` names all of them.
+"""
 
 import re
 from abc import ABC, abstractmethod

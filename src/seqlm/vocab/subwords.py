@@ -9,7 +9,8 @@ The tokenizer is trained on a sample of train, in bounded memory. Equal settings
 library's trainers of BPE and WordPiece count and compare whole numbers, so their result does not depend on any order.
 Its trainer of Unigram adds probabilities in a random order, so its last digits differ from run to run: scores are
 rounded to a thousandth of a nat, and tokens are sorted by score. (Chance could still choose between two tokens of
-exactly the same score if only one fits; none were found.)"""
+exactly the same score if only one fits; none were found.)
+"""
 
 import json
 import math

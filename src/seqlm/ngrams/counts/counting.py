@@ -2,7 +2,8 @@
 
 The longest n-grams are counted, and the shorter ones follow from them. The n-grams of a chunk are packed into one
 integer each, sorted, and run-length counted; the sorted runs of all chunks are merged. A text that fits into memory is
-a single chunk. N-grams too wide for 64 bits are counted by keys over the table of the order below."""
+a single chunk. N-grams too wide for 64 bits are counted by keys over the table of the order below.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

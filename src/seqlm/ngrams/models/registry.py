@@ -4,7 +4,8 @@ To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.Interpola
 module of its own, and append it to the list. If it has settings, they belong in
 :class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
 
-On disk the models of a text are its counts as arrays, and ``models.json`` with the settings and the arrays' SHA-256."""
+On disk the models of a text are its counts as arrays, and ``models.json`` with the settings and the arrays' SHA-256.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
