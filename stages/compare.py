@@ -5,9 +5,9 @@ import sys
 import click
 
 from harness import stage
-from seqlm.compare.settings import CompareParams
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
+from seqlm.revisions.settings import CompareParams
 
 
 @stage()
@@ -21,7 +21,7 @@ def main(layout: Layout, before: str, after: str) -> None:
     tolerance, is missing, or has a value that is not finite, and if the results are of
     different corpora.
     """
-    from seqlm.compare.comparison import (
+    from seqlm.revisions.comparison import (
         Revision,
         are_other_corpora,
         changes_markdown,

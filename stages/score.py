@@ -123,7 +123,8 @@ def _score_texts(
             click.echo(f"the page: {page}")
     if table is not None:
         write_csv(table, user_text.surprisal_table(scored, by, space))
-        blanks = f", blanks added to the {by} {space} them" if by in ("word", "line") else ""
+        where = {"before": "before which", "after": "after which"}[space]
+        blanks = f", blanks added to the {by} {where} they come" if by in ("word", "line") else ""
         click.echo(f"the table, bits by {by}{blanks}: {table}")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from workspace import Workspace
 
 # What any stage may open: the settings, and folders that hold no results.
-FREE = {"params.yaml", "checkpoints", "data/work", ".venv", "tests/tracing/sitecustomize.py"}
+FREE = {"params.yaml", "src/seqlm/__init__.py", "checkpoints", "data/work", ".venv", "tests/tracing/sitecustomize.py"}
 
 # What a stage opens only if a mixture has a member that needs it.
 _OF_MIXTURES = {"generate": {"data/text/train.txt"}}

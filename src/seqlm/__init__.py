@@ -1,1 +1,40 @@
-"""Sequence language models, from n-grams to recurrent networks."""
+"""Sequence language models, from n-grams to recurrent networks.
+
+``seqlm.open()`` gives the trained models of a finished run; importing this package imports nothing else.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from seqlm.core.settings import Device
+    from seqlm.models.arpa import ArpaLanguageModel
+    from seqlm.models.opening import Models
+
+
+def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
+    """Return the models of a finished run, or of a folder that was exported from one, by name.
+
+    ``device`` is where networks run. Raises DataError if the folder holds no run, or if an exported file was changed.
+    """
+    from seqlm.models.opening import open_models
+
+    return open_models(Path(folder), device)
+
+
+def open_arpa(path: str | Path) -> "ArpaLanguageModel":
+    """Return the n-gram model in an ARPA file, plain or ``.gz``, for example one of KenLM or SRILM."""
+    from seqlm.models import arpa
+
+    return arpa.open_arpa(Path(path))
+
+
+def compare(text: str, models: Sequence[str], folder: str | Path = ".") -> "pd.DataFrame":
+    """Return how well models of a finished run predict a text, the best first, with 95 % intervals.
+
+    See :meth:`seqlm.models.opening.Models.compare`.
+    """
+    return open(folder).compare(text, models)

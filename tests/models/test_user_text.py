@@ -4,9 +4,12 @@ import gzip
 import json
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -14,8 +17,8 @@ from seqlm.core.layout import Layout
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nll
 from small_runs import write_models
-from smoke import change_params
-from stages_by_hand import RunStage
+from smoke import ROOT, change_params
+from stages_by_hand import RunStage, prepare
 
 
 @pytest.fixture
@@ -124,16 +127,73 @@ def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(run_stage: RunStage,
     assert result.stdout.startswith(remark)
     page = (trained.root / "surprisal.html").read_text()
     assert f"T{remark[1:]}." in page
-    assert len(re.findall(r'title="[^"]*">.</span>', page)) == 20_000
+    assert len(re.findall(r"<i [^>]*>.</i>", page)) == 20_000
 
 
 def test_an_unknown_word_is_shown_with_its_spelling(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "my.txt").write_text("the zebra went")
     assert run_stage("score", "--text", "my.txt", "--model", "word-uniform").returncode == 0
     page = (trained.root / "surprisal.html").read_text()
-    shown = {word: float(bits) for bits, word in re.findall(r'title="([\d.]+) bits">(\w+)', page)}
+    shown = {word: float(bits) for bits, word in re.findall(r"title=([\d.]+)>(\w+)", page)}
     assert shown["zebra"] > 20 > shown["went"]
 
 
 def test_git_ignores_the_page_of_a_text(root: Path) -> None:
     assert "/surprisal.html" in (root / ".gitignore").read_text().splitlines()
+
+
+def test_several_texts_become_one_table(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "a.txt").write_text("The sea\ncame in\n")
+    with gzip.open(trained.root / "b.txt.gz", "wt") as file:
+        file.write("the land\n")
+    options = ["--text", "a.txt", "--text", "b.txt.gz", "--model", "small", "--model", "word-kneser-ney-3"]
+    result = run_stage("score", *options, "--table", "out.csv", "--space", "after")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("a.txt:\n  small: perplexity")
+    assert "the table, bits by word, blanks added to the word after which they come: out.csv" in result.stdout
+    assert not (trained.root / "surprisal.html").exists()
+    table = pd.read_csv(trained.root / "out.csv")
+    assert list(table) == ["file", "position", "text", "space", "small", "word-kneser-ney-3"]
+    assert table["text"].tolist() == ["the", "sea", "came", "in", "the", "land"]
+    assert set(table["space"]) == {"after"}
+    # The columns add up to the totals: fourteen scored characters of a.txt, and seven of b.txt.gz.
+    bits = [float(found) for found in re.findall(r"small: .*?([\d.]+) bits per character", result.stdout)]
+    for name, of_text, num_chars in zip(("a.txt", "b.txt.gz"), bits, (14, 7), strict=True):
+        assert table.loc[table["file"] == name, "small"].sum() == pytest.approx(of_text * num_chars, abs=0.01)
+
+
+def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
+    (trained.root / "x.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\tsea\n\n\\end\\\n")
+    options = ["--text", "-", "--arpa", "x.arpa", "--table", "out.csv"]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "stages" / "score.py"), *options],
+        cwd=prepare(trained.root), input="the sea\n", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("x.arpa: perplexity 3.162 per word")
+    table = pd.read_csv(trained.root / "out.csv")
+    assert list(table) == ["position", "text", "space", "x.arpa"]
+    # The first word of a stream is not scored; the second has log10 p = -0.5.
+    assert table["x.arpa"].tolist() == pytest.approx([math.nan, 0.5 / math.log10(2)], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--model", "small", "--table", "x.csv"], "--table needs --text"),
+        (["--arpa", "my.txt"], "--arpa needs --text"),
+        (["--text", "my.txt", "--text", "my.txt"], "--text: the same text is given twice"),
+        (["--text", "my.txt", "--text", "other.txt", "--page", "x.html"], "--page shows one text: give one --text"),
+        (["--text", "my.txt", "--model", "word-kneser-ney-3", "--table", "x.csv", "--by", "char"], "choose --by word"),
+        (["--text", "my.txt", "--model", "subword-uniform", "--table", "x.csv", "--space", "after"], "--space before"),
+    ],
+)
+def test_options_that_do_not_fit_end_with_one_line(
+    options: list[str], complaint: str, run_stage: RunStage, trained: Layout
+) -> None:
+    for name in ("my.txt", "other.txt"):
+        (trained.root / name).write_text("the sea came in\n")
+    result = run_stage("score", *options)
+    assert result.returncode == 2
+    assert complaint in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (trained.root / "x.csv").exists()

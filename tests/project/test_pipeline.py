@@ -71,7 +71,8 @@ def downstream(workspace: Workspace, stages: set[str]) -> set[str]:
 
 def test_a_change_of_code_affects_its_own_stage_and_the_stages_after_it(clean: Workspace) -> None:
     touch(clean, "evaluate/tables.py", "report/page.py")
-    assert changed_stages(clean) <= {"evaluate", "report"} == downstream(clean, {"evaluate"})
+    assert changed_stages(clean) <= {"evaluate", "report"}
+    assert downstream(clean, {"evaluate"}) == {"evaluate", "generate", "report"}
 
 
 @pytest.mark.parametrize(

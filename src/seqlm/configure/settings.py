@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 from ruamel.yaml import YAML
 
-from seqlm.compare.settings import CompareParams
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check, read_params
 from seqlm.download.settings import DownloadParams
@@ -22,6 +21,7 @@ from seqlm.heldout.settings import HeldoutParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
+from seqlm.revisions.settings import CompareParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
 from seqlm.train.settings import RunConfig, TrainParams

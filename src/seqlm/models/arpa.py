@@ -32,18 +32,19 @@ class ArpaLanguageModel(LanguageModel):
     """An n-gram model from an ARPA file. Texts are not cleaned."""
 
     def __init__(self, name: str, model: ArpaModel) -> None:
-        """Take a model that was read. If its tokens are single characters, it is one over characters."""
+        """Take a model that was read. It is one over characters if all its tokens are, without sentence marks."""
+        places = {token: index for index, token in enumerate(model.tokens)}
+        marks = [mark for mark in MARKS if mark in places]
+        self.has_marks = len(marks) == len(MARKS) and bool(model.listed[0][places[_END]] > 10**NEVER)
         words = [token for token in model.tokens if token not in (UNKNOWN, *MARKS)]
-        kind: Kind = "char" if all(len(word) == 1 for word in words) else "word"
-        marks = [mark for mark in MARKS if mark in model.tokens]
+        kind: Kind = "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
         tokens = [UNKNOWN, *marks, *words]
-        separator = "\n" if kind == "word" or "\n" in words else ""
+        separator = "\n" if kind == "word" or "\n" in places else ""
         info = ModelInfo(name, "ngram", kind, 0, counted_token=kind, smoothing="arpa", order=model.counts.max_order)
-        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), lambda text: text)
-        self.model, places = model, {token: index for index, token in enumerate(model.tokens)}
+        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), str)
+        self.model = model
         self._places = np.array([places.get(token, -1) for token in tokens], np.int64)
         """For each token its index in the file; -1 for ``<unk>`` if the file has none."""
-        self.has_marks = len(marks) == len(MARKS) and model.listed[0][places[_END]] > 10**NEVER
 
     def in_file(self, ids: Ids) -> Ids:
         """Return the indices of tokens in the file. Raises DataError for an unknown token if it has no ``<unk>``."""

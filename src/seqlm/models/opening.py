@@ -10,6 +10,7 @@ from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, load
 from seqlm.evaluate.mixtures import StoredMixture, load_mixtures
+from seqlm.models.exporting import require_intact
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixtures import Mixture
 from seqlm.models.ngram_models import DynamicNGram, Recounting, StaticNGram, WordToChar
@@ -18,7 +19,7 @@ from seqlm.preprocess.cleaning import clean_text
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import load_description
+from seqlm.score.store import Score, load_description
 from seqlm.score.word_to_char.scoring import WordToCharReader
 from seqlm.train.runs import run_names
 from seqlm.vocab.corpus import load_split
@@ -76,6 +77,42 @@ class Models(Mapping[str, LanguageModel]):
     def table(self) -> "pd.DataFrame":
         """The main table: name, family and metrics of every model, the best on test first."""
         return read_csv(self.layout.reports("evaluate", "table.csv"))
+
+    def compare(self, text: str, names: Sequence[str]) -> "pd.DataFrame":
+        """Return how well models predict a text, the best first.
+
+        ``low`` and ``high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin`` compare a
+        model with the best one, and ``verdict`` holds for all comparisons together (:mod:`seqlm.evaluate.uncertainty`).
+        They are missing if the text is too short. Raises NoSuchModel, and DataError as ``score`` does.
+        """
+        import pandas as pd
+
+        from seqlm.evaluate.ranking import rank_models
+
+        scored = {name: model.score_tokens(text) for name, model in self.select(names).items()}
+        texts = {found.text.vocab.kind: {"test": found.stream} for found in scored.values()}
+        scores = [
+            Score(self[name].info, {"test": found.nats}, dict.fromkeys(("val", "test"), found.metrics))
+            for name, found in scored.items()
+        ]
+        rows = []
+        for result in rank_models(scores, texts, None)[0]:
+            metrics, against = result.score.metrics["test"], result.to_best
+            low, high = result.interval or (None, None)
+            rows.append(
+                {
+                    "model": result.score.name,
+                    "tokens": metrics["tokens"],
+                    "bits_per_character": metrics["bits_per_character"],
+                    "low": low,
+                    "high": high,
+                    "perplexity": metrics["perplexity"],
+                    "difference": against and against.difference.bits,
+                    "margin": against and against.difference.margin,
+                    "verdict": against and against.verdict,
+                }
+            )
+        return pd.DataFrame(rows)
 
     def _find(self, names: Sequence[str]) -> Loaders:
         """Return the loaders of some models, or of all if there are no names.
@@ -201,8 +238,12 @@ def _required(params: Any, name: str) -> Any:
 
 
 def open_models(folder: Path, device: Device = "cpu") -> Models:
-    """Return the models of a finished run in a folder. Raises DataError if there is none."""
+    """Return the models of a finished run, or of a folder that was exported from one.
+
+    Raises DataError if there is no run, or if an exported file was changed.
+    """
     layout = Layout(folder)
     if not layout.params.is_file() or not layout.configs.is_dir():
         raise DataError(f"{folder}: holds no finished run: run the pipeline there, or name another folder")
+    require_intact(folder)
     return Models(layout, device)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqlm.compare.comparison import compare_metrics, failures
+from seqlm.revisions.comparison import compare_metrics, failures
 from smoke import change_params
 from stages_by_hand import RunStage
 

@@ -1,0 +1,31 @@
+"""``python -m seqlm export DIR``: write the models of a finished run to a folder that needs no pipeline."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from seqlm.core.errors import SeqlmError
+from seqlm.core.layout import Layout
+
+
+def main() -> int:
+    """Run a command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m seqlm")
+    commands = parser.add_subparsers(dest="command", required=True)
+    export = commands.add_parser("export", help="write all trained models to a folder that seqlm.open() reads")
+    export.add_argument("folder", type=Path, help="the new folder")
+    export.add_argument("--root", type=Path, default=Path(), help="the folder that holds params.yaml")
+    options = parser.parse_args()
+    from seqlm.models.exporting import export_models
+
+    try:
+        num_files = export_models(Layout(options.root), options.folder)
+    except SeqlmError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print(f"{options.folder}: {num_files} files; seqlm.open({str(options.folder)!r}) reads them")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Models in ARPA files: those of KenLM score as KenLM scores them, and KenLM scores ours as we do."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import seqlm
+from reference import clean_line
+from seqlm.core.errors import DataError
+from seqlm.models.language_model import LanguageModel
+from seqlm.models.ngram_models import StaticNGram
+from seqlm.ngrams.arpa import write_arpa
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
+from smoke import ROOT
+
+# lmplz -o 3 --discount_fallback wrote it from the first 30 cleaned lines of data/sample.txt.
+LMPLZ = ROOT / "tests" / "ngrams" / "lmplz.arpa"
+LINES = [clean_line(line) for line in (ROOT / "data" / "sample.txt").read_text(encoding="utf-8").splitlines()[:100]]
+TEXT = "\n".join(LINES)
+# No context, only an end of the sentence that is likelier after "b".
+MARKS = "\\data\\\nngram 1=5\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\n-0.5\t</s>\n-0.4\ta\n-0.3\tb\n\n\\end\\\n"
+
+
+def kneser_ney() -> tuple[KneserNey, Vocab]:
+    words = TEXT.split()
+    tokens = ["<unk>", *sorted(set(words[:300]))]
+    vocab = Vocab("word", tokens, [1] * len(tokens), "", {"train": SplitInfo(300, 1500, 0, "")})
+    return KneserNey(count_ngrams(vocab.encode(words[:300]), len(vocab), 3), 3), vocab
+
+
+def test_kenlm_gives_our_words_the_same_scores(tmp_path: Path) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    model, vocab = kneser_ney()
+    write_arpa(tmp_path / "model.arpa", model, vocab.tokens)
+    theirs = kenlm.Model(str(tmp_path / "model.arpa"))
+    scores = list(theirs.full_scores(" ".join(TEXT.split()), bos=False, eos=False))[1:]
+    ours: LanguageModel
+    for ours in (StaticNGram(model, vocab, str), seqlm.open_arpa(tmp_path / "model.arpa")):
+        found = ours.full_scores(TEXT)
+        assert [score.is_unknown for score in found] == [is_unknown for _, _, is_unknown in scores]
+        assert any(score.is_unknown for score in found)
+        assert [-score.nats / math.log(10) for score in found] == pytest.approx([s for s, _, _ in scores], abs=1e-4)
+        bits = ours.surprisals(TEXT, by="word")[1:]
+        known = ~bits["unknown"].to_numpy()
+        expected = -np.array([score for score, _, _ in scores])[known] / math.log10(2)
+        assert bits["bits"].to_numpy()[known] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_model_of_kenlm_scores_sentences_as_kenlm_does() -> None:
+    kenlm = pytest.importorskip("kenlm")
+    theirs, ours = kenlm.Model(str(LMPLZ)), seqlm.open_arpa(LMPLZ)
+    scores = [score for line in LINES for score in theirs.full_scores(line, bos=True, eos=True)]
+    found = ours.full_scores(TEXT)
+    assert [score.token for score in found] == [word for line in LINES for word in [*line.split(), "</s>"]]
+    assert [score.is_unknown for score in found] == [is_unknown for _, _, is_unknown in scores]
+    assert [-score.nats / math.log(10) for score in found] == pytest.approx([s for s, _, _ in scores], abs=1e-4)
+    assert ours.score(TEXT).nats == pytest.approx(-math.log(10) * sum(theirs.score(line) for line in LINES), abs=1e-2)
+
+
+def test_units_with_sentence_marks_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_text(MARKS)
+    model = seqlm.open_arpa(tmp_path / "x.arpa")
+    decimals = model.surprisals("a b\n\nb", by="token").assign(bits=lambda table: table["bits"] * math.log10(2))
+    assert decimals["text"].tolist() == ["<s>", "a", "b", "</s>", "</s>", "b", "</s>"]
+    assert decimals["bits"].tolist()[1:] == pytest.approx([0.4, 0.3, 0.5, 0.5, 0.3, 0.5])
+    # The end of a line belongs to the next word, or to the one before it; that of the last line to the last word.
+    after = model.surprisals("a b\n\nb", by="word", space="after")["bits"] * math.log10(2)
+    before = model.surprisals("a b\n\nb", by="word")["bits"] * math.log10(2)
+    assert after.tolist() == pytest.approx([0.4, 0.3 + 0.5 + 0.5, 0.3 + 0.5])
+    assert before.tolist() == pytest.approx([0.4, 0.3, 0.5 + 0.5 + 0.3 + 0.5])
+    by_line = model.surprisals("a b\n\nb", by="line", space="after")["bits"] * math.log10(2)
+    assert by_line.tolist() == pytest.approx([1.2, 0.5, 0.8])
+    # Each line ends with a character: "a b\n", "\n", "b\n" are seven.
+    assert model.score("a b\n\nb").bits_per_character == pytest.approx(2.5 / math.log10(2) / 7)
+
+
+def test_a_file_of_characters_generates(tmp_path: Path) -> None:
+    tokens = ["<unk>", "a", "b", " "]
+    model = KneserNey(count_ngrams(np.array([1, 2, 3] * 20), len(tokens), 3), 3)
+    write_arpa(tmp_path / "x.arpa", model, tokens)
+    read = seqlm.open_arpa(tmp_path / "x.arpa")
+    assert (read.info.token, read.has_marks) == ("char", False)
+    assert read.generate("ab", 6, temperature=0) == " ab ab"
+    reader = read.reader(1)
+    for token in read.vocab.encode(["a", "b"]):
+        reader.read(np.array([token]))
+    expected = model.next_distribution(np.array([1, 2]))
+    places = [read.vocab.tokens.index(token) for token in tokens]
+    assert reader.next_probs()[0, places] == pytest.approx(expected, abs=1e-6)
+
+
+def test_words_that_a_file_without_unk_lacks_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_text(MARKS.replace("1=5", "1=4").replace("-1\t<unk>\n", ""))
+    with pytest.raises(DataError, match=r"x\.arpa: lists no <unk>"):
+        seqlm.open_arpa(tmp_path / "x.arpa").score("a zebra")

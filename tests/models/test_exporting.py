@@ -1,0 +1,86 @@
+"""Exported folders: the models elsewhere, without the pipeline."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import seqlm
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.layout import Layout
+from seqlm.models.exporting import export_models
+from small_runs import write_models
+from stages_by_hand import prepare
+
+TEXT = "the sea came in"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    layout = write_models(prepare(tmp_path_factory.mktemp("run")))
+    layout.mixtures.mkdir()
+    layout.reports("evaluate").mkdir(parents=True)
+    table = pd.DataFrame({"model": ["small"], "test_bits": [4.0], "test_perplexity": [16.0]})
+    table.to_csv(layout.reports("evaluate", "table.csv"), index=False)
+    return layout
+
+
+def test_an_exported_folder_gives_the_same_models(run: Layout, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "seqlm", "export", "out", "--root", str(run.root)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("seqlm.open('out') reads them\n")
+    here, there = seqlm.open(tmp_path / "out"), seqlm.open(run.root)
+    assert list(here) == list(there)
+    for name in ("small", "subword-kneser-ney-3", "char-by-word-kneser-ney-3"):
+        assert here[name].score(TEXT) == there[name].score(TEXT)
+    assert here.table.equals(there.table)
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "| small | 4.000 | 16.00 |" in readme
+    # No text but that of train.
+    assert not list((tmp_path / "out").rglob("test*"))
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (2, "error: out: exists: name a new folder\n")
+
+
+def test_a_changed_or_missing_file_is_refused(run: Layout, tmp_path: Path) -> None:
+    export_models(run, tmp_path / "whole")
+    for name, content in (("params.yaml", b"seed: 1\n"), ("data/models/runs/small/weights.safetensors", None)):
+        copy = tmp_path / Path(name).stem
+        shutil.copytree(tmp_path / "whole", copy)
+        (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
+        with pytest.raises(DataError, match=name):
+            seqlm.open(copy)
+
+
+def test_a_run_that_has_not_finished_is_not_exported(run: Layout, tmp_path: Path) -> None:
+    shutil.copytree(run.root, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "data" / "models" / "mixtures")
+    with pytest.raises(DataError, match="data/models/mixtures: no such folder: run the pipeline first"):
+        export_models(Layout(tmp_path / "run"), tmp_path / "out")
+    with pytest.raises(ParamsError, match="exists"):
+        export_models(run, tmp_path)
+
+
+def test_importing_and_opening_imports_no_framework(run: Layout) -> None:
+    code = (
+        "import sys, seqlm\n"
+        "assert not {'numpy', 'pandas', 'numba', 'torch'} & set(sys.modules)\n"
+        f"models = seqlm.open({str(run.root)!r})\n"
+        f"assert len(models) > 20 and models['char-kneser-ney-3'].score({TEXT!r}).tokens == 14\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_texts_are_compared_with_intervals(run: Layout) -> None:
+    chosen = ["small", "char-kneser-ney-3", "word-kneser-ney-3"]
+    table = seqlm.compare(" ".join([TEXT, "and the sea went out"] * 60), chosen, run.root).set_index("model")
+    assert set(table.index) == set(chosen)
+    assert table["bits_per_character"].is_monotonic_increasing
+    assert ((table["low"] < table["bits_per_character"]) & (table["bits_per_character"] < table["high"])).all()
+    assert table.loc["small", "verdict"] == "worse"
+    short = seqlm.compare(TEXT, chosen[:2], run.root)
+    assert short["low"].isna().all()
