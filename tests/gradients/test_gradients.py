@@ -25,8 +25,7 @@ from seqlm.gradients.equations import (
     state_gradient,
     truncated_derivative,
 )
-from seqlm.gradients.information import mutual_information, shuffled_information
-from seqlm.gradients.reach import reach
+from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.short_runs import ShortRun, draw_windows, train_briefly
 from seqlm.gradients.spectra import SpectrumRecorder, clip_run, moments, singular_values, spectral_radius

@@ -17,8 +17,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.processes import map_in_processes
 from seqlm.gradients.equations import eigenvector_alignment
-from seqlm.gradients.information import mutual_information, shuffled_information
-from seqlm.gradients.reach import reach
+from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.short_runs import Ids, ShortRun, StepStats, draw_windows, scale_recurrence, train_briefly
 from seqlm.gradients.spectra import Spectrum, SpectrumRecorder, clip_run, moments
