@@ -23,7 +23,8 @@ _Z_95 = 1.959963984540054
 _BLOCK = 1 << 20
 """Ranks that are worked on at once, so that many of them need little memory."""
 _MAX_ALPHA = 20.0
-_TOLERANCE = 1e-12
+_LAST_STEP = 1e-8
+"""Newton's method squares the error with each step, so none follows one as small as this."""
 _MAX_STEPS = 100
 
 
@@ -106,10 +107,9 @@ def _most_likely_alpha(max_rank: int, wanted: float) -> float:
         mean, variance = _moments(max_rank, alpha)
         low, high = (alpha, high) if mean > wanted else (low, alpha)
         step = (mean - wanted) / variance if variance > 0 else math.inf
-        new = alpha + step if low < alpha + step < high else (low + high) / 2
-        if abs(new - alpha) <= _TOLERANCE:
-            return new
-        alpha = new
+        if abs(step) <= _LAST_STEP:
+            return alpha + step
+        alpha = alpha + step if low < alpha + step < high else (low + high) / 2
     return alpha
 
 
