@@ -104,11 +104,19 @@ def _perplexities(seen: NDArray[Any], totals: NDArray[np.int64], lower: Probs, b
     ``lower`` has p of all tokens under the order below, which stays for the first ones: their context is too short.
     """
     probs, found = lower.copy(), []
-    mixed, back = probs[len(probs) - len(seen) :], back[len(probs) - len(seen) :]
+    start = len(probs) - len(seen)
+    # As the model's own formula, in fewer operations.
+    counts, sums, back = seen.astype(np.float64), totals.astype(np.float64), back[start:]
     for epsilon in _EPSILON_GRID:
-        for start in range(0, len(seen), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            shares, weights = _shares_and_weights(seen[block], totals[block], epsilon)
-            mixed[block] = shares + weights * back[block]
-        found.append(perplexity(-float(log(probs).mean()), 1))
+        for first in range(0, len(seen), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            probs[start:][block] = (counts[block] + epsilon * back[block]) / (sums[block] + epsilon)
+        found.append(perplexity(-_sum_of_logs(probs) / len(probs), 1))
     return found
+
+
+def _sum_of_logs(probs: Probs) -> float:
+    """Return the sum of the logarithms, as the logarithms of products of four, because those take longer."""
+    end = len(probs) // 4 * 4
+    products = np.multiply.reduce(probs[:end].reshape(4, -1), axis=0)
+    return float(log(products).sum() + log(probs[end:]).sum())
