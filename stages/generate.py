@@ -49,8 +49,8 @@ def main(
         models_that_generate,
         samples_markdown,
     )
+    from seqlm.models.language_model import SamplingConfig
     from seqlm.models.opening import Models
-    from seqlm.models.sampling import SamplingConfig
     from seqlm.train.runs import run_names
 
     torch.set_num_threads(num_threads)

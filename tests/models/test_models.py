@@ -12,9 +12,8 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import describe_mixture, mix, save_mixtures
 from seqlm.heldout.store import load_heldout
-from seqlm.models.language_model import LanguageModel
+from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.models.opening import Models, open_models
-from seqlm.models.sampling import SamplingConfig
 from seqlm.models.user_text import surprisal_table
 from seqlm.score.networks.scoring import score_run
 from seqlm.score.ngrams.scoring import score_kind

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.models.sampling import SamplingConfig
+from seqlm.models.language_model import SamplingConfig
 
 # Token 0, <unk>, is likely but never chosen.
 PROBS = np.array([[0.5, 0.3, 0.15, 0.05]])

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seqlm.core.layout import Layout
-from seqlm.models.language_model import LanguageModel
+from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.models.opening import Models
-from seqlm.models.sampling import SamplingConfig
 from seqlm.vocab.corpus import AUTO, load_split, prompts
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab

@@ -1,18 +1,21 @@
-"""Opening the models of a finished run, or of a folder that was exported from one."""
+"""Opening the models of a finished run, or of a folder that was exported from one, and mixtures of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
+from seqlm.core.metrics import Nats
 from seqlm.core.settings import Device, load
-from seqlm.evaluate.mixtures import StoredMixture, load_mixtures
+from seqlm.evaluate.mixtures import StoredMixture, Weights, load_mixtures, mix
+from seqlm.heldout.scored_text import Ids
 from seqlm.models.exporting import require_intact
-from seqlm.models.language_model import LanguageModel
-from seqlm.models.mixtures import Mixture
+from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.ngram_models import DynamicNGram, Recounting, StaticNGram, WordToChar
 from seqlm.ngrams.models.registry import highest_orders, load_kneser_ney, load_models
 from seqlm.preprocess.cleaning import clean_text
@@ -28,6 +31,37 @@ from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Mixture(LanguageModel):
+    """A linear mixture: p is the weighted mean of the members' p."""
+
+    def __init__(self, info: ModelInfo, members: Sequence[LanguageModel], weights: Sequence[float]) -> None:
+        """Take models over the same tokens, and their weights."""
+        super().__init__(info, members[0].vocab, members[0].clean)
+        self.members, self.weights = list(members), np.array(weights)
+
+    def token_nll(self, ids: Ids) -> Nats:
+        """Return -log p of tokens 2 to N."""
+        return mix([member.token_nll(ids) for member in self.members], self.weights)
+
+    def reader(self, num_rows: int = 1) -> Reader:
+        """Return a reader of new texts. Members that are dynamic learn from what it reads."""
+        return _MixtureReader([member.reader(num_rows) for member in self.members], self.weights)
+
+
+class _MixtureReader(Reader):
+    def __init__(self, readers: Sequence[Reader], weights: Weights) -> None:
+        self._readers, self._weights = readers, weights
+
+    def read(self, tokens: Ids) -> None:
+        for reader in self._readers:
+            reader.read(tokens)
+
+    def next_probs(self) -> Probs:
+        found: Probs = np.tensordot(self._weights, np.stack([reader.next_probs() for reader in self._readers]), 1)
+        return found
+
 
 Loaders = Mapping[str, Callable[[], LanguageModel]]
 """Name of a model -> a function that loads it."""
