@@ -12,8 +12,8 @@ FREE = {"params.yaml", "src/seqlm/__init__.py", "checkpoints", "data/work", ".ve
 _OF_MIXTURES = {"generate": {"data/text/train.txt"}}
 
 
-def require_declared_files(workspace: Workspace) -> None:
-    """Raise AssertionError unless every stage opened all that it declares, and nothing else."""
+def require_declared_files(workspace: Workspace, unneeded: frozenset[str] = frozenset()) -> None:
+    """Raise AssertionError unless every stage opened all that it declares except ``unneeded``, and nothing else."""
     wrong = []
     for name, stage in workspace.lock().items():
         opened = workspace.traced[name]["opened"]
@@ -23,7 +23,7 @@ def require_declared_files(workspace: Workspace) -> None:
         # Python lists the folders that it imports from; a folder that is only listed needs no declaration.
         read = {path for path in opened if not path.endswith("/") and not is_only_a_docstring(workspace.folder / path)}
         wrong += [f"{name} opens {path}" for path in read if not inside(path, deps | FREE | writes)]
-        needed = deps - _OF_MIXTURES.get(name, set())
+        needed = deps - unneeded - _OF_MIXTURES.get(name, set())
         unopened = {dep for dep in needed if not any(inside(path.rstrip("/"), {dep}) for path in opened)}
         wrong += [f"{name} never opens its dependency {dep}" for dep in unopened]
     assert not wrong, "\n".join(sorted(wrong))
