@@ -36,6 +36,8 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     params = load(layout.params, "ngrams", NgramsParams)
     # The whole corpus is read, and refused if it is damaged, before anything is written.
     corpus = load_corpus(layout.corpus(kind), kind)
+    if not corpus.vocab.token_kind.has_unknown:
+        params = params.model_copy(update={"unknown": "uniform"})
     work, scheduler = layout.counting_folder(kind), os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     with fresh_folder(work) as folder:
         train, order = corpus.splits["train"].ids, params.max_order[corpus.vocab.kind]

@@ -57,11 +57,11 @@ def main(
         for run in names:
             _score_run(layout, run, load(layout.params, "score", ScoreParams))
     elif kind is not None:
-        from seqlm.score.ngrams.scoring import score_kind
+        from seqlm.score.ngrams import score_kind
 
         score_kind(layout, kind, load(layout.params, "score", ScoreParams), click.echo)
     else:
-        from seqlm.score.word_to_char.scoring import score_word_to_char
+        from seqlm.score.word_to_char import score_word_to_char
 
         score_word_to_char(layout, load(layout.params, "score", ScoreParams), click.echo)
 

@@ -37,7 +37,11 @@ def config(run: str = "x", seed: int = 0, **changes: object) -> RunConfig:
 
 def ngram_settings(*epsilons: float) -> dict[str, dict[str, object]]:
     """Return the settings of all smoothing methods, with these epsilons for Laplace."""
-    return {"uniform": {}, "laplace": {"epsilons": list(epsilons), "backoff": "unigram"}, "kneser-ney": {}}
+    return {
+        "uniform": {},
+        "laplace": {"epsilons": list(epsilons), "backoff": "unigram"},
+        "kneser-ney": {"unknown": "good_turing"},
+    }
 
 
 def write_texts(layout: Layout, text: str) -> None:

@@ -15,7 +15,7 @@ from seqlm.evaluate.tables import (
 )
 from seqlm.ngrams.models.base import Uniform
 from seqlm.score.diagnostics import Predictor, diagnose
-from seqlm.score.ngrams.scoring import ngram_predictor
+from seqlm.score.ngrams import ngram_predictor
 from seqlm.score.store import Score
 
 

@@ -109,6 +109,16 @@ def test_all_kinds_of_tokens_are_scored_on_the_same_text(tmp_path: Path, separat
         assert subword.unknown_costs.sum() == 0
 
 
+def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_path: Path) -> None:
+    texts = {"train": "a b a\nb a b\n", "val": "a b\n", "test": "a b\na\nb\n"}
+    layout = encode(Layout(tmp_path), texts, "")
+    # Train has four spaces and one line end, which joins lines by nothing: with add-one smoothing, 5/7 and 2/7.
+    # Its words follow each space at once: 5/6 with add-one smoothing. Test has one space and two joined line ends.
+    found = {kind: select(layout, kind)["test"].separator_nats for kind in KINDS}
+    word = -math.log(5 / 7) - 2 * math.log(2 / 7) - math.log(5 / 6)
+    assert found == {"char": 0, "word": pytest.approx(word), "subword": 0}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, kind: Kind) -> None:
     train, vocab = load_split(layout.corpus(kind), "train"), Vocab.load(layout.vocab(kind))

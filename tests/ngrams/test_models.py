@@ -174,6 +174,25 @@ def test_nltk_agrees_on_interpolated_kneser_ney_where_the_definitions_meet() -> 
             assert both[second] - 0.5 * lower[second] == pytest.approx(expected)
 
 
+def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
+    """Train has 1 and 2 three times, and 3 and 4 once. Of its 8 tokens 2 were new and stayed alone."""
+    counts = count_ngrams(np.array([1, 2, 1, 2, 1, 2, 3, 4]), 6, 2)
+    before, after = (KneserNey(counts, 1, unknown=unknown).unigram for unknown in ("uniform", "good_turing"))
+    assert after[1:] == pytest.approx(before[1:] * 3 / 4)
+    assert after[0] == pytest.approx(before[0] * 3 / 4 + 1 / 4)
+    # A model of order 2 asks how many distinct bigrams end in a token: 12, 21, 23, 34, and the 1 that begins the text.
+    lower = KneserNey(counts, 2, unknown="good_turing").unigram
+    assert lower[0] == pytest.approx(KneserNey(counts, 2).unigram[0] * 3 / 5 + 2 / 5)
+    # After 4, which nothing follows, and after a token that was never seen, the unigram predicts.
+    assert KneserNey(counts, 2, unknown="good_turing").next_distribution(np.array([5])) == pytest.approx(lower)
+
+
+def test_a_text_that_has_unknown_tokens_itself_gives_no_further_share_to_them() -> None:
+    """With min_freq 2, all tokens that occur once are <unk>, which is counted as any token."""
+    counts = count_ngrams(np.array([1, 2, 1, 2, 0, 0]), 3, 1)
+    assert KneserNey(counts, 1, unknown="good_turing").unigram.tolist() == KneserNey(counts, 1).unigram.tolist()
+
+
 def test_models_say_what_they_are() -> None:
     models = build_models(count_ngrams(TEXT, V, 2), ngram_settings(1.0))
     properties = [(model.smoothing, model.order) for model in models.values()]
@@ -197,10 +216,10 @@ def test_stored_counts_are_checked(tmp_path: Path) -> None:
     save_models(tmp_path, count_ngrams(np.array([1, 2, 1, 2, 0]), 3, 2), ngram_settings(1.0))
     with pytest.raises(DataError, match="counted over 3 tokens, the vocabulary has 4"):
         load_models(tmp_path, 4)
-    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not of format 3")):
+    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not of format 4")):
         path = tmp_path / name
         content = path.read_bytes()
-        path.write_bytes(content.replace(b'"format": 3', b'"format": 9') if ".json" in name else content + b"x")
+        path.write_bytes(content.replace(b'"format": 4', b'"format": 9') if ".json" in name else content + b"x")
         with pytest.raises(DataError, match=complaint):
             load_models(tmp_path, 3)
 

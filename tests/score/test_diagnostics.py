@@ -12,7 +12,7 @@ from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import perplexity_by_position
 from seqlm.score.networks.scoring import network_predictor
-from seqlm.score.ngrams.scoring import ngram_predictor
+from seqlm.score.ngrams import ngram_predictor
 
 TEXT = np.random.default_rng(0).integers(0, 5, 400)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,10 @@ def test_metrics_by_hand() -> None:
     assert metrics["unknown_share"] == pytest.approx(1 / 2)
     # log2(2) + log2(8), and 2 bits for the unknown token: 6 bits for 4 characters.
     assert metrics["bits_per_character"] == pytest.approx(1.5)
+    # log2(2) for predicting the unknown token, and 2 bits for its spelling.
+    assert metrics["unknown_bits"] == pytest.approx(3 / 4)
+    assert metrics["separator_bits"] == 0
+    assert summarise(np.ones(2), replace(text, separator_nats=math.log(2)))["separator_bits"] == pytest.approx(1 / 4)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,14 @@ from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes
 from seqlm.core.settings import load
 from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.building import load_network
 from seqlm.rnn.scoring import stream_nll
-from seqlm.score.ngrams.scoring import BEST_OF_KIND, score_ngrams
+from seqlm.score.ngrams import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
-from seqlm.score.store import load_scores
-from seqlm.score.word_to_char.scoring import score_word_to_char
+from seqlm.score.store import TRAIN_SUBSET, load_scores
+from seqlm.score.word_to_char import score_word_to_char
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -86,6 +87,25 @@ def test_a_model_of_another_order_replaces_the_one_before(run_stage: RunStage, l
     assert dynamic == ["char-kneser-ney-3+dynamic"]
 
 
+def test_ngram_models_of_the_beginning_of_train_are_scored(run_stage: RunStage, layout: Layout) -> None:
+    change_params(layout.params, {"score.train_subset": {"max_tokens": 60, "orders": {"char": [2, 100]}}})
+    assert run_stage("score", "--kind", "char").returncode == 0
+    # An order is at most the number of tokens.
+    found = {score.name: score for score in load_scores(layout.scores_of_ngrams("char")) if "@" in score.name}
+    assert sorted(found) == ["char-kneser-ney-2@60", "char-kneser-ney-60@60"]
+    score, train = found["char-kneser-ney-2@60"], load_split(layout.corpus("char"), "train")
+    vocab = Vocab.load(layout.vocab("char"), "char")
+    model = KneserNey(count_ngrams(train[:60], len(vocab), 2), 2, unknown="good_turing")
+    for split in SPLITS:
+        expected = token_nll(model, load_split(layout.corpus("char"), split))
+        assert score.nats[split] == pytest.approx(expected)
+    assert score.metrics[TRAIN_SUBSET]["nats_per_token"] == pytest.approx(token_nll(model, train[:60]).mean())
+    assert (score.info.train_chars, score.info.order, score.info.dynamic) == (60, 2, False)
+    change_params(layout.params, {"score.train_subset.max_tokens": len(train)})
+    assert run_stage("score", "--kind", "char").returncode == 0
+    assert not [name for name in names_in(layout.scores_of_ngrams("char")) if "@" in name]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_ngram_models_are_scored_and_one_is_the_best_of_its_kind(
     kind: str, run_stage: RunStage, layout: Layout
@@ -145,7 +165,7 @@ def test_the_model_over_words_is_scored_as_one_over_characters(
 def test_any_number_of_processes_reads_words_the_same(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     params, found = load(PARAMS_FILE, "score", ScoreParams), []
     for num_processes in (1, 2):
-        monkeypatch.setattr("seqlm.score.word_to_char.scoring.default_processes", partial(int, num_processes))
+        monkeypatch.setattr("seqlm.score.word_to_char.default_processes", partial(int, num_processes))
         score_word_to_char(layout, params, lambda _: None)
         found.append({path: sha256_of_file(path) for path in layout.scores_word_to_char.rglob("*.npy")})
     assert len(found[0]) == 5

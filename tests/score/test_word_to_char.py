@@ -6,14 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.heldout.spelling import SpellingModel
+from seqlm.heldout.spelling import SeparatorModel, SpellingModel, estimate_separators
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.word_to_char.reading import (
+from seqlm.score.word_to_char import (
     CharacterPredictor,
     Lexicon,
-    SeparatorModel,
-    estimate_separators,
     word_to_char_nll,
 )
 from smoke import ROOT
@@ -26,11 +24,10 @@ IDS = np.array([TOKENS.index(word) for word in WORDS])
 COUNTS = np.bincount(IDS).tolist()
 LEXICON = Lexicon(TOKENS, COUNTS, CHARACTERS)
 SPELLING = SpellingModel(TOKENS[1:])
-UNKNOWN_SHARE = COUNTS.count(1) / len(WORDS)
 
 
 def model(order: int = 2) -> KneserNey:
-    return KneserNey(count_ngrams(IDS, len(TOKENS), order), order)
+    return KneserNey(count_ngrams(IDS, len(TOKENS), order), order, unknown="good_turing")
 
 
 def predictor(separator: str) -> CharacterPredictor:
@@ -71,9 +68,7 @@ def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
     for index in range(len(words)):
         after = bigram.next_distribution(ids[index - 1 : index]) if index else unigram
         known = after[ids[index]] if ids[index] else 0.0
-        # Unknown words are together as likely as the words that occur once in train.
-        unknown = UNKNOWN_SHARE + (1 - UNKNOWN_SHARE) * after[0]
-        expected -= np.log((1 - UNKNOWN_SHARE) * known + unknown * spelled[index])
+        expected -= np.log(known + after[0] * spelled[index])
         expected -= np.log(separators.after_word[" "]) + np.log(separators.after_blank[""])
     text = " ".join(words) + " "
     first = predictor(" ").read(text[0])
@@ -132,11 +127,23 @@ def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -
         reader.read(lexicon.letter(character))
 
 
-def test_unknown_words_are_as_likely_as_words_that_occur_once() -> None:
-    assert LEXICON.unknown_share == UNKNOWN_SHARE
-    twice = Lexicon(["<unk>", "a", "b", "pad"], [5, 3, 2, 0], ["<unk>", " ", "a", "b"])
-    assert twice.unknown_share == 0
-    assert twice.words == ["a", "b"]  # a reserved token that train lacks is no word
+def test_a_reserved_token_that_train_lacks_is_no_word() -> None:
+    assert Lexicon(["<unk>", "a", "b", "pad"], [5, 3, 2, 0], ["<unk>", " ", "a", "b"]).words == ["a", "b"]
+
+
+def test_a_reading_is_dropped_only_after_the_next_character() -> None:
+    """Words almost never end without a separator, so this reading is unlikely until the next character asks for it."""
+    rare = SeparatorModel({" ": 1 - 1e-5, "": 1e-5}, {" ": 0.01, "": 0.99})
+    lexicon = Lexicon(["<unk>", "sea", "quay"], [0, 500, 500], ["<unk>", " ", *"seaquy"])
+    words = KneserNey(count_ngrams(np.array([1, 2] * 500), 3, 1), 1)
+    reader = CharacterPredictor(lexicon, rare, words)
+    for character in "sea":
+        reader.read(character)
+    # p(q | sea) is at least p of a word that ends, of no separator, and of quay.
+    assert reader.read("q") > 1e-5 * 0.4
+    for character in "uay ":
+        reader.read(character)
+    assert reader.words_read == [1, 2]
 
 
 @pytest.mark.parametrize("size", [0, 1])

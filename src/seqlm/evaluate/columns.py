@@ -65,6 +65,11 @@ def _val_with_mark(row: Cells) -> str:
     return f"{'^' if row['chosen_on_val'] else ''}{row['val_bits']:.{DIGITS}f}"
 
 
+def _test_with_mark(row: Cells) -> str:
+    mark = ">" if row["separator_bits"] else ""
+    return mark + _or_infinite("test_bits", DIGITS)(row)
+
+
 def _interval(row: Cells) -> str:
     return "" if is_missing(row["low"]) else f"±{(row['high'] - row['low']) / 2:.{DIGITS}f}"
 
@@ -116,7 +121,7 @@ COLUMNS = [
     Column("members", "Mixtures: the members, separated by spaces. Dynamic models: the static one.",
            lambda r: " ".join(r.score.info.members) or None, str),
     Column("train_chars", "Characters of train that the model was trained on.",
-           lambda r: r.score.info.train_chars, int),
+           lambda r: r.score.info.train_chars, int, "train characters", in_terminal=False),
     Column("train_subset_bits", "Bits per character on the text that the model was trained on.",
            lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
            in_terminal=False),
@@ -125,8 +130,8 @@ COLUMNS = [
            lambda r: r.bits("val"), float, "val", _val_with_mark),
     Column("chosen_on_val", "Whether settings or weights of the model were chosen on val, so that it looks better "
            "there than it is.", lambda r: bool(r.score.metadata.get("choices")), bool),
-    Column("test_bits", "Bits per character on test; infinite if a token has no probability.",
-           lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", DIGITS)),
+    Column("test_bits", "Bits per character on test; infinite if a token has no probability; > if separator_bits would "
+           "be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
     Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval and r.interval[0], float,
            "95 %", _interval),
     Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval and r.interval[1]),
@@ -137,6 +142,10 @@ COLUMNS = [
     Column("unknown_share", "Share of the tokens of test that the vocabulary lacks.",
            lambda r: r.score.metrics["test"]["unknown_share"], float, "unknown",
            lambda row: f"{row['unknown_share']:.1%}", in_terminal=False),
+    Column("unknown_bits", "Bits per character for unknown tokens: for predicting that one comes and for its spelling.",
+           lambda r: r.score.metrics["test"]["unknown_bits"], float, "their bits", in_terminal=False),
+    Column("separator_bits", "Bits per character that the spaces and line ends of test would cost a model over words, "
+           "which need not predict them.", lambda r: r.score.metrics["test"]["separator_bits"]),
 ]  # fmt: skip
 """All columns, in their order in table.csv."""
 
@@ -158,6 +167,7 @@ _NOTES = (
     "to best, to next: difference on test to the best model on val, and to the next row, ± half of its 95 % interval;",
     "  ~: not told apart, with 5 % risk over all comparisons (Holm); =: told apart, but printed alike",
 )
+_SEPARATORS = ">: words only: their spaces and line ends are not predicted, and would cost about {:.3f} bits more"
 _CHOSEN = "^: settings or weights of the model were chosen on val, so it looks better there than it is"
 _DYNAMIC = "*: dynamic: keeps learning from the test text after predicting it"
 
@@ -175,6 +185,8 @@ def table_text(table: pd.DataFrame, *remarks: str) -> str:
         ]
         lines.append("  ".join(aligned).rstrip())
     lines += _NOTES
+    separator_bits = table["separator_bits"].max()
+    lines += [_SEPARATORS.format(separator_bits)] if separator_bits else []
     lines += [_CHOSEN] if table["chosen_on_val"].any() else []
     lines += [_DYNAMIC] if table["dynamic"].any() else []
     lines += filter(None, remarks)

@@ -17,7 +17,7 @@ from seqlm.core.metrics import Nats
 from seqlm.evaluate.mixtures import val_bits
 from seqlm.evaluate.ranking import Result
 from seqlm.heldout.store import Heldout
-from seqlm.score.store import Score
+from seqlm.score.store import TRAIN_SUBSET, Score
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import KINDS, token_kind
 
@@ -31,8 +31,11 @@ def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
 
 
 def order_table(results: Sequence[Result]) -> pd.DataFrame:
-    """Return bits per character on test of the static n-gram models: token, smoothing, order, bits_per_character."""
-    infos = [(result.score.info, result.bits("test")) for result in results]
+    """Return bits per character on test of the static n-gram models of all of train.
+
+    Columns token, smoothing, order, bits_per_character.
+    """
+    infos = [(r.score.info, r.bits("test")) for r in results if TRAIN_SUBSET not in r.score.metrics]
     rows = [
         (info.token, info.smoothing, info.order, bits)
         for info, bits in infos

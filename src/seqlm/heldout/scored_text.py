@@ -34,6 +34,8 @@ class ScoredText:
     """The number of characters in all tokens up to and including each token; shape ``(N,)``."""
     unknown_share: float
     """Share of the scored tokens that the vocabulary lacks."""
+    separator_nats: float = 0.0
+    """What the separators between words would cost, which models over words need not predict; 0 for other tokens."""
     share: float = 1.0
     """The share of its split that this text is, in characters."""
 

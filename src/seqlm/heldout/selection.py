@@ -1,6 +1,9 @@
 """Selects the text of each split that is scored, and prices the tokens that the vocabulary lacks."""
 
+import operator
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.heldout.passages import Passage, find_passages
 from seqlm.heldout.scored_text import Stream, stream_of, unknown_share
-from seqlm.heldout.spelling import spelling_costs
+from seqlm.heldout.spelling import SeparatorModel, count_separators, spelling_costs
 from seqlm.heldout.store import Selection, save_heldout
 from seqlm.heldout.token_offsets import token_offsets
 from seqlm.vocab.corpus import EncodedSplit, load_corpus
@@ -28,9 +31,16 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
     arrays: dict[str, NDArray[Any]] = {"spelling_costs": costs}
     cost_of = dict(zip(corpus.unknown_tokens, costs.tolist(), strict=True))
     selections, test_tokens = {}, list[str]()
+    separators = None
     for name, split in corpus.splits.items():
         passages = find_passages(layout.split(name), corpus.vocab.num_chars[name], max_chars)
-        selections[name], tokens, ends = _select(name, split, passages)
+        selection, tokens, ends = _select(name, split, passages)
+        if not corpus.vocab.token_kind.is_lossless:
+            texts = (count_separators(passage.read(), corpus.vocab.line_separator) for passage in passages)
+            counts = reduce(operator.add, texts)
+            separators = separators or SeparatorModel.of(counts)  # those of train, which is the first split
+            selection = replace(selection, separator_nats=separators.nats(counts))
+        selections[name] = selection
         arrays |= {
             f"ends_{name}": ends,
             f"costs_{name}": np.array([0.0 if token in corpus.vocab else cost_of[token] for token in tokens]),
@@ -61,7 +71,7 @@ def _select(
         ends[-1] - ends[0] if vocab.token_kind.is_lossless else num_chars - _chars_up_to_first(vocab, passages)
     )
     selection = Selection(
-        [list(pair) for pair in ranges], int(scored_chars), unknown_share(ids), num_chars / vocab.num_chars[name]
+        [list(pair) for pair in ranges], int(scored_chars), unknown_share(ids), 0.0, num_chars / vocab.num_chars[name]
     )
     return selection, [token for tokens in texts for token in tokens], ends
 

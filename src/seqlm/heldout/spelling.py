@@ -1,13 +1,15 @@
-"""The cost of an unknown word: its spelling.
+"""What a model over words does not predict: the spelling of unknown words, and what separates words.
 
 A model over words that predicts ``<unk>`` has not said which word. To compare it with models over characters, each
 unknown word is charged the surprisal of its spelling under a small character model, so that no model gains by not
 knowing a word. A character that even this model lacks, like an unknown character of a character model, is charged as
-one of all Unicode characters.
+one of all Unicode characters. Separators are not charged; what they would cost is reported.
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -25,6 +27,14 @@ _KEPT_DISTRIBUTIONS = 1000
 _END = "\n"
 _MAX_CHARS = 2_000_000
 """The model is trained on at most this many characters: on every n-th word of a larger vocabulary."""
+
+BLANKS = " \n"
+"""The characters that separate words."""
+NO_SEPARATOR = ""
+"""After a word: the next word begins at once, which happens if lines are joined by nothing."""
+WORD_BEGINS = ""
+"""After a blank: a word begins."""
+_JOINED_LINE_END = re.compile(r"[^ \n]\n+(?=[^ \n])")
 
 
 class SpellingModel:
@@ -76,3 +86,64 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), NATS_OF_ANY_CHARACTER)
     return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nats(tokens)
+
+
+@dataclass(frozen=True)
+class SeparatorCounts:
+    """How often a text has each separator: one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`)."""
+
+    after_word: dict[str, int]
+    after_blank: dict[str, int]
+
+    def __add__(self, other: "SeparatorCounts") -> "SeparatorCounts":
+        return SeparatorCounts(
+            {what: count + other.after_word[what] for what, count in self.after_word.items()},
+            {what: count + other.after_blank[what] for what, count in self.after_blank.items()},
+        )
+
+
+@dataclass(frozen=True)
+class SeparatorModel:
+    """The probability of each separator after a word and after a blank."""
+
+    after_word: dict[str, float]
+    after_blank: dict[str, float]
+
+    @classmethod
+    def of(cls, counts: SeparatorCounts) -> "SeparatorModel":
+        """Return the shares of the separators, with add-one smoothing."""
+        return cls(_smoothed(counts.after_word), _smoothed(counts.after_blank))
+
+    def nats(self, counts: SeparatorCounts) -> float:
+        """Return the sum of the surprisals of some separators."""
+        return -math.fsum(
+            count * math.log(probs[what])
+            for probs, found in ((self.after_word, counts.after_word), (self.after_blank, counts.after_blank))
+            for what, count in found.items()
+        )
+
+
+def _smoothed(counts: dict[str, int]) -> dict[str, float]:
+    total = sum(counts.values()) + len(counts)
+    return {what: (count + 1) / total for what, count in counts.items()}
+
+
+def count_separators(text: str, line_separator: str) -> SeparatorCounts:
+    """Return how a text separates its words when its lines are joined.
+
+    ``text`` has its line ends; ``line_separator`` is empty, a space or a line end.
+    """
+    text = text.removesuffix("\n")  # it ends the last line and joins none
+    joined = text.replace("\n", line_separator)
+    blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
+    after_word = {blank: len(re.findall(f"[^ \n]{blank}", joined)) for blank in blanks}
+    if line_separator == "":
+        after_word[NO_SEPARATOR] = len(_JOINED_LINE_END.findall(text))
+    after_blank = {blank: len(re.findall(f"(?<=[ \n]){blank}", joined)) for blank in blanks}
+    after_blank[WORD_BEGINS] = len(re.findall("(?<=[ \n])[^ \n]", joined))
+    return SeparatorCounts(after_word, after_blank)
+
+
+def estimate_separators(text: str, line_separator: str) -> SeparatorModel:
+    """Return the separators of a text with its line ends as a model."""
+    return SeparatorModel.of(count_separators(text, line_separator))

@@ -32,7 +32,7 @@ from seqlm.vocab.kinds import Kind
 
 WARMUP = 512
 """Tokens that a model reads before a passage without being scored on them."""
-FORMAT = 1
+FORMAT = 2
 _ADVICE = "run the heldout stage again"
 
 
@@ -44,6 +44,7 @@ class Selection:
     """For each passage the index of its first token, and that of the first token after it."""
     scored_chars: int
     unknown_share: float
+    separator_nats: float
     share: float
 
 
@@ -101,6 +102,7 @@ class Heldout:
         return {
             "scored_chars": selection.scored_chars,
             "unknown_share": selection.unknown_share,
+            "separator_nats": selection.separator_nats,
             "share": selection.share,
             "ends": self._array(f"ends_{split}"),
             "unknown_costs": self._array(f"costs_{split}"),

@@ -9,10 +9,10 @@ from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
 from seqlm.ngrams.models.base import NGramModel, token_nll
+from seqlm.ngrams.settings import Unknown
 from seqlm.score.model_info import ModelInfo, describe_ngram
-from seqlm.score.ngrams.dynamic import recounted_nll, recounted_on
-from seqlm.score.word_to_char.reading import ModelAfter
-from seqlm.score.word_to_char.scoring import WordToCharReader
+from seqlm.score.ngrams import recounted_nll, recounted_on
+from seqlm.score.word_to_char import ModelAfter, WordToCharReader
 from seqlm.vocab.vocabulary import Vocab
 
 
@@ -49,17 +49,15 @@ class _NGramReader(RowReader):
 class Recounting:
     """How a model with dynamic counts counts again with the text that it has read."""
 
-    def __init__(self, train: Ids, vocab: Vocab, order: int, num_updates: int) -> None:
-        """Take the tokens of train; see :mod:`seqlm.score.ngrams.dynamic`.
+    def __init__(self, train: Ids, vocab: Vocab, order: int, unknown: Unknown, num_updates: int) -> None:
+        """Take the tokens of train; see :func:`seqlm.score.ngrams.score_recounted`.
 
         A text that is scored as a whole is counted in ``num_updates`` equal parts. A text that is read token by token
         is counted as often as test is: see :meth:`update_interval`.
         """
         self.num_updates = num_updates
-        self.model_after: ModelAfter = partial(recounted_on, train, vocab_size=len(vocab), order=order)
-        self.nll: Callable[[Ids], Nats] = partial(
-            recounted_nll, train, vocab_size=len(vocab), order=order, num_updates=num_updates
-        )
+        self.model_after: ModelAfter = partial(recounted_on, train, vocab_size=len(vocab), order=order, unknown=unknown)
+        self.nll: Callable[[Ids], Nats] = partial(recounted_nll, self.model_after, num_updates=num_updates)
 
     def update_interval(self, vocab: Vocab) -> int:
         """Return after how many tokens of a vocabulary everything is counted again."""

@@ -23,7 +23,7 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, load_description
-from seqlm.score.word_to_char.scoring import WordToCharReader
+from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.runs import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS, Kind
@@ -262,7 +262,8 @@ class Models(Mapping[str, LanguageModel]):
         params: DynamicCountsParams = _required(self._score.dynamic_counts, "score.dynamic_counts")
         assert info.order is not None
         train = load_split(self.layout.corpus(vocab.kind), "train", mmap=True, vocab=vocab)
-        return Recounting(train, vocab, info.order, params.num_updates)
+        unknown = load_kneser_ney(self.layout.ngrams(vocab.kind), len(vocab)).unknown
+        return Recounting(train, vocab, info.order, unknown, params.num_updates)
 
 
 def _required(params: Any, name: str) -> Any:

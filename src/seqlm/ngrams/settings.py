@@ -8,6 +8,7 @@ from seqlm.core.settings import Section
 from seqlm.vocab.settings import Kind, Order, require_every_kind
 
 Backoff = Literal["unigram", "lower"]
+Unknown = Literal["good_turing", "uniform"]
 Epsilon = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -34,6 +35,9 @@ class NgramsParams(Section):
     max_order: dict[Kind, Order]
     """Highest order that is counted, for each kind of token."""
     laplace: LaplaceParams
+    unknown: Unknown
+    """How likely ``<unk>`` is in Kneser-Ney models: ``good_turing``: as all tokens together that train has once (Good
+    1953); ``uniform``: as any token that train lacks, which is KenLM's way."""
     memory: Annotated[int, Field(ge=2**28, le=2**50)]
     """Bytes that counting may take; a text that needs more is counted in chunks, on disk."""
     zipf_min_count: Annotated[int, Field(ge=1, le=10**9)]

@@ -126,6 +126,7 @@ def _of_models(layout: Layout) -> dict[str, Any]:
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
+        "separator_bits": table["separator_bits"].max(),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
         "passages": _passages(read_json(layout.passages)),

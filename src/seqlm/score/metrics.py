@@ -14,20 +14,29 @@ def summarise(nats: Nats, text: ScoredText) -> dict[str, Any]:
     """Return nats per token, perplexity, bits per character, number of tokens, and shares of a scored text.
 
     Perplexity is per token of the model's own kind. Bits per character add the cost of spelling unknown tokens and
-    divide by the scored characters. Infinite values are None, with a reason. Raises DataError if the surprisals belong
-    to another text.
+    divide by the scored characters. ``unknown_bits`` are those spent on unknown tokens: on predicting that one comes,
+    and on spelling it. ``separator_bits``, which are not included, are what the separators between words would cost a
+    model over words. Infinite values are None, with a reason. Raises DataError if the surprisals belong to another
+    text.
     """
-    total, total_with_spelling = float(nats.sum()), float(text.with_unknown_cost(nats).sum())
+    with_spelling, chars = text.with_unknown_cost(nats), max(text.scored_chars, 1)
+    total, total_with_spelling = float(nats.sum()), float(with_spelling.sum())
     per_token = total / max(len(nats), 1)
     values = {
         "nats_per_token": per_token,
         "perplexity": perplexity(total, max(len(nats), 1)),
-        "bits_per_character": bits_per_character(total_with_spelling, max(text.scored_chars, 1)),
+        "bits_per_character": bits_per_character(total_with_spelling, chars),
+        "unknown_bits": bits_per_character(float(with_spelling[text.unknown_costs[1:] > 0].sum()), chars),
     }
     found: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in values.items()}
     if None in found.values():
         found["reason"] = _why_infinite(nats, per_token)
-    return found | {"tokens": len(nats), "unknown_share": text.unknown_share, "scored_share": text.share}
+    return found | {
+        "separator_bits": bits_per_character(text.separator_nats, chars),
+        "tokens": len(nats),
+        "unknown_share": text.unknown_share,
+        "scored_share": text.share,
+    }
 
 
 def _why_infinite(nats: Nats, per_token: float) -> str:

@@ -56,15 +56,24 @@ class ModelInfo:
         return self.family == "ngram" and self.counted_token == self.token
 
 
-def describe_ngram(smoothing: str, order: int, vocab: Vocab) -> ModelInfo:
-    """Return the description of an n-gram model over the tokens of a vocabulary."""
+def describe_ngram(smoothing: str, order: int, vocab: Vocab, num_tokens: int | None = None) -> ModelInfo:
+    """Return the description of an n-gram model over the tokens of a vocabulary.
+
+    ``num_tokens``: the first tokens of train that it counts, if these are not all.
+    """
     name = "-".join([vocab.kind, smoothing, *([str(order)] if order else [])])
     return ModelInfo(
-        name,
+        name if num_tokens is None else f"{name}@{num_tokens}",
         "ngram",
         vocab.kind,
-        vocab.num_chars["train"],
+        beginning_chars(vocab, num_tokens),
         counted_token=vocab.kind,
         smoothing=smoothing,
         order=order,
     )
+
+
+def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
+    """Return about how many characters the first tokens of train have, or all of it if ``num_tokens`` is None."""
+    num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
+    return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))

@@ -50,6 +50,15 @@ class DynamicCountsParams(Section):
         return min(self.order[kind], num_tokens)
 
 
+class TrainSubsetParams(Section):
+    """Kneser-Ney models of the first tokens of train, on equal terms with runs that have as few ``max_tokens``."""
+
+    max_tokens: Annotated[int, Field(ge=1, le=10**9)]
+    """Tokens that they count. There are no such models if train has no more."""
+    orders: dict[Kind, Annotated[list[Order], Field(min_length=1, max_length=50)]]
+    """Orders of the models over some kinds of token."""
+
+
 class WordToCharParams(Section):
     """The model over words, read as a model over characters."""
 
@@ -61,6 +70,8 @@ class ScoreParams(Section):
     """How models are scored."""
 
     word_to_char: WordToCharParams
+    train_subset: TrainSubsetParams | None
+    """Also score n-gram models of the first tokens of train only; null: do not."""
     dynamic: DynamicParams | None
     """Also evaluate the runs that saw all of train dynamically; null: do not."""
     dynamic_counts: DynamicCountsParams | None

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,11 @@ def score_of(
     """Return a score with the summary of its surprisals; ``texts`` are the scored texts of the splits."""
     metrics = {split: summarise(values, texts[split]) for split, values in nats.items()}
     return Score(info, nats, metrics, metadata or {})
+
+
+def with_train_subset(score: Score, nats: Nats, text: ScoredText) -> Score:
+    """Return a score with the summary of the surprisals on the part of train that the model was trained on."""
+    return replace(score, metrics={TRAIN_SUBSET: summarise(nats, text), **score.metrics})
 
 
 def if_better(dynamic: Score, static: Score, log: Log) -> Iterator[Score]:

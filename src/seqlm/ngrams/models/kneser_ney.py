@@ -13,8 +13,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, NgramCounts, Probs, Rows, Table
-from seqlm.ngrams.models.base import InterpolatedModel
+from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts, Probs, Rows, Table
+from seqlm.ngrams.models.base import Fit, InterpolatedModel
+from seqlm.ngrams.settings import NgramsParams, Unknown
 
 Discounts = tuple[float, float, float]
 
@@ -110,18 +111,29 @@ class KneserNey(InterpolatedModel):
     The highest order discounts counts; lower orders discount the number of different tokens that were seen before an
     n-gram. Each order has three discounts, for counts of 1, 2, and 3 or more, estimated from counts of counts. The
     unigram interpolates with the uniform distribution.
+
+    With ``unknown="good_turing"``, the unigram also gives ``<unk>`` the share of the words that train has only once:
+    so many words were new when they appeared (Good 1953). Like all counts of the unigram in a model of a higher order,
+    the share is one of distinct bigrams, because the unigram predicts what follows a context for the first time.
     """
 
     smoothing = "kneser-ney"
     backoff = "lower"
 
-    def __init__(self, counts: NgramCounts, order: int, lower: Sequence[OrderStatistics] | None = None) -> None:
+    def __init__(
+        self,
+        counts: NgramCounts,
+        order: int,
+        lower: Sequence[OrderStatistics] | None = None,
+        unknown: Unknown = "uniform",
+    ) -> None:
         """Prepare the model from counts of at least its order.
 
         ``lower`` has the statistics of order 1 to at least ``order - 1``, so that several models share them.
         """
         self.order = order
         self.counts = counts
+        self.unknown: Unknown = unknown
         if lower is None:
             lower = [OrderStatistics.of_lower(counts, n) for n in range(1, order)]
         highest = counts.table(order)
@@ -129,10 +141,15 @@ class KneserNey(InterpolatedModel):
         """Those of order n, at index n - 1."""
 
     @classmethod
-    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003 (there are none)
+    def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (discounts need no val)
+        """Take the treatment of ``<unk>`` from the settings."""
+        return Fit({"unknown": params.unknown})
+
+    @classmethod
+    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
         """Return a model for each order that was counted."""
         lower = [OrderStatistics.of_lower(counts, n) for n in range(1, counts.max_order)]
-        return [cls(counts, order, lower) for order in range(1, counts.max_order + 1)]
+        return [cls(counts, order, lower, settings["unknown"]) for order in range(1, counts.max_order + 1)]
 
     @property
     def fallback_reasons(self) -> list[str]:
@@ -147,7 +164,14 @@ class KneserNey(InterpolatedModel):
     def unigram(self) -> Probs:
         """The probability of each token without any context."""
         shares, weight = self.interpolation(1, slice(None), slice(None))
-        return shares + weight / self.counts.vocab_size
+        known: Probs = shares + weight / self.counts.vocab_size
+        if self.unknown == "uniform":
+            return known
+        num_once = np.count_nonzero(self.counts.table(1).counts[1:] == 1)
+        share = num_once / max(int(self.statistics[0].totals[0]), 1)
+        known *= 1 - share
+        known[0] += share
+        return known
 
     def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the discounted shares, and the weights that the discounts free."""

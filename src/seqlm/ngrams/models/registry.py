@@ -54,7 +54,7 @@ def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
     return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
 
 
-FORMAT = 3
+FORMAT = 4
 _ADVICE = "count again"
 
 
@@ -84,16 +84,17 @@ def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
 
     Raises DataError if a file is missing, changed, of another format, or of another vocabulary.
     """
-    return build_models(*_load(folder, vocab_size))
+    return build_models(*load_counts(folder, vocab_size))
 
 
 def load_kneser_ney(folder: Path, vocab_size: int) -> KneserNey:
     """Return the Kneser-Ney model of the highest order that was counted. Raises as :func:`load_models` does."""
-    counts, _ = _load(folder, vocab_size)
-    return KneserNey(counts, counts.max_order)
+    counts, settings = load_counts(folder, vocab_size)
+    return KneserNey(counts, counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"])
 
 
-def _load(folder: Path, vocab_size: int) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
+def load_counts(folder: Path, vocab_size: int) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
+    """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models` does."""
     path = folder / "models.json"
     description = read_checksummed(path, FORMAT, _ADVICE)
     if description["vocab_size"] != vocab_size:

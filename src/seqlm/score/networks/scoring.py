@@ -21,10 +21,10 @@ from seqlm.rnn.scoring import stream_nll, window_nll
 from seqlm.rnn.threads import imap_one_thread_each
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.metrics import shown_bits, summarise, total_nats
-from seqlm.score.model_info import ModelInfo
+from seqlm.score.model_info import ModelInfo, beginning_chars
 from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from seqlm.score.settings import DynamicParams
-from seqlm.score.store import TRAIN_SUBSET, Score, if_better, score_of
+from seqlm.score.store import Score, if_better, score_of, with_train_subset
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Vocab
@@ -50,9 +50,8 @@ def score_run(
 
 def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
     """Return the description of a run's model."""
-    num_chars, num_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
-    share = min((config.max_tokens or num_tokens) / num_tokens, 1.0)
-    return ModelInfo(config.run, "network", config.token, round(num_chars * share), network=config.model)
+    num_chars = beginning_chars(vocab, config.max_tokens)
+    return ModelInfo(config.run, "network", config.token, num_chars, network=config.model)
 
 
 def score_network(info: ModelInfo, network: Network, streams: Streams, train_subset: Stream | None) -> Score:
@@ -63,10 +62,7 @@ def score_network(info: ModelInfo, network: Network, streams: Streams, train_sub
     score = partial(stream_nll, network)
     metadata = diagnose(network_predictor(network), streams["test"].ids) if token_kind(info.token).is_character else {}
     found = score_of(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
-    if train_subset is None:
-        return found
-    metrics = {TRAIN_SUBSET: summarise(train_subset.nats(score), train_subset), **found.metrics}
-    return Score(info, found.nats, metrics, metadata)
+    return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
 
 
 def network_predictor(network: Network) -> Predictor:

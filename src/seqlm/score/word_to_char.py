@@ -1,42 +1,51 @@
 """A model over words, read as a model over characters.
 
 The probability of a character is the share of the words that continue with it. After ``th``, an ``e`` has the share
-that the words beginning with ``the`` have among those beginning with ``th``. Words outside the vocabulary share their
-probability by their spelling; together they are as likely as the words that occur once in train (Good 1953). So a model
-over words predicts the same tokens as a model over characters, and the two can be mixed.
+that the words beginning with ``the`` have among those beginning with ``th``. Words outside the vocabulary share the
+probability of ``<unk>`` by their spelling. So a model over words predicts the same tokens as a model over characters,
+and the two can be mixed.
 
 If lines are joined by nothing, a word may end without a sign of it, and the next one begins. Then several hypotheses
 about the characters since the last blank are kept, each with its probability, as in the forward algorithm of hidden
-Markov models (Rabiner 1989); the least likely are dropped.
+Markov models (Rabiner 1989). Those that are unlikely after the next character are dropped.
 """
 
 import copy
 import math
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import log
+from seqlm.core import elementary
+from seqlm.core.files import read_text
+from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.heldout.spelling import SpellingModel
+from seqlm.core.processes import default_processes, map_in_processes
+from seqlm.core.progress import Log
+from seqlm.heldout.scored_text import Ids, Streams
+from seqlm.heldout.spelling import (
+    BLANKS,
+    NO_SEPARATOR,
+    WORD_BEGINS,
+    SeparatorModel,
+    SpellingModel,
+    estimate_separators,
+)
+from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel
-from seqlm.score.ngrams.dynamic import equal_parts
-from seqlm.vocab.vocabulary import UNKNOWN
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.registry import load_kneser_ney
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.ngrams import equal_parts, recounted_on
+from seqlm.score.settings import DynamicCountsParams, ScoreParams
+from seqlm.score.store import Score, if_better, save_scores, score_of
+from seqlm.vocab.corpus import SPLITS, load_split
+from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
-BLANKS = " \n"
-"""The characters that separate words."""
-NO_SEPARATOR = ""
-"""After a word: the next word begins at once, which happens if lines are joined by nothing."""
-WORD_BEGINS = ""
-"""After a blank: a word begins."""
-
-_JOINED_LINE_END = re.compile(r"[^ \n]\n+(?=[^ \n])")
 _LEAST_SHARE = 1e-4
 """A hypothesis with a smaller share of the probability is dropped."""
 _MAX_HYPOTHESES = 16
@@ -45,6 +54,9 @@ _CACHED_DISTRIBUTIONS = 64
 _CACHED_RANGES = 100_000
 """Prefixes of words whose range in the sorted vocabulary is cached."""
 
+_MAX_UNKNOWN_SHARE = 0.5
+"""If more of the words of val are unknown, as in scripts without spaces, only their spelling would predict."""
+
 _UNKNOWN_LETTER = "\U0010ffff"
 """Replaces every letter that the characters' vocabulary lacks; no text may contain this character."""
 
@@ -52,35 +64,6 @@ Words = tuple[int, ...]
 """Ids of words, in the order of the text."""
 ModelAfter = Callable[[Sequence[int]], NGramModel]
 """Gives the model of the words that follow those read so far."""
-
-
-@dataclass(frozen=True)
-class SeparatorModel:
-    """Probabilities of what follows: one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`)."""
-
-    after_word: dict[str, float]
-    after_blank: dict[str, float]
-
-
-def estimate_separators(text: str, line_separator: str) -> SeparatorModel:
-    """Return how a text separates its words when its lines are joined, with add-one smoothing.
-
-    ``text`` has its line ends; ``line_separator`` is empty, a space or a line end.
-    """
-    text = text.removesuffix("\n")  # it ends the last line and joins none
-    joined = text.replace("\n", line_separator)
-    blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
-    after_words = {blank: len(re.findall(f"[^ \n]{blank}", joined)) for blank in blanks}
-    if line_separator == "":
-        after_words[NO_SEPARATOR] = len(_JOINED_LINE_END.findall(text))
-    after_blanks = {blank: len(re.findall(f"(?<=[ \n]){blank}", joined)) for blank in blanks}
-    after_blanks[WORD_BEGINS] = len(re.findall("(?<=[ \n])[^ \n]", joined))
-    return SeparatorModel(_smoothed(after_words), _smoothed(after_blanks))
-
-
-def _smoothed(counts: dict[str, int]) -> dict[str, float]:
-    total = sum(counts.values()) + len(counts)
-    return {what: (count + 1) / total for what, count in counts.items()}
 
 
 class Lexicon:
@@ -100,8 +83,6 @@ class Lexicon:
         self.words = sorted(self.id_of)
         self.ids = np.array([self.id_of[word] for word in self.words], np.int64)
         self.spelling = SpellingModel(self.words)
-        self.unknown_share = sum(count == 1 for count in counts) / max(sum(counts), 1)
-        """The probability of a word that train lacks: the share of the words that occur once in it (Good 1953)."""
         unspelled = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
         self._num_unspelled = max(len(unspelled), 1)
 
@@ -188,18 +169,18 @@ class CharacterPredictor:
     def use(self, model: NGramModel) -> None:
         """Use another model over the same words for the words that begin from now on."""
         self._model = model
-        ids, share = self._lexicon.ids, self._lexicon.unknown_share
+        ids = self._lexicon.ids
 
         @lru_cache(_CACHED_DISTRIBUTIONS)
         def next_word(context: Words) -> tuple[NDArray[np.float64], float]:
             probs = model.next_distribution(np.array(context, np.int64))
-            return np.concatenate([[0.0], np.cumsum((1 - share) * probs[ids])]), share + (1 - share) * float(probs[0])
+            return np.concatenate([[0.0], np.cumsum(probs[ids])]), float(probs[0])
 
         self._next_word = next_word
 
     def prob(self, character: str) -> float:
         """Return p of a character without reading it."""
-        ahead = copy.copy(self)  # reading replaces what a predictor knows, but for the list of words
+        ahead = copy.copy(self)  # reading replaces what a predictor knows, except for the list of words
         ahead.words_read = []
         return ahead.read(character)
 
@@ -238,10 +219,13 @@ class CharacterPredictor:
             begins = self._separators.after_blank[WORD_BEGINS]
             yield from (self._extended(each, letter).scaled(begins) for each in self._hypotheses)
             return
+        extended = [self._extended(each, letter) for each in self._hypotheses]
+        yield from extended
         unseparated = self._separators.after_word.get(NO_SEPARATOR, 0.0)
+        # A word that begins here can only lose probability to its first letter.
+        least = _LEAST_SHARE * math.fsum(each.share for each in extended)
         for hypothesis in self._hypotheses:
-            yield self._extended(hypothesis, letter)
-            if (share := self._ended_share(hypothesis) * unseparated) >= _LEAST_SHARE * hypothesis.share:
+            if (share := self._ended_share(hypothesis) * unseparated) > least:
                 context, ended = self._with_word(hypothesis)
                 yield self._extended(self._new_word(context, ended, share), letter)
 
@@ -295,4 +279,82 @@ def word_to_char_nll(
             predictor.use(model_after(predictor.words_read))
         for place in range(part.start, part.stop):
             probs[place] = predictor.read(lexicon.letter(characters[place + 1]))
-    return -log(probs)
+    return -elementary.log(probs)
+
+
+def score_word_to_char(layout: Layout, params: ScoreParams, log: Log) -> None:
+    """Score the Kneser-Ney model over words on characters, with static and with dynamic counts.
+
+    Nothing is scored, and the reason is logged, if train is too long or most words of val are unknown.
+    """
+    words, folder = Vocab.load(layout.vocab("word"), "word"), layout.scores_word_to_char
+    if reason := _why_not(words, params.word_to_char.max_words):
+        log(f"the model over words is not read as one over characters: {reason}")
+        save_scores(folder, [], log)
+        return
+    streams = read_streams(layout, "char")
+    save_scores(folder, _scores(layout, words, params.dynamic_counts, streams, log), log)
+
+
+def _why_not(words: Vocab, max_words: int) -> str | None:
+    num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
+    if num_words > max_words:
+        return f"train has {num_words:,} words, score.word_to_char.max_words allows {max_words:,}"
+    return f"{unknown:.0%} of the words of val are unknown" if unknown > _MAX_UNKNOWN_SHARE else None
+
+
+class WordToCharReader:
+    """Reads models over the words of a corpus as models over its characters."""
+
+    def __init__(self, layout: Layout, words: Vocab) -> None:
+        """Collect the words of train and estimate how they are separated."""
+        self.characters = Vocab.load(layout.vocab("char"), "char")
+        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens)
+        self._separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
+
+    def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nats:
+        """Return -log p of characters 2 to N, given as ids; see :func:`word_to_char_nll`."""
+        characters = self.characters.decode(ids.tolist())
+        return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
+
+    def predictor(self, model: NGramModel) -> CharacterPredictor:
+        """Return a reader of a new text, character by character."""
+        return CharacterPredictor(self._lexicon, self._separators, model)
+
+    def letter(self, character: str) -> str:
+        """Return a token of the characters' vocabulary as the predictor expects it."""
+        return self._lexicon.letter(character)
+
+    def describe(self, order: int) -> ModelInfo:
+        """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""
+        return ModelInfo(
+            f"char-by-word-{KneserNey.smoothing}-{order}",
+            "ngram",
+            "char",
+            self.characters.num_chars["train"],
+            counted_token="word",
+            smoothing=KneserNey.smoothing,
+            order=order,
+        )
+
+
+def _scores(
+    layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams, log: Log
+) -> Iterator[Score]:
+    reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
+    nats = _nats(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
+    static = score_of(reader.describe(model.order), nats, streams)
+    yield static
+    train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
+    if dynamic is not None and len(train) <= dynamic.max_tokens:
+        order = dynamic.order_for("word", len(train))
+        recount = partial(recounted_on, train, vocab_size=len(words), order=order, unknown=model.unknown)
+        score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
+        info = reader.describe(order).as_dynamic()
+        yield from if_better(score_of(info, _nats(streams, ("val", "test"), score), streams), static, log)
+
+
+def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
+    """Return the surprisals of some splits. Reading is slow in Python, so processes share the splits."""
+    nats = map_in_processes(lambda split: streams[split].nats(score), splits, default_processes())
+    return dict(zip(splits, nats, strict=True))

@@ -1,1 +1,0 @@
-"""Scoring n-gram models."""

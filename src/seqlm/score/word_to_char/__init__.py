@@ -1,1 +1,0 @@
-"""Reading a model over words as a model over characters."""
