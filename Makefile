@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore preset experiments smoke diff picture test test-all verify lint bench clean
+.PHONY: help install install-hashed unlock repro restore preset experiments smoke diff picture test test-all verify mutants lint bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -79,6 +79,12 @@ test-all: install lint ## run the tests, the slow ones too
 verify: install ## run the pipeline from scratch, without the run cache, and compare every hash with dvc.lock
 	python tools/verify.py
 
+ONLY ?= *
+mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.evaluate.*'
+	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[mutants]'
+	-mutmut run '$(ONLY)'
+	@mutmut results --all true | python tools/mutation_scores.py
+
 lint: install ## check style and types
 	ruff check .
 	ruff format --check .
@@ -89,4 +95,4 @@ bench: install ## compare speed with reference implementations
 	    case $$script in */spread.py | */natural.py | */words.py | */processes.py) continue;; esac; echo "== $$script"; python $$script || exit 1; done
 
 clean: ## remove the environment, caches and checkpoints, not the results
-	rm -rf checkpoints $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf checkpoints mutants $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

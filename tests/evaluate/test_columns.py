@@ -22,7 +22,7 @@ from seqlm.evaluate.ranking import rank_models
 from seqlm.score.store import Score
 
 LSTM = score(network("lstm"), np.linspace(1, 2, 100))
-DYNAMIC = score(network("lstm").as_dynamic(), np.linspace(0.5, 1.5, 100), {"choices": {"dynamic_lr": 0.1}})
+DYNAMIC = score(network("lstm").as_dynamic(), np.linspace(0.5, 1.5, 100))
 NEVER = score(network("never"), np.full(100, np.inf))
 
 

@@ -1,12 +1,23 @@
 """Mixtures of models."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.evaluate.mixtures import best_mixture, choose_weights, describe_mixture, make_mixtures, mix, val_bits
+from seqlm.core.errors import DataError
+from seqlm.evaluate.mixtures import (
+    best_mixture,
+    choose_weights,
+    describe_mixture,
+    load_mixtures,
+    make_mixtures,
+    mix,
+    save_mixtures,
+    val_bits,
+)
 from seqlm.score.store import Score
 from seqlm.vocab.corpus import SPLITS
 
@@ -133,3 +144,25 @@ def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> Non
     found = [set(m.info.members) for m in make_mixtures([score(counts, NATS)], networks, {"char": TEXTS})]
     assert {"best", "other+dynamic", "counts"} in found
     assert not any({"other", "other+dynamic"} <= members for members in found)
+
+
+def test_stored_mixtures_replace_those_before(tmp_path: Path) -> None:
+    a, b = made("a", sure(0.75)), made("b", 3.1 - sure(0.75))
+    mixture = best_mixture([a, b], TEXTS)
+    save_mixtures(tmp_path / "mixtures", [a, mixture, b])
+    (stored,) = load_mixtures(tmp_path / "mixtures")
+    assert stored.info == mixture.info
+    assert stored.weights == weights_of(mixture)
+    other = best_mixture([b, made("c", sure(0.75))], TEXTS)
+    save_mixtures(tmp_path / "mixtures", [other])
+    assert [found.info.name for found in load_mixtures(tmp_path / "mixtures")] == ["b+c"]
+    save_mixtures(tmp_path / "mixtures", [a])
+    assert load_mixtures(tmp_path / "mixtures") == load_mixtures(tmp_path / "none") == []
+
+
+def test_a_changed_mixture_is_refused(tmp_path: Path) -> None:
+    save_mixtures(tmp_path, [best_mixture([made("a", sure(0.75)), made("b", 3.1 - sure(0.75))], TEXTS)])
+    path = tmp_path / "a+b.json"
+    path.write_text(path.read_text().replace('"order": null', '"order": 3'))
+    with pytest.raises(DataError, match="does not match its SHA-256: run the evaluate stage again"):
+        load_mixtures(tmp_path)

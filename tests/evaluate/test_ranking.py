@@ -21,7 +21,7 @@ MIXTURE = ModelInfo("all", "mixture", "char", 1000, dynamic=True, members=("lstm
 MODELS = [
     score(LSTM, NOISE + 0.2),
     score(LSTM.as_dynamic(), NOISE + 0.1),
-    score(MIXTURE, NOISE + 0.05, {"choices": {"weight of counts": 0.5}}),
+    score(MIXTURE, NOISE + 0.05),
     # The same surprisals in another order.
     score(COUNTS, np.random.default_rng(0).permutation(NOISE) + 0.21),
     score(ngram("uniform", smoothing="uniform", order=0), NOISE + 1.0),
@@ -98,7 +98,7 @@ def test_a_row_has_the_properties_of_its_model() -> None:
     table = main_table(rank(*MODELS)).set_index("model")
     assert table["family"].tolist() == ["mixture", "network", "network", "ngram", "ngram"]
     assert table["dynamic"].to_dict() == {score.name: score.info.dynamic for score in MODELS}
-    assert table["chosen_on_val"].to_dict() == {score.name: score.name == "all" for score in MODELS}
+    assert table["chosen_on_val"].to_dict() == {score.name: score.name in ("all", "lstm+dynamic") for score in MODELS}
     assert table.loc["counts", ["token", "counted_token", "smoothing", "order"]].tolist() == [
         "char", "char", "laplace", 1,
     ]  # fmt: skip

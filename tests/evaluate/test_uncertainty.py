@@ -83,6 +83,8 @@ def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
     # b - a has mean 1, deviation 0.1, and standard error 0.1 / 3.
     assert (found["a", "b"].bits, found["a", "b"].margin) == pytest.approx((-1, 2.306 / 30), abs=1e-4)
     assert found["b", "a"].bits == pytest.approx(1)
+    # A difference that is the same everywhere is certain.
+    assert (found["shifted", "a"].bits, found["shifted", "a"].margin, found["shifted", "a"].p_value) == (-0.5, 0, 0)
     assert [found[pair].verdict for pair in found] == ["better", "worse", "not told apart", "better"]
     # Two directions are one comparison: the p-value is multiplied by 2, after that of the constant difference.
     assert found["a", "b"].p_value == found["b", "a"].p_value == pytest.approx(2 * t_p_value(30, 8), rel=1e-6)

@@ -128,8 +128,9 @@ COLUMNS = [
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
     Column("val_bits", "Bits per character on val; ^ if settings or weights of the model were chosen on val.",
            lambda r: r.bits("val"), float, "val", _val_with_mark),
-    Column("chosen_on_val", "Whether settings or weights of the model were chosen on val, so that it looks better "
-           "there than it is.", lambda r: bool(r.score.metadata.get("choices")), bool),
+    Column("chosen_on_val", "Whether the model is dynamic or a mixture: its settings or weights were chosen on val, "
+           "so it looks better there than it is.",
+           lambda r: r.score.info.dynamic or r.score.info.family == "mixture", bool),
     Column("test_bits", "Bits per character on test; infinite if a token has no probability; > if separator_bits would "
            "be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
     Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval and r.interval[0], float,

@@ -106,14 +106,10 @@ class Calibration:
         return {pair: replace(difference, p_value=corrected[frozenset(pair)]) for pair, difference in found.items()}
 
     def _compare(self, differences: Blocks) -> "Difference":
-        mean, error, degrees = (
-            float(differences.mean()),
-            self.of_difference.error(differences),
-            self.of_difference.degrees,
-        )
-        if error == 0:
-            return Difference(mean, 0.0, float(mean == 0))
-        return Difference(mean, t_quantile(degrees) * error, t_p_value(mean / error, degrees))
+        mean, error = float(differences.mean()), self.of_difference.error(differences)
+        degrees = self.of_difference.degrees
+        p_value = t_p_value(mean / error, degrees) if error else float(mean == 0)
+        return Difference(mean, t_quantile(degrees) * error, p_value)
 
 
 @dataclass(frozen=True)
