@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.heldout.passages import Passage, find_passages
+from seqlm.heldout.passages import Passage, find_passages, token_offsets
 from seqlm.heldout.scored_text import Stream, stream_of, unknown_share
 from seqlm.heldout.spelling import SeparatorModel, count_separators, spelling_costs
 from seqlm.heldout.store import Selection, save_heldout
-from seqlm.heldout.token_offsets import token_offsets
 from seqlm.vocab.corpus import EncodedSplit, load_corpus
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
