@@ -25,12 +25,12 @@ def after_experiment(command: str) -> dict[str, object]:
             continue
         name, _, value = word.partition("=")
         value = re.sub(r"^choice\(([^,]*),.*\)$", r"\1", value)  # the first value of a sweep
-        *parents, key = name.removeprefix("+").split(".")
+        *parents, key = name.lstrip("+").split(".")
         section = params
         for parent in parents:
             section = section[parent]
-        # DVC refuses a new key without a plus, and an existing one with it.
-        assert (key in section) != name.startswith("+"), word
+        # A new key needs a plus, an existing one must have none; two set a key whether it exists or not.
+        assert name.startswith("++") or (key in section) != name.startswith("+"), word
         section[key] = yaml.load(value)
     return params  # type: ignore[no-any-return]
 
