@@ -22,8 +22,9 @@ products with the state before fill blocks from ``first_state_block`` on; most b
 replaces the sums by activations and writes the state after the step. :func:`differentiate` replaces the activations by
 the gradients by the sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
 
-Every loop covers one row of a panel and changes two arrays at most; otherwise it would not become vector instructions.
-The numbers that fill up a panel are zeros, and stay so.
+Every loop covers all batch rows of a panel and changes two arrays at most. Otherwise it would not become vector
+instructions: LLVM unrolls a loop over a single row before it looks for them. The numbers that fill up a panel are
+zeros, and stay so.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 
 from seqlm.rnn.compiled.compiling import jit_inline, jit_internal
 from seqlm.rnn.compiled.elementary import sigmoid, tanh
-from seqlm.rnn.compiled.tiles import WIDTH, Panels
+from seqlm.rnn.compiled.tiles import Panels
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
@@ -88,71 +89,86 @@ LAYOUTS = {
 """The kinds of cells by name; an RNN by its activation."""
 
 
+@jit_inline
+def _rows(panels: Panels, p: int, first: int, num_rows: int) -> Any:
+    """Return some rows of panel p, one after another."""
+    return panels[p, first : first + num_rows].reshape(-1)
+
+
 @jit_internal
 def _apply_sigmoid(values: NDArray[np.float32]) -> None:
-    for k in range(WIDTH):
+    for k in range(len(values)):
         values[k] = sigmoid(values[k])
 
 
 @jit_internal
-def _activate_rnn(step: CellStep, p: int, r: int, is_relu: bool) -> None:
-    total, state = step.gates[p, step.row + r], step.states[p, step.after + r]
+def _activate_rnn(step: CellStep, p: int, is_relu: bool) -> None:
+    n = step.num_rows
+    total, state = _rows(step.gates, p, step.row, n), _rows(step.states, p, step.after, n)
     if is_relu:
-        for k in range(WIDTH):
+        for k in range(len(state)):
             state[k] = _ZERO if total[k] < 0 else total[k]  # NaN stays NaN
     else:
-        for k in range(WIDTH):
+        for k in range(len(state)):
             state[k] = tanh(total[k])
 
 
 @jit_internal
-def _differentiate_rnn(step: CellStep, gradients: StepGradients, p: int, r: int, is_relu: bool) -> None:
-    gate, state = step.gates[p, step.row + r], step.states[p, step.after + r]
-    d_state = gradients.states[p, gradients.row + r]
+def _differentiate_rnn(step: CellStep, gradients: StepGradients, p: int, is_relu: bool) -> None:
+    n = step.num_rows
+    gate, state = _rows(step.gates, p, step.row, n), _rows(step.states, p, step.after, n)
+    d_state = _rows(gradients.states, p, gradients.row, n)
     if is_relu:
-        for k in range(WIDTH):
+        for k in range(len(gate)):
             gate[k] = d_state[k] * (_ONE if state[k] > 0 else _ZERO)
     else:
-        for k in range(WIDTH):
+        for k in range(len(gate)):
             gate[k] = d_state[k] * (_ONE - state[k] * state[k])
 
 
 @jit_inline
-def _gates(step: CellStep, p: int, r: int) -> tuple[Any, Any, Any, Any]:
-    """Return the parts of a row of four gates that are in panel p of their blocks."""
-    gates, panels, row = step.gates, step.states.shape[0], step.row + r
-    return gates[p, row], gates[panels + p, row], gates[2 * panels + p, row], gates[3 * panels + p, row]
+def _gates(step: CellStep, p: int) -> tuple[Any, Any, Any, Any]:
+    """Return the parts of four gates that are in panel p of their blocks."""
+    gates, panels, row, n = step.gates, step.states.shape[0], step.row, step.num_rows
+    return (
+        _rows(gates, p, row, n),
+        _rows(gates, panels + p, row, n),
+        _rows(gates, 2 * panels + p, row, n),
+        _rows(gates, 3 * panels + p, row, n),
+    )
 
 
 # Blocks of a GRU: the candidate's part from the input, reset, update, the candidate's part from the state.
 
 
 @jit_internal
-def _activate_gru(step: CellStep, p: int, r: int) -> None:
-    candidate, reset, update, recurrent = _gates(step, p, r)
-    before, after = step.states[p, step.before + r], step.states[p, step.after + r]
+def _activate_gru(step: CellStep, p: int) -> None:
+    n = step.num_rows
+    candidate, reset, update, recurrent = _gates(step, p)
+    before, after = _rows(step.states, p, step.before, n), _rows(step.states, p, step.after, n)
     _apply_sigmoid(reset)
     _apply_sigmoid(update)
-    for k in range(WIDTH):
+    for k in range(len(after)):
         candidate[k] = tanh(candidate[k] + reset[k] * recurrent[k])
-    for k in range(WIDTH):
+    for k in range(len(after)):
         after[k] = candidate[k] + update[k] * (before[k] - candidate[k])
 
 
 @jit_internal
-def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int, r: int) -> None:
-    candidate, reset, update, recurrent = _gates(step, p, r)
-    d_state, carry = gradients.states[p, gradients.row + r], gradients.carry[p, gradients.batch_row + r]
-    before = step.states[p, step.before + r]
-    for k in range(WIDTH):
+def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int) -> None:
+    n = step.num_rows
+    candidate, reset, update, recurrent = _gates(step, p)
+    d_state, carry = _rows(gradients.states, p, gradients.row, n), _rows(gradients.carry, p, gradients.batch_row, n)
+    before = _rows(step.states, p, step.before, n)
+    for k in range(len(carry)):
         d_state[k] += carry[k]
-    for k in range(WIDTH):
+    for k in range(len(carry)):
         carry[k] = d_state[k] * update[k]
-    for k in range(WIDTH):
+    for k in range(len(carry)):
         kept = _ONE - update[k]
         update[k] *= d_state[k] * (before[k] - candidate[k]) * kept
         candidate[k] = d_state[k] * kept * (_ONE - candidate[k] * candidate[k])
-    for k in range(WIDTH):
+    for k in range(len(carry)):
         passed = reset[k]
         reset[k] = candidate[k] * recurrent[k] * passed * (_ONE - passed)
         recurrent[k] = candidate[k] * passed
@@ -162,35 +178,37 @@ def _differentiate_gru(step: CellStep, gradients: StepGradients, p: int, r: int)
 
 
 @jit_internal
-def _activate_lstm(step: CellStep, p: int, r: int) -> None:
-    input_gate, forget_gate, candidate, output_gate = _gates(step, p, r)
-    before, after = step.memories[p, step.before + r], step.memories[p, step.after + r]
-    state = step.states[p, step.after + r]
+def _activate_lstm(step: CellStep, p: int) -> None:
+    n = step.num_rows
+    input_gate, forget_gate, candidate, output_gate = _gates(step, p)
+    before, after = _rows(step.memories, p, step.before, n), _rows(step.memories, p, step.after, n)
+    state = _rows(step.states, p, step.after, n)
     _apply_sigmoid(input_gate)
     _apply_sigmoid(forget_gate)
-    for k in range(WIDTH):
+    for k in range(len(after)):
         candidate[k] = tanh(candidate[k])
     _apply_sigmoid(output_gate)
-    for k in range(WIDTH):
+    for k in range(len(after)):
         after[k] = forget_gate[k] * before[k] + input_gate[k] * candidate[k]
-    for k in range(WIDTH):
+    for k in range(len(after)):
         state[k] = output_gate[k] * tanh(after[k])
 
 
 @jit_internal
-def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int, r: int) -> None:
-    input_gate, forget_gate, candidate, output_gate = _gates(step, p, r)
-    before, after = step.memories[p, step.before + r], step.memories[p, step.after + r]
-    d_state, carry = gradients.states[p, gradients.row + r], gradients.carry[p, gradients.batch_row + r]
-    for k in range(WIDTH):
+def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int) -> None:
+    n = step.num_rows
+    input_gate, forget_gate, candidate, output_gate = _gates(step, p)
+    before, after = _rows(step.memories, p, step.before, n), _rows(step.memories, p, step.after, n)
+    d_state, carry = _rows(gradients.states, p, gradients.row, n), _rows(gradients.carry, p, gradients.batch_row, n)
+    for k in range(len(carry)):
         squashed = tanh(after[k])
         carry[k] += d_state[k] * output_gate[k] * (_ONE - squashed * squashed)
         output_gate[k] *= d_state[k] * squashed * (_ONE - output_gate[k])
-    for k in range(WIDTH):
+    for k in range(len(carry)):
         gate = input_gate[k]
         input_gate[k] = carry[k] * candidate[k] * gate * (_ONE - gate)
         candidate[k] = carry[k] * gate * (_ONE - candidate[k] * candidate[k])
-    for k in range(WIDTH):
+    for k in range(len(carry)):
         d_memory, gate = carry[k], forget_gate[k]
         carry[k] = d_memory * gate
         forget_gate[k] = d_memory * before[k] * gate * (_ONE - gate)
@@ -203,23 +221,21 @@ def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int, r: int
 def activate(cell: int, step: CellStep) -> None:
     """Replace the sums by activations, and write the state after the step."""
     for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            if cell == _GRU:
-                _activate_gru(step, p, r)
-            elif cell == _LSTM:
-                _activate_lstm(step, p, r)
-            else:
-                _activate_rnn(step, p, r, cell == _RELU)
+        if cell == _GRU:
+            _activate_gru(step, p)
+        elif cell == _LSTM:
+            _activate_lstm(step, p)
+        else:
+            _activate_rnn(step, p, cell == _RELU)
 
 
 @jit_internal
 def differentiate(cell: int, step: CellStep, gradients: StepGradients) -> None:
     """Replace the activations by gradients by the sums."""
     for p in range(step.states.shape[0]):
-        for r in range(step.num_rows):
-            if cell == _GRU:
-                _differentiate_gru(step, gradients, p, r)
-            elif cell == _LSTM:
-                _differentiate_lstm(step, gradients, p, r)
-            else:
-                _differentiate_rnn(step, gradients, p, r, cell == _RELU)
+        if cell == _GRU:
+            _differentiate_gru(step, gradients, p)
+        elif cell == _LSTM:
+            _differentiate_lstm(step, gradients, p)
+        else:
+            _differentiate_rnn(step, gradients, p, cell == _RELU)
