@@ -14,6 +14,7 @@ from seqlm.models.ngram_models import StaticNGram
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.score.model_info import describe_ngram
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from smoke import ROOT
 
@@ -39,7 +40,10 @@ def test_kenlm_gives_our_words_the_same_scores(tmp_path: Path) -> None:
     theirs = kenlm.Model(str(tmp_path / "model.arpa"))
     scores = list(theirs.full_scores(" ".join(TEXT.split()), bos=False, eos=False))[1:]
     ours: LanguageModel
-    for ours in (StaticNGram(model, vocab, str), seqlm.open_arpa(tmp_path / "model.arpa")):
+    for ours in (
+        StaticNGram(describe_ngram("kneser-ney", 3, vocab), model, vocab, str),
+        seqlm.open_arpa(tmp_path / "model.arpa"),
+    ):
         found = ours.full_scores(TEXT)
         assert [score.is_unknown for score in found] == [is_unknown for _, _, is_unknown in scores]
         assert any(score.is_unknown for score in found)

@@ -1,5 +1,6 @@
 """Exported folders: the models elsewhere, without the pipeline."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,14 +14,16 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.models.exporting import export_models
 from small_runs import write_models
+from smoke import ROOT
 from stages_by_hand import prepare
 
 TEXT = "the sea came in"
+LINES = "the sea came in\nand time travellers went out\n" * 20
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    layout = write_models(prepare(tmp_path_factory.mktemp("run")))
+    layout = write_models(prepare(tmp_path_factory.mktemp("run")), LINES)
     layout.mixtures.mkdir()
     layout.reports("evaluate").mkdir(parents=True)
     table = pd.DataFrame({"model": ["small"], "test_bits": [4.0], "test_perplexity": [16.0]})
@@ -84,3 +87,13 @@ def test_texts_are_compared_with_intervals(run: Layout) -> None:
     assert table.loc["small", "verdict"] == "worse"
     short = seqlm.compare(TEXT, chosen[:2], run.root)
     assert short["low"].isna().all()
+
+
+def test_the_code_of_the_docs_runs(run: Layout, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "howto" / "use-from-python.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 4
+    shutil.copytree(run.root, tmp_path / "run")
+    export_models(run, tmp_path / "run" / "exported")
+    code = "\n".join(blocks).replace('"lstm"', '"small"')
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "run", check=True, capture_output=True)

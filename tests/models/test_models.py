@@ -32,6 +32,7 @@ SETTINGS = {
     "preprocess.normalise": "letters",
     "score.dynamic.rms_segments": 4,
     "score.dynamic_counts.num_updates": 3,
+    "score.train_subset": {"max_tokens": 90, "orders": {"char": [1, 3]}},
     "score.dynamic_counts.order": {"char": 4, "word": 3, "subword": 3},
 }
 MIXTURES = [("char-kneser-ney-3", "char-by-word-kneser-ney-3"), ("char-kneser-ney-4+dynamic", "small")]
@@ -78,7 +79,7 @@ def models(scored: tuple[Layout, dict[str, Score]]) -> Models:
 
 def test_every_model_scores_a_text_as_the_stages_do(scored: tuple[Layout, dict[str, Score]], models: Models) -> None:
     layout, scores = scored
-    assert set(models) == set(scores)
+    assert set(models) == set(scores) >= {"char-kneser-ney-1@90", "char-kneser-ney-3@90"}
     assert {score.info.dynamic for score in scores.values() if score.info.family == "mixture"} == {False, True}
     test = layout.split("test").read_text()
     for name, score in scores.items():

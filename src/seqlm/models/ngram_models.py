@@ -10,7 +10,7 @@ from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
 from seqlm.ngrams.models.base import NGramModel, token_nll
 from seqlm.ngrams.settings import Unknown
-from seqlm.score.model_info import ModelInfo, describe_ngram
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams import recounted_nll, recounted_on
 from seqlm.score.word_to_char import ModelAfter, WordToCharReader
 from seqlm.vocab.vocabulary import Vocab
@@ -19,9 +19,9 @@ from seqlm.vocab.vocabulary import Vocab
 class StaticNGram(LanguageModel):
     """An n-gram model."""
 
-    def __init__(self, model: NGramModel, vocab: Vocab, clean: Cleaner) -> None:
-        """Take a model over the tokens of a vocabulary."""
-        super().__init__(describe_ngram(model.smoothing, model.order, vocab), vocab, clean)
+    def __init__(self, info: ModelInfo, model: NGramModel, vocab: Vocab, clean: Cleaner) -> None:
+        """Take what the model is, and the model over the tokens of a vocabulary."""
+        super().__init__(info, vocab, clean)
         self.model = model
 
     def token_nll(self, ids: Ids) -> Nats:

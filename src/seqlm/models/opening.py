@@ -17,6 +17,8 @@ from seqlm.heldout.scored_text import Ids
 from seqlm.models.exporting import require_intact
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.ngram_models import DynamicNGram, Recounting, StaticNGram, WordToChar
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import highest_orders, load_kneser_ney, load_models
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.preprocess.settings import PreprocessParams
@@ -83,7 +85,7 @@ class Models(Mapping[str, LanguageModel]):
         self._loaded: dict[str, LanguageModel] = {}
         self._sources: list[Callable[[], Loaders]] = [
             self.runs, *(partial(self.ngrams, kind) for kind in KINDS), self._word_to_char, self._mixtures,
-            self._dynamic,
+            self._dynamic, self._train_subset,
         ]  # fmt: skip
 
     def __getitem__(self, name: str) -> LanguageModel:
@@ -197,10 +199,27 @@ class Models(Mapping[str, LanguageModel]):
         vocab = Vocab.load(self.layout.vocab(kind), kind)
         models = load_models(self.layout.ngrams(kind), len(vocab))
         chosen = highest_orders(models) if only_highest else models.values()
-        return {
-            describe_ngram(model.smoothing, model.order, vocab).name: partial(StaticNGram, model, vocab, self.clean)
-            for model in chosen
-        }
+        infos = [(describe_ngram(model.smoothing, model.order, vocab), model) for model in chosen]
+        return {info.name: partial(StaticNGram, info, model, vocab, self.clean) for info, model in infos}
+
+    def _train_subset(self) -> Loaders:
+        """Return the n-gram models of the first tokens of train."""
+        few, found = self._score.train_subset, dict[str, Callable[[], LanguageModel]]()
+        if few is None:
+            return found
+        for kind, orders in few.orders.items():
+            vocab = Vocab.load(self.layout.vocab(kind), kind)
+            if few.max_tokens < vocab.splits["train"].num_tokens:
+                infos = [describe_ngram(KneserNey.smoothing, order, vocab, few.max_tokens) for order in orders]
+                found |= {info.name: partial(self._open_train_subset, info, vocab, few.max_tokens) for info in infos}
+        return found
+
+    def _open_train_subset(self, info: ModelInfo, vocab: Vocab, num_tokens: int) -> LanguageModel:
+        assert info.order is not None
+        train = load_split(self.layout.corpus(vocab.kind), "train", mmap=True, vocab=vocab)[:num_tokens]
+        unknown = load_kneser_ney(self.layout.ngrams(vocab.kind), len(vocab)).unknown
+        model = KneserNey(count_ngrams(train, len(vocab), info.order), info.order, unknown=unknown)
+        return StaticNGram(info, model, vocab, self.clean)
 
     def mixtures(self, *, only_static: bool = False) -> Loaders:
         """Return the mixtures that the ``evaluate`` stage has stored."""

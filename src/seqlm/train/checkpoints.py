@@ -46,7 +46,8 @@ def checkpoint_key(config: str, data: list[str], num_processes: int) -> str:
 
 def imported_files(module: Path) -> list[Path]:
     """Return the source files of this project that a module imports, directly or not, and its own, in order."""
-    finder = ModuleFinder(path=[str(_SOURCES)])
+    # seqlm/__init__.py imports the models when a user asks for them; no training does.
+    finder = ModuleFinder(path=[str(_SOURCES)], excludes=["seqlm.models"])
     finder.run_script(str(module))
     files = (getattr(found, "__file__", None) for found in finder.modules.values())
     return sorted(Path(file) for file in files if file)
