@@ -72,6 +72,7 @@ def test_folds_matter_only_if_all_of_test_was_scored_and_is_long_enough() -> Non
     assert Calibration.of_text(scored_text(1000), None) == Calibration(independent, independent)
     in_passages = replace(scored_text(1000), share=0.5)
     assert Calibration.of_text(in_passages, FOLDS) == Calibration(independent, independent)
+    assert Calibration.of_text(scored_text(40), None) == Calibration(Scale.of_blocks(2), Scale.of_blocks(2))
     assert Calibration.of_text(scored_text(39), FOLDS) is None
 
 
