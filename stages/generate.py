@@ -38,8 +38,6 @@ def main(
 
     from dataclasses import asdict
 
-    import torch
-
     from seqlm.core.files import write_json, write_text
     from seqlm.core.progress import clocked
     from seqlm.generate.samples import (
@@ -53,9 +51,8 @@ def main(
     from seqlm.models.opening import Models
     from seqlm.train.runs import run_names
 
-    torch.set_num_threads(num_threads)
     by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
-    models = Models(layout, device)
+    models = Models(layout, device, num_threads)
     continuations = []
     generated = generate_continuations(
         models.select(names or models_that_generate(models)).values(),

@@ -67,9 +67,6 @@ def main(
 
 
 def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
-    import torch
-
-    from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json
     from seqlm.score.metrics import headline
     from seqlm.score.networks.scoring import score_run
@@ -77,8 +74,7 @@ def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
     from seqlm.train.runs import read_config
 
     config = read_config(layout.config(run))
-    torch.set_num_threads(config.num_threads)
-    scores = score_run(layout, config, resolve_device(config.device), params.dynamic, click.echo)
+    scores = score_run(layout, config, params.dynamic, click.echo)
     metrics = save_scores(layout.scores_of_run(run), scores, click.echo)
     write_json(layout.reports("score", run, "metrics.json"), headline(metrics[run]))
 
@@ -93,8 +89,6 @@ def _score_texts(
     by: By,
     space: Space,
 ) -> None:
-    import torch
-
     from seqlm.core.files import write_csv, write_text
     from seqlm.download.settings import DownloadParams
     from seqlm.models import user_text
@@ -107,10 +101,10 @@ def _score_texts(
         raise ParamsError("--page shows one text: give one --text")
     if page is None and table is None and len(paths) == 1:
         page = Path("surprisal.html")
-    torch.set_num_threads(load(layout.params, "num_threads", NumThreads))
     preprocess = load(layout.params, "preprocess", PreprocessParams)
     max_bytes = load(layout.params, "download", DownloadParams).max_bytes
-    opened = Models(layout, load(layout.params, "device", Device))
+    device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
+    opened = Models(layout, device, num_threads)
     models = [*(opened.select(names).values() if names or not arpas else ()), *map(open_arpa, arpas)]
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)

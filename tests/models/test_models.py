@@ -48,7 +48,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, dict[str, 
     for kind in KINDS:
         score_kind(layout, kind, params, print)
     score_word_to_char(layout, params, print)
-    run = score_run(layout, read_config(layout.config("small")), _cpu(), params.dynamic, print)
+    run = score_run(layout, read_config(layout.config("small")), params.dynamic, print)
     save_scores(layout.scores_of_run("small"), run, print)
     for path in layout.scores.rglob("score.json"):
         scores[path.parent.name] = load_score(path.parent)
@@ -57,12 +57,6 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, dict[str, 
         scores[mixture.name] = mixture
     save_mixtures(layout.mixtures, list(scores.values()))
     return layout, scores
-
-
-def _cpu() -> object:
-    import torch
-
-    return torch.device("cpu")
 
 
 def _mixture(layout: Layout, members: Sequence[Score]) -> Score:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from compiled_networks import network_settings
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
+from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.building import build_network, load_network, save_network
 from seqlm.rnn.generation import continue_prefixes
 from seqlm.rnn.scoring import stream_nll
@@ -137,10 +138,10 @@ def test_a_new_kind_of_network_trains_scores_and_generates(tmp_path: Path) -> No
     roots = gradient_roots(network, cycle, segment_length=10, num_segments=20)
     assert [root.shape for root in roots] == [parameter.shape for parameter in network.parameters()]
 
-    def descend(parameters: list[torch.nn.Parameter]) -> None:
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        for parameter in parameters:
-            parameter.sub_(parameter.grad, alpha=0.2)
+    def descend(adapted: ArrayNetwork) -> None:
+        norm = float(torch.cat([gradient.flatten() for gradient in adapted.gradients]).norm())
+        for weight, gradient in zip(adapted.weights, adapted.gradients, strict=True):
+            weight.sub_(gradient, alpha=0.2 / max(norm, 1.0))
 
     assert dynamic_nll(network, other, update_every=10, update=descend).mean() < 0.5 * stream_nll(network, other).mean()
 

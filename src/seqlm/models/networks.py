@@ -1,22 +1,19 @@
 """Networks, static ones and ones that keep learning."""
 
-import copy
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
-from seqlm.core.devices import resolve_device
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
-from seqlm.rnn.building import load_network
+from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.logits import probabilities
-from seqlm.rnn.network import Network
+from seqlm.rnn.opening import open_network
 from seqlm.rnn.scoring import stream_nll
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
@@ -30,7 +27,7 @@ from seqlm.vocab.vocabulary import Vocab
 class StaticNetwork(LanguageModel):
     """A network whose weights stay as they are."""
 
-    def __init__(self, info: ModelInfo, vocab: Vocab, clean: Cleaner, network: Network) -> None:
+    def __init__(self, info: ModelInfo, vocab: Vocab, clean: Cleaner, network: ArrayNetwork) -> None:
         """Take a network over the tokens of a vocabulary."""
         super().__init__(info, vocab, clean)
         self.network = network
@@ -45,12 +42,11 @@ class StaticNetwork(LanguageModel):
 
 
 class _NetworkReader(Reader):
-    def __init__(self, network: Network, state: Any) -> None:
-        self._device, self._step = network.device, network.step_fn(state)
+    def __init__(self, network: ArrayNetwork, state: Any) -> None:
+        self._step = network.step_fn(state)
 
-    @torch.no_grad()
     def read(self, tokens: Ids) -> None:
-        self._logits = self._step(torch.from_numpy(np.asarray(tokens, np.int64)).to(self._device))
+        self._logits = self._step(np.asarray(tokens, np.int64))
 
     def next_probs(self) -> Probs:
         return np.concatenate(list(probabilities(self._logits)))
@@ -83,8 +79,8 @@ class DynamicNetwork(LanguageModel):
 
 
 class _LearningReader(RowReader):
-    def __init__(self, network: Network, rule: DynamicRule, update_every: int) -> None:
-        self._network, self._rule, self._update_every = copy.deepcopy(network), rule, update_every
+    def __init__(self, network: ArrayNetwork, rule: DynamicRule, update_every: int) -> None:
+        self._network, self._rule, self._update_every = network.copy(), rule, update_every
         self._segment: list[int] = []
         """The last token of the segment before, and the tokens read since."""
         self._begin(self._network.initial_state(1))
@@ -95,10 +91,9 @@ class _LearningReader(RowReader):
     def read(self, token: int) -> None:
         self._segment.append(token)
         if len(self._segment) > self._update_every:
-            stream = torch.tensor([self._segment], device=self._network.device)
+            stream = np.array([self._segment])
             _, state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
-            with torch.no_grad():
-                self._rule.apply(list(self._network.parameters()))
+            self._rule.apply(self._network)
             self._segment = [token]
             self._begin(state)
         self._reader.read(np.array([token]))
@@ -107,18 +102,19 @@ class _LearningReader(RowReader):
         return np.asarray(self._reader.next_probs()[0])
 
 
-def open_run(layout: Layout, run: str, device: Device, clean: Cleaner) -> StaticNetwork:
-    """Return the network of a run."""
+def open_run(layout: Layout, run: str, device: Device, clean: Cleaner, num_threads: int | None = None) -> StaticNetwork:
+    """Return the network of a run. Without a number of threads it has that of its own settings."""
     config = read_config(layout.config(run))
     vocab = Vocab.load(layout.vocab(config.token), config.token)
-    network = load_network(layout.run(run), run, resolve_device(device))
+    network = open_network(layout.run(run), run, device, num_threads or config.num_threads)
     return StaticNetwork(describe_run(config, vocab), vocab, clean, network)
 
 
 def open_dynamic_run(
-    layout: Layout, run: str, device: Device, clean: Cleaner, params: DynamicParams, chosen: Mapping[str, float]
-) -> DynamicNetwork:
+    layout: Layout, run: str, device: Device, clean: Cleaner, params: DynamicParams, chosen: Mapping[str, float],
+    num_threads: int | None = None,
+) -> DynamicNetwork:  # fmt: skip
     """Return the network of a run that keeps learning from what it reads."""
-    static = open_run(layout, run, device, clean)
+    static = open_run(layout, run, device, clean, num_threads)
     train = load_split(layout.corpus(static.vocab.kind), "train", mmap=True, vocab=static.vocab)
     return DynamicNetwork(static, train, params, chosen)

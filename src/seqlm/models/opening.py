@@ -79,9 +79,12 @@ class NoSuchModel(ParamsError, KeyError):
 class Models(Mapping[str, LanguageModel]):
     """The models of a finished run by name. A model is loaded when it is asked for, and then kept."""
 
-    def __init__(self, layout: Layout, device: Device = "cpu") -> None:
-        """Name the folder, and the device for networks. Nothing is read."""
-        self.layout, self.device = layout, device
+    def __init__(self, layout: Layout, device: Device = "cpu", num_threads: int | None = None) -> None:
+        """Name the folder, and for networks the device and the number of threads. Nothing is read.
+
+        Without a number of threads each network has that of its own settings.
+        """
+        self.layout, self.device, self.num_threads = layout, device, num_threads
         self._loaded: dict[str, LanguageModel] = {}
         self._sources: list[Callable[[], Loaders]] = [
             self.runs, *(partial(self.ngrams, kind) for kind in KINDS), self._word_to_char, self._mixtures,
@@ -188,9 +191,9 @@ class Models(Mapping[str, LanguageModel]):
         """Return the networks."""
 
         def open_run(run: str) -> LanguageModel:
-            from seqlm.models import networks  # imports PyTorch
+            from seqlm.models import networks  # imports Numba
 
-            return networks.open_run(self.layout, run, self.device, self.clean)
+            return networks.open_run(self.layout, run, self.device, self.clean, self.num_threads)
 
         return {run: partial(open_run, run) for run in run_names(self.layout.configs)}
 
@@ -262,12 +265,14 @@ class Models(Mapping[str, LanguageModel]):
 
     def _open_dynamic(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
-            from seqlm.models import networks  # imports PyTorch
+            from seqlm.models import networks  # imports Numba
 
             params = _required(self._score.dynamic, "score.dynamic")
             (run,) = info.members
             chosen = metadata["choices"]
-            return networks.open_dynamic_run(self.layout, run, self.device, self.clean, params, chosen)
+            return networks.open_dynamic_run(
+                self.layout, run, self.device, self.clean, params, chosen, self.num_threads
+            )
         if info.counts_predicted_token:
             vocab = Vocab.load(self.layout.vocab(info.token), info.token)
             return DynamicNGram(info, vocab, self.clean, self._recounting(info, vocab))

@@ -8,15 +8,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_checksummed, sha256_of_file, write_bytes, write_checksummed
-from seqlm.core.settings import check
-from seqlm.rnn.compiled.compiling import has_fma
+from seqlm.core.files import sha256_of_file, write_bytes, write_checksummed
 from seqlm.rnn.network import Network, Weights
 from seqlm.rnn.settings import KINDS, NetworkSettings
+from seqlm.rnn.stored import FORMAT, not_its_weights, read_description, runs_compiled
 
-FORMAT = 3
-_ADVICE = "train again"
 _CPU = torch.device("cpu")
 
 
@@ -26,8 +22,7 @@ def build_network(settings: NetworkSettings, vocab_size: int, seed: int, device:
     With ``engine: auto``, on a CPU with FMA, the network is its kind's compiled one if there is one.
     """
     kind = KINDS[settings.model]
-    is_compiled = settings.engine == "auto" and device.type == "cpu" and has_fma()
-    make = resolve_name(kind.compiled if kind.compiled and is_compiled else kind.network)
+    make = resolve_name(kind.compiled if kind.compiled and runs_compiled(settings, device) else kind.network)
     network: Network = make(settings, vocab_size, seed)
     return network.to(device)
 
@@ -55,23 +50,11 @@ def save_network(
 
 
 def load_network(folder: Path, run: str, device: torch.device) -> Network:
-    """Return the stored network of a run, ready to score text.
-
-    Raises DataError if a file is missing, changed, of another format, of other settings, or of another run.
-    """
-    path, weights = folder / "model.json", folder / "weights.safetensors"
-    description = read_checksummed(path, FORMAT, _ADVICE)
-    if description["run"] != run:
-        raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
-    if sha256_of_file(weights) != description["sha256"]:
-        raise DataError(f"{weights}: its content does not match the SHA-256 in model.json: {_ADVICE}")
-    try:
-        settings = check(description["network"], "network", NetworkSettings, source=str(path))
-    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
-        raise DataError(f"{error}: {_ADVICE}") from error
-    network = build_network(settings, description["vocab_size"], seed=0, device=device)
+    """Return the stored network of a run for tensors. Raises DataError as :func:`read_description` does."""
+    (settings, vocab_size), weights = read_description(folder, run), folder / "weights.safetensors"
+    network = build_network(settings, vocab_size, seed=0, device=device)
     try:
         network.load_weights(load_tensors(weights.read_bytes()))
     except (SafetensorError, KeyError, RuntimeError) as error:
-        raise DataError(f"{weights}: not the weights of this model: {_ADVICE}") from error
+        raise not_its_weights(weights) from error
     return network.eval()

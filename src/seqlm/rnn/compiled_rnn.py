@@ -1,8 +1,6 @@
 """What the networks with compiled loops have in common: one flat tensor of parameters, and a team of threads."""
 
-import itertools
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,15 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.compiled.compiling import has_fma
-from seqlm.rnn.compiled.inference import CompiledInference
-from seqlm.rnn.compiled.parameters import NetworkSpec
-from seqlm.rnn.compiled.training import CompiledGradients
-from seqlm.rnn.logits import is_large
+from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.network import Network, Noise, Weights
-
-_MIN_FLOPS_OF_A_TEAM = 2e6
-"""A minibatch with fewer floating-point operations takes one thread less time than a team needs to meet."""
+from seqlm.rnn.specs import Parameters, places
 
 
 class CompiledRNN(Network):
@@ -31,21 +25,19 @@ class CompiledRNN(Network):
     may_compile = True
     """Whether compiled loops may be used; a test or the setting ``engine: framework`` forbids them."""
 
-    def __init__(self, vocab_size: int, num_hiddens: int, shapes: dict[str, tuple[int, ...]]) -> None:
-        """Make parameters of the given names and shapes, all of them zero."""
+    def __init__(self, parameters: Parameters) -> None:
+        """Make parameters of these names and shapes, all of them zero."""
         super().__init__()
-        self.vocab_size, self.num_hiddens, self._shapes = vocab_size, num_hiddens, shapes
-        sizes = itertools.accumulate((math.prod(shape) for shape in shapes.values()), initial=0)
-        *starts, total = sizes
-        self._starts = dict(zip(shapes, starts, strict=True))
-        self.flat = nn.Parameter(torch.zeros(total))
+        self._shapes, self._spec = parameters
+        self.vocab_size, self.num_hiddens = self._spec.vocab_size, self._spec.num_hiddens
+        self._starts = places(self._shapes)
+        self.flat = nn.Parameter(torch.zeros(sum(map(math.prod, self._shapes.values()))))
         self._num_threads = 1
-        self._gradient_loops: tuple[tuple[object, ...], CompiledGradients] | None = None
-        self._inference_loops: tuple[tuple[object, ...], CompiledInference] | None = None
+        self._loops: CompiledNetwork | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy starts with: not the threads, which belong to this network."""
-        return self.__dict__ | {"_gradient_loops": None, "_inference_loops": None, "_num_threads": 1}
+        return self.__dict__ | {"_loops": None, "_num_threads": 1}
 
     @property
     def is_compiled(self) -> bool:
@@ -73,9 +65,9 @@ class CompiledRNN(Network):
         try:
             yield
         finally:
-            if self._gradient_loops is not None:
-                self._gradient_loops[1].stop()
-            self._gradient_loops, self._num_threads = None, 1
+            if self._loops is not None:
+                self._loops.stop_threads()
+            self._num_threads = 1
             torch.set_num_threads(num_threads)
 
     def named_weights(self) -> Weights:
@@ -96,38 +88,57 @@ class CompiledRNN(Network):
             self.flat.grad = torch.empty_like(self.flat)
         return self.flat.grad
 
+    @property
+    def arrays(self) -> ArrayNetwork:
+        """The same network for arrays; compiled loops use this network's own memory."""
+        return self._compiled() if self.is_compiled else super().arrays
+
+    def _compiled(self) -> CompiledNetwork:
+        """Return the compiled loops over the parameters as they are now in memory."""
+        flat = self.flat.detach().numpy()
+        if self._loops is None or self._loops.flat.ctypes.data != flat.ctypes.data:
+            self._loops = CompiledNetwork(self._spec, flat)
+        # The threads of a team, while PyTorch itself has one.
+        self._loops.num_threads = max(self._num_threads, torch.get_num_threads())
+        return self._loops
+
     @torch.no_grad()
     def forward(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
         if not self.is_compiled:
             return self._plain_forward(ids, state)
-        return self._inference().run(ids, state, self._inference_threads)
+        logits, after = self._compiled().logits(ids.numpy(), state.numpy())
+        return torch.from_numpy(logits), torch.from_numpy(after)
 
     @torch.no_grad()
     def token_nll(self, ids: Tensor, targets: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Do what :meth:`Network.token_nll` does."""
-        if not self.is_compiled or not is_large(self.vocab_size):
+        if not self.is_compiled:
             return super().token_nll(ids, targets, state)
-        return self._inference().token_nll(ids, targets, state, self._inference_threads)
+        nll, after = self._compiled().token_nll(ids.numpy(), targets.numpy(), state.numpy())
+        return torch.from_numpy(nll), torch.from_numpy(after)
 
     @torch.no_grad()
     def advance_state(self, ids: Tensor, state: Tensor) -> Tensor:
         """Return the state after ids ``(B, T)``."""
         if not self.is_compiled:
             return self._plain_forward(ids, state)[1]
-        return self._inference().advance_state(ids, state, self._inference_threads)
+        return torch.from_numpy(self._compiled().advance_state(ids.numpy(), state.numpy()))
 
     @torch.no_grad()
     def step_fn(self, state: Tensor) -> Callable[[Tensor], Tensor]:
         """Do what :meth:`Network.step_fn` does."""
-        return self._inference().step_fn(state) if self.is_compiled else super().step_fn(state)
+        if not self.is_compiled:
+            return super().step_fn(state)
+        step = self._compiled().step_fn(state.numpy())
+        return lambda ids: torch.from_numpy(step(ids.numpy()))
 
     @torch.no_grad()
     def continue_greedily(self, ids: Tensor, state: Tensor, num_preds: int) -> Tensor:
         """Do what :meth:`Network.continue_greedily` does; compiled loops use as many threads as PyTorch has."""
         if not self.is_compiled:
             return super().continue_greedily(ids, state, num_preds)
-        return self._inference().continue_greedily(ids, state, num_preds, self._inference_threads)
+        return torch.from_numpy(self._compiled().continue_greedily(ids.numpy(), state.numpy(), num_preds))
 
     @torch.no_grad()
     def compute_gradients(
@@ -138,12 +149,13 @@ class CompiledRNN(Network):
         keep = None if noise is None else self._bptt_keep(noise, inputs.shape[1])
         if not self.is_compiled:
             return self._plain_gradients(inputs, targets, state, keep)
-        loops = self._gradients(*inputs.shape, has_dropout=bool(masks))
-        return loops.compute(inputs, targets, state, masks, keep)
-
-    @abstractmethod
-    def _spec(self) -> NetworkSpec:
-        """Return what the compiled loops need to know of the network."""
+        loops = self._compiled()
+        loops.gradient = self._gradient().numpy()
+        nll, after = loops.compute_gradients(
+            inputs.numpy(), targets.numpy(), state.numpy(), [mask.numpy() for mask in masks],
+            None if keep is None else keep.numpy(), num_threads=self._num_threads,
+        )  # fmt: skip
+        return torch.from_numpy(nll), torch.from_numpy(after)
 
     def _dropout_masks(self, noise: Noise, batch_size: int, num_steps: int) -> list[Tensor]:  # noqa: ARG002
         """Return dropout masks ``(B, size)``, of the embeddings if there are any and of every layer, or none."""
@@ -162,30 +174,3 @@ class CompiledRNN(Network):
     ) -> tuple[Tensor, Tensor]:
         """Do what :meth:`compute_gradients` does by the equations, on any device."""
         raise NotImplementedError("this network runs on a CPU and in single precision only")
-
-    @property
-    def _inference_threads(self) -> int:
-        """How many threads read a text: those of the team, while PyTorch itself has one."""
-        return max(self._num_threads, torch.get_num_threads())
-
-    def _inference(self) -> CompiledInference:
-        """Return the loops with the weights packed, anew only when the weights have changed."""
-        key = (self.flat.data_ptr(), self.flat._version)
-        if self._inference_loops is None or self._inference_loops[0] != key:
-            self._inference_loops = (key, CompiledInference(self._spec(), self.flat.detach()))
-        return self._inference_loops[1]
-
-    def _gradients(self, batch_size: int, num_steps: int, *, has_dropout: bool) -> CompiledGradients:
-        """Return the loops for this shape of minibatch, kept between calls."""
-        flat, gradient = self.flat.detach(), self._gradient()
-        num_flops = 6 * flat.numel() * batch_size * num_steps
-        num_threads = self._num_threads if num_flops > _MIN_FLOPS_OF_A_TEAM else 1
-        key = (num_steps, batch_size, has_dropout, num_threads, flat.data_ptr(), gradient.data_ptr())
-        if self._gradient_loops is None or self._gradient_loops[0] != key:
-            if self._gradient_loops is not None:
-                self._gradient_loops[1].stop()
-            loops = CompiledGradients(
-                self._spec(), flat, gradient, batch_size, num_steps, has_dropout=has_dropout, num_threads=num_threads
-            )
-            self._gradient_loops = (key, loops)
-        return self._gradient_loops[1]

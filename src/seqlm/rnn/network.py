@@ -1,15 +1,25 @@
 """The interface of networks: what training, scoring and generation need of them."""
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.rnn.logits import nll, tokens_at_once
+from seqlm.core.devices import in_double
+from seqlm.core.metrics import Nats
+from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits
+from seqlm.rnn.logits import tokens_at_once
+from seqlm.rnn.tensor_logits import nll
+from seqlm.rnn.threads import imap_one_thread_each
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 State = Any
 """What a network carries from step to step, such as hidden states or cached keys and values: a tensor, or lists and
@@ -73,6 +83,11 @@ class Network(nn.Module, ABC):
     def engine(self) -> str:
         """What computes the network: ``framework``, or ``compiled`` for compiled loops."""
         return "framework"
+
+    @property
+    def arrays(self) -> ArrayNetwork:
+        """The same network, with the same weights, for arrays."""
+        return _TensorNetwork(self)
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> State:
@@ -170,3 +185,76 @@ class AutogradNetwork(Network):
 
 def _detached(state: State) -> State:
     return state.detach() if isinstance(state, Tensor) else type(state)(_detached(part) for part in state)
+
+
+class _TensorNetwork:
+    """A network of PyTorch for arrays (:class:`~seqlm.rnn.array_network.ArrayNetwork`); its states remain tensors."""
+
+    def __init__(self, network: Network) -> None:
+        self._network, self.vocab_size = network, network.vocab_size
+        self.initial_state = network.initial_state
+
+    @property
+    def arrays(self) -> Self:
+        return self
+
+    @torch.no_grad()
+    def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
+        logits, state = self._network(self._tensor(ids), state)
+        return logits.cpu().numpy(), state
+
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+        nll, state = self._network.token_nll(self._tensor(ids), self._tensor(targets), state)
+        return nll.numpy(), state
+
+    def advance_state(self, ids: Ids, state: State) -> State:
+        return self._network.advance_state(self._tensor(ids), state)
+
+    def step_fn(self, state: State) -> Callable[[Ids], Logits]:
+        step = self._network.step_fn(state)
+
+        @torch.no_grad()
+        def take_step(ids: Ids) -> Logits:
+            logits: Logits = step(self._tensor(ids)).cpu().numpy()
+            return logits
+
+        return take_step
+
+    def continue_greedily(self, ids: Ids, state: State, num_preds: int) -> Ids:
+        return self._network.continue_greedily(self._tensor(ids), state, num_preds).cpu().numpy()
+
+    def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+        nll, state = self._network.compute_gradients(self._tensor(inputs), self._tensor(targets), state)
+        return in_double(nll).cpu().numpy(), state
+
+    @property
+    def weights(self) -> list[Tensor]:
+        return [parameter.detach() for parameter in self._network.parameters()]
+
+    @property
+    def gradients(self) -> list[Tensor]:
+        parameters = self._network.parameters()
+        return [torch.zeros_like(one.detach()) if one.grad is None else one.grad for one in parameters]
+
+    def adapt(self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]) -> None:
+        for parameter, scale, wanted, pull in zip(self._network.parameters(), scales, trained, pulls, strict=True):
+            if parameter.grad is not None:
+                weight = parameter.detach()
+                weight.addcdiv_(parameter.grad, scale, value=-lr).lerp_(wanted, pull)
+
+    def copy(self) -> Self:
+        return type(self)(copy.deepcopy(self._network))
+
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        return imap_one_thread_each(function, items, self._network.device)
+
+    @contextmanager
+    def without_subnormals(self) -> Iterator[None]:
+        torch.set_flush_denormal(True)
+        try:
+            yield
+        finally:
+            torch.set_flush_denormal(False)
+
+    def _tensor(self, ids: Ids) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(ids, np.int64)).to(self._network.device)

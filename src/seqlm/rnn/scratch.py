@@ -14,16 +14,14 @@ import itertools
 from collections.abc import Callable
 from typing import Literal, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from seqlm.rnn.compiled.cells import LAYOUTS
-from seqlm.rnn.compiled.parameters import ABSENT, NetworkSpec
 from seqlm.rnn.compiled_rnn import CompiledRNN
-from seqlm.rnn.logits import nll_and_gradient
 from seqlm.rnn.network import Noise
 from seqlm.rnn.settings import NetworkSettings
+from seqlm.rnn.specs import scratch_parameters
+from seqlm.rnn.tensor_logits import nll_and_gradient
 
 State = Tensor
 _INIT_STD = 0.01
@@ -41,14 +39,7 @@ class ScratchRNN(CompiledRNN):
         self, vocab_size: int, num_hiddens: int, activation: Literal["tanh", "relu"], generator: torch.Generator
     ) -> None:
         """Draw the weights from N(0, 0.01) with ``generator``; biases are zero."""
-        shapes = {
-            "W_xh": (vocab_size, num_hiddens),
-            "W_hh": (num_hiddens, num_hiddens),
-            "b_h": (num_hiddens,),
-            "W_hq": (num_hiddens, vocab_size),
-            "b_q": (vocab_size,),
-        }
-        super().__init__(vocab_size, num_hiddens, shapes)
+        super().__init__(scratch_parameters(vocab_size, num_hiddens, activation))
         for name, view in self.named_weights().items():
             if name.startswith("W"):
                 # In single precision, PyTorch's numbers depend on the processor.
@@ -67,20 +58,6 @@ class ScratchRNN(CompiledRNN):
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state, shape ``(batch_size, h)``."""
         return self.flat.detach().new_zeros(batch_size, self.num_hiddens)
-
-    def _spec(self) -> NetworkSpec:
-        starts = self._starts
-        return NetworkSpec(
-            vocab_size=self.vocab_size,
-            num_hiddens=self.num_hiddens,
-            embedding_size=0,
-            cell=LAYOUTS[self.activation],
-            layers=np.array([[starts["W_xh"], starts["W_hh"], starts["b_h"], ABSENT]]),
-            embedding=ABSENT,
-            outputs=starts["W_hq"],
-            output_bias=starts["b_q"],
-            has_input_rows=True,
-        )
 
     @torch.no_grad()
     def step_fn(self, state: State) -> Callable[[Tensor], Tensor]:

@@ -21,16 +21,22 @@ class NetworkKind(NamedTuple):
     """The same network as compiled loops, for a CPU."""
     fixed: Mapping[str, object]
     """Settings, of training too, of which the network supports one value only."""
+    parameters: str | None = None
+    """A function from settings and the vocabulary size to :class:`seqlm.rnn.specs.Parameters`, with which compiled
+    loops need no PyTorch. None: the kind has no compiled loops."""
 
 
 _FRAMEWORK, _COMPILED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.compiled_layers:CompiledLayers"
+_PARAMETERS = "seqlm.rnn.specs:layers_parameters"
 _FIXED_IF_GATED: dict[str, object] = {"truncation": "regular", "activation": "tanh"}
 _ONE_LAYER: dict[str, object] = {"num_layers": 1, "embedding": "one_hot", "dropout": 0.0}
 KINDS: dict[str, NetworkKind] = {
-    "scratch": NetworkKind("seqlm.rnn.scratch:ScratchRNN.from_settings", None, _ONE_LAYER),
-    "rnn": NetworkKind(_FRAMEWORK, _COMPILED, {"truncation": "regular"}),
-    "gru": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED),
-    "lstm": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED),
+    "scratch": NetworkKind(
+        "seqlm.rnn.scratch:ScratchRNN.from_settings", None, _ONE_LAYER, "seqlm.rnn.specs:parameters_of_scratch"
+    ),
+    "rnn": NetworkKind(_FRAMEWORK, _COMPILED, {"truncation": "regular"}, _PARAMETERS),
+    "gru": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED, _PARAMETERS),
+    "lstm": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED, _PARAMETERS),
 }
 """The kinds of networks by name. A new kind is a module and an entry here."""
 

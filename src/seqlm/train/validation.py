@@ -1,14 +1,13 @@
 """Evaluation on val during training: all of a short val, evenly spaced passages of a long one."""
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from seqlm.core.metrics import Nats
 from seqlm.core.text import evenly_spaced
-from seqlm.rnn.logits import nll_in_single_precision, tokens_at_once
-from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.array_network import HasArrays
+from seqlm.rnn.logits import tokens_at_once
+from seqlm.rnn.scoring import rows_nll, stream_nll
 
 Positions = NDArray[np.int64]
 
@@ -19,7 +18,7 @@ _WARM_UP = 64
 """Tokens at the beginning of a passage that only warm up the state."""
 
 
-def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
+def val_nll(network: HasArrays, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
     """Return -log p of the tokens of a split that an evaluation reads.
 
     Up to ``max_tokens`` are all read; many of them in parallel parts, each after a warm-up on the text before it. If
@@ -38,19 +37,11 @@ def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) 
     return _windows_nll(network, ids, starts, length, np.append(0, starts[:-1] + length))
 
 
-@torch.no_grad()
 def _windows_nll(
-    network: Network, ids: NDArray[np.integer], starts: Positions, length: int, scored_from: Positions
+    network: HasArrays, ids: NDArray[np.integer], starts: Positions, length: int, scored_from: Positions
 ) -> Nats:
     """Return -log p of windows of ``length`` targets that are read in parallel, each from its position in the text
     ``scored_from`` on."""
-    device = next(network.parameters()).device
-    state, nll = network.initial_state(len(starts)), np.empty((len(starts), length))
-    chunk = max(tokens_at_once(network.vocab_size) // len(starts), 1)
-    for first in range(0, length, chunk):
-        steps = np.arange(first, min(first + chunk, length) + 1)
-        tokens = torch.from_numpy(ids[starts[:, None] + steps].astype(np.int64)).to(device)  # (B, T + 1)
-        logits, state = network(tokens[:, :-1], state)
-        # Single precision is exact enough here, and takes less than half the time with a large vocabulary.
-        nll[:, steps[:-1]] = nll_in_single_precision(logits, tokens[:, 1:]).cpu().numpy()
+    windows = ids[starts[:, None] + np.arange(length + 1)].astype(np.int64)
+    nll = rows_nll(network, windows, max(tokens_at_once(network.arrays.vocab_size) // len(starts), 1))
     return nll[starts[:, None] + np.arange(length) >= scored_from[:, None]]

@@ -9,9 +9,7 @@ cache the steps follow one by one.
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from seqlm.rnn.compiled.cells import CellStep, activate
 from seqlm.rnn.compiled.compiling import ONCE, jit_inline, jit_internal
@@ -106,22 +104,24 @@ def output_logits(
     add_products(logits, row, outputs, output_row, num_steps, rows, weights.outputs)
 
 
-def to_tokens(ids: Tensor, vocab_size: int) -> Tokens:
+def to_tokens(ids: NDArray[np.int64], vocab_size: int) -> Tokens:
     """Return ids (B, T) as the loops read them, (T, B). Raises IndexError for one outside the vocabulary."""
-    return require_tokens(np.ascontiguousarray(ids.numpy().T), vocab_size)
+    return require_tokens(np.ascontiguousarray(ids.T), vocab_size)
 
 
-def put_state(state: Tensor, states: NDArray[np.float32], memories: NDArray[np.float32], row: int) -> None:
+def put_state(state: NDArray[np.float32], states: NDArray[np.float32], memories: NDArray[np.float32], row: int) -> None:
     """Copy a state, (L, P, B, h) or with one layer and part (B, h), into rows from ``row`` on."""
-    layers = state.reshape(len(states), -1, *state.shape[-2:]).numpy()
+    layers = state.reshape(len(states), -1, *state.shape[-2:])
     for layer, parts in enumerate(layers):
         for part, panels in zip(parts, (states[layer], memories[layer]), strict=False):
             panels[:, row : row + len(part)] = to_panels(part)
 
 
-def state_at(states: NDArray[np.float32], memories: NDArray[np.float32], row: int, shape: torch.Size) -> Tensor:
+def state_at(
+    states: NDArray[np.float32], memories: NDArray[np.float32], row: int, shape: tuple[int, ...]
+) -> NDArray[np.float32]:
     """Return a copy of the state in the rows from ``row`` on, of a shape as in :func:`put_state`."""
     batch_size, num_hiddens = shape[-2:]
     parts = [panels[:, :, row : row + batch_size] for panels in (states, memories) if panels.shape[1]]
     layers = [[from_panels(part[layer], num_hiddens) for part in parts] for layer in range(len(states))]
-    return torch.from_numpy(np.array(layers)).reshape(shape)
+    return np.array(layers).reshape(shape)

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from seqlm.rnn.compiled.cells import CellStep
 from seqlm.rnn.compiled.compiling import START, jit_entry, jit_internal
@@ -21,10 +19,13 @@ from seqlm.rnn.compiled.forward import (
     state_at,
     to_tokens,
 )
-from seqlm.rnn.compiled.logsumexp import nll_of_outputs
-from seqlm.rnn.compiled.parameters import NetworkSpec, PackedWeights, empty_packed, pack_weights
+from seqlm.rnn.compiled.logsumexp import Nll, nll_of_outputs
+from seqlm.rnn.compiled.parameters import Flat, NetworkSpec, PackedWeights, empty_packed, pack_weights
 from seqlm.rnn.compiled.team import Control, barrier, in_threads, new_control, split_rows
 from seqlm.rnn.compiled.tiles import WIDTH, Panels, Tokens, empty_panels, from_panels, padded
+
+Ids = NDArray[np.int64]
+State = NDArray[np.float32]
 
 _ROWS_AT_ONCE = 64
 """Rows of the steps that a layer takes at a time."""
@@ -131,12 +132,12 @@ class CompiledInference:
     raise IndexError for a token outside the vocabulary.
     """
 
-    def __init__(self, spec: NetworkSpec, flat: Tensor) -> None:
+    def __init__(self, spec: NetworkSpec, flat: Flat) -> None:
         """Pack the weights, which must not change as long as this is used."""
-        self._spec, self._weights = spec, empty_packed(spec, flat.numpy())
-        pack_weights(flat.numpy(), self._weights)
+        self._spec, self._weights = spec, empty_packed(spec, flat)
+        pack_weights(flat, self._weights)
 
-    def run(self, ids: Tensor, state: Tensor, num_threads: int) -> tuple[Tensor, Tensor]:
+    def run(self, ids: Ids, state: State, num_threads: int) -> tuple[NDArray[np.float32], State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step.
 
         Threads share the batch rows, or the layers if there are few rows.
@@ -145,13 +146,13 @@ class CompiledInference:
         logits = empty_panels(num_steps * batch_size, self._spec.vocab_size)
         after = self._read(ids, state, num_threads, logits, _NOTHING)
         rows = from_panels(logits, self._spec.vocab_size).reshape(num_steps, batch_size, -1)
-        return torch.from_numpy(rows).transpose(0, 1), after
+        return rows.transpose(1, 0, 2), after
 
-    def advance_state(self, ids: Tensor, state: Tensor, num_threads: int) -> Tensor:
+    def advance_state(self, ids: Ids, state: State, num_threads: int) -> State:
         """Return the state after ids ``(B, T)``."""
         return self._read(ids, state, num_threads, _NOTHING, _NOTHING)
 
-    def token_nll(self, ids: Tensor, targets: Tensor, state: Tensor, num_threads: int) -> tuple[Tensor, Tensor]:
+    def token_nll(self, ids: Ids, targets: Ids, state: State, num_threads: int) -> tuple[Nll, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
         Logits are in the cache only. Threads first share what they do in :meth:`run`, then rows of logits.
@@ -161,21 +162,21 @@ class CompiledInference:
         after = self._read(ids, state, num_threads, _NOTHING, outputs)
         wanted, weights = to_tokens(targets, self._spec.vocab_size).reshape(-1), self._weights
         nll = nll_of_outputs(weights.outputs, weights.output_bias, outputs, self._spec.vocab_size, wanted, num_threads)
-        return torch.from_numpy(nll.reshape(num_steps, batch_size)).T, after
+        return nll.reshape(num_steps, batch_size).T, after
 
-    def step_fn(self, state: Tensor) -> Callable[[Tensor], Tensor]:
+    def step_fn(self, state: State) -> Callable[[Ids], NDArray[np.float32]]:
         """Return a function from one token per row to logits ``(B, V)``; it keeps the state."""
         (batch_size, _), vocab_size, times = state.shape[-2:], self._spec.vocab_size, itertools.count()
         buffers, logits, control = self._buffers(1, state), empty_panels(batch_size, vocab_size), new_control(1)
 
-        def step(ids: Tensor) -> Tensor:
+        def step(ids: Ids) -> NDArray[np.float32]:
             tokens = to_tokens(ids[:, None], vocab_size)
             read(self._weights, tokens, next(times), buffers, logits, _NOTHING, 0, batch_size, 0, 1, control)
-            return torch.from_numpy(from_panels(logits, vocab_size))
+            return from_panels(logits, vocab_size)
 
         return step
 
-    def continue_greedily(self, ids: Tensor, state: Tensor, num_preds: int, num_threads: int) -> Tensor:
+    def continue_greedily(self, ids: Ids, state: State, num_preds: int, num_threads: int) -> Ids:
         """Return ``(B, num_preds)`` tokens that follow ``ids`` (B,), each the likeliest except token 0."""
         batch_size = len(ids)
         tokens = np.empty((num_preds + 1, batch_size), np.int64)
@@ -186,9 +187,9 @@ class CompiledInference:
             write_greedily(self._weights, tokens, buffers, logits, first, last)
 
         in_threads(write, split_rows(batch_size, num_threads))
-        return torch.from_numpy(tokens[1:].T.copy())
+        return tokens[1:].T.copy()
 
-    def _read(self, ids: Tensor, state: Tensor, num_threads: int, logits: Panels, outputs: Panels) -> Tensor:
+    def _read(self, ids: Ids, state: State, num_threads: int, logits: Panels, outputs: Panels) -> State:
         """Set logits and what the last layer outputs, if they have panels; return the state after ids."""
         batch_size, num_steps = ids.shape
         tokens = to_tokens(ids, self._spec.vocab_size)
@@ -204,7 +205,7 @@ class CompiledInference:
         last = (num_steps - 1) * batch_size % buffers.states.shape[2]
         return state_at(buffers.states, buffers.memories, last, state.shape)
 
-    def _buffers(self, num_steps: int, state: Tensor) -> InferenceBuffers:
+    def _buffers(self, num_steps: int, state: State) -> InferenceBuffers:
         """Return buffers for so many steps at a time, with the state before step 0 in its place."""
         spec, batch_size = self._spec, state.shape[-2]
         rows, hiddens, layers = num_steps * batch_size, spec.num_hiddens, len(spec.layers)

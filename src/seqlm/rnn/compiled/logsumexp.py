@@ -12,6 +12,7 @@ import numpy as np
 from numpy import float32, float64
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import log_of
 from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.elementary import exp_in_double
 from seqlm.rnn.compiled.team import in_threads, split_rows
@@ -88,7 +89,7 @@ def _nll(buffers: LogSumExpBuffers, index: int, wanted: float32) -> float64:
         top = max(top, largest[column])
     for column in range(_NUM_SUMS):
         total += totals[column] * exp_in_double(float64(largest[column]) - float64(top))
-    return np.log(total) + (float64(top) - float64(wanted))
+    return log_of(total) + (float64(top) - float64(wanted))
 
 
 @jit_entry

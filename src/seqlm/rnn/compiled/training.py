@@ -5,13 +5,13 @@ steps of all layers, forward and backward, without waiting for the others; after
 weights' gradients. Every sum has one order, whatever the number of members.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from seqlm.core.elementary import log_of
 from seqlm.rnn.compiled.cells import CellStep, StepGradients, differentiate
 from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.elementary import exp
@@ -209,7 +209,7 @@ def _softmax_cross_entropy_backward(logits: Panels, row: int, vocab_size: int, t
         for column in range(WIDTH):
             logits[p, row, column] *= factor
     logits[target // WIDTH, row, target % WIDTH] -= scale
-    return np.log(np.float64(total)) - np.float64(wanted)
+    return log_of(np.float64(total)) - np.float64(wanted)
 
 
 @jit_internal
@@ -404,7 +404,7 @@ class CompiledGradients:
     """The gradients of minibatches of one shape, by a team of threads."""
 
     def __init__(
-        self, spec: NetworkSpec, flat: Tensor, gradients: Tensor, batch_size: int, num_steps: int,
+        self, spec: NetworkSpec, flat: Flat, gradients: Flat, batch_size: int, num_steps: int,
         *, has_dropout: bool, num_threads: int,
     ) -> None:  # fmt: skip
         """Start the team. ``flat`` is read and ``gradients`` written in place, in every call of :meth:`compute`."""
@@ -413,9 +413,9 @@ class CompiledGradients:
         at_once = max(_ROWS_OF_STEPS // batch_size, 1)
         states = empty_panels(states_rows, hiddens, layers)
         self._buffers = TrainBuffers(
-            flat=flat.numpy(),
-            gradients=gradients.numpy(),
-            weights=empty_packed(spec, flat.numpy()),
+            flat=flat,
+            gradients=gradients,
+            weights=empty_packed(spec, flat),
             transposed=empty_transposed(spec),
             inputs=np.zeros((num_steps, batch_size), np.int64),
             targets=np.zeros((num_steps, batch_size), np.int64),
@@ -440,8 +440,9 @@ class CompiledGradients:
         self._team = Team(num_threads, serve_gradients, self._buffers)
 
     def compute(
-        self, inputs: Tensor, targets: Tensor, state: Tensor, masks: list[Tensor], keep: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+        self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: NDArray[np.float32],
+        masks: Sequence[Matrix], keep: Matrix | None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:  # fmt: skip
         """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state.
 
         ``inputs``, ``targets``: ``(B, T)``; ``state``: (L, P, B, h), or (B, h) with one layer and part; ``masks``:
@@ -454,15 +455,15 @@ class CompiledGradients:
         put_state(state, buffers.states, buffers.memories, 0)
         if buffers.has_dropout:
             if spec.embedding_size:
-                buffers.input_mask[:] = to_panels(masks[0].numpy())
+                buffers.input_mask[:] = to_panels(masks[0])
             for layer, mask in enumerate(masks[-len(buffers.masks) :]):
-                buffers.masks[layer] = to_panels(mask.numpy())
+                buffers.masks[layer] = to_panels(mask)
         buffers.has_keep[0] = keep is not None
         if keep is not None:
-            buffers.keep[:] = keep.numpy()
+            buffers.keep[:] = keep
         self._team.run()
         after = state_at(buffers.states, buffers.memories, buffers.inputs.size, state.shape)
-        return torch.from_numpy(buffers.nll.T.copy()), after
+        return buffers.nll.T.copy(), after
 
     def stop(self) -> None:
         """End the team's threads."""

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from seqlm.core.layout import Layout
@@ -14,11 +13,10 @@ from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Stream, Streams
 from seqlm.heldout.store import read_beginning_of_train, read_streams
-from seqlm.rnn.building import load_network
+from seqlm.rnn.array_network import HasArrays
 from seqlm.rnn.logits import probabilities, tokens_at_once
-from seqlm.rnn.network import Network
+from seqlm.rnn.opening import open_network
 from seqlm.rnn.scoring import stream_nll, window_nll
-from seqlm.rnn.threads import imap_one_thread_each
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.metrics import shown_bits, summarise, total_nats
 from seqlm.score.model_info import ModelInfo, beginning_chars
@@ -33,12 +31,11 @@ NUM_TUNING_TOKENS = 20_000
 """The settings of dynamic evaluation are chosen on this many tokens of val."""
 
 
-def score_run(
-    layout: Layout, config: RunConfig, device: torch.device, dynamic: DynamicParams | None, log: Log
-) -> Iterator[Score]:
+def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, log: Log) -> Iterator[Score]:
     """Yield the score of a run and its dynamic score, if the run saw all of train and learning more helps on val."""
     vocab, streams = Vocab.load(layout.vocab(config.token), config.token), read_streams(layout, config.token)
-    network, info = load_network(layout.run(config.run), config.run, device), describe_run(config, vocab)
+    network = open_network(layout.run(config.run), config.run, config.device, config.num_threads)
+    info = describe_run(config, vocab)
     subset = None
     if config.max_tokens is not None:
         subset = read_beginning_of_train(layout, config.token, config.max_tokens)
@@ -54,7 +51,7 @@ def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
     return ModelInfo(config.run, "network", config.token, num_chars, network=config.model)
 
 
-def score_network(info: ModelInfo, network: Network, streams: Streams, train_subset: Stream | None) -> Score:
+def score_network(info: ModelInfo, network: HasArrays, streams: Streams, train_subset: Stream | None) -> Score:
     """Return a network's score on every split and, for characters, its diagnostics on test.
 
     ``train_subset`` is the part of train that it was trained on, if that is not all of it.
@@ -65,26 +62,23 @@ def score_network(info: ModelInfo, network: Network, streams: Streams, train_sub
     return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
 
 
-def network_predictor(network: Network) -> Predictor:
+def network_predictor(network: HasArrays) -> Predictor:
     """Return what the diagnostics need of a network."""
-    at_once = tokens_at_once(network.vocab_size)
+    arrays = network.arrays
+    at_once = tokens_at_once(arrays.vocab_size)
 
-    def as_tensor(ids: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(ids).to(network.device)
-
-    @torch.no_grad()
     def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
-        state = network.initial_state(1)
-        for inputs in torch.split(as_tensor(ids[:-1]), at_once):
-            logits, state = network(inputs[None], state)
+        state = arrays.initial_state(1)
+        for start in range(0, len(ids) - 1, at_once):
+            logits, state = arrays.logits(ids[None, start : min(start + at_once, len(ids) - 1)], state)
             yield from probabilities(logits[0])
 
-    return Predictor(lambda windows: window_nll(network, as_tensor(windows)), distributions)
+    return Predictor(partial(window_nll, arrays), distributions)
 
 
 def score_dynamically(
     static: Score,
-    network: Network,
+    network: HasArrays,
     streams: Streams,
     params: DynamicParams,
     log: Log,
@@ -107,7 +101,7 @@ def score_dynamically(
     log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
     rules = list(_rules(network, streams["train"], params))
     tried: list[Nats] = []
-    on_beginning = imap_one_thread_each(partial(evaluate, stream=beginning), rules, network.device)
+    on_beginning = network.arrays.imap(partial(evaluate, stream=beginning), rules)
     for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
         tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
@@ -117,13 +111,13 @@ def score_dynamically(
         log(f"{info.name}: left out, because no learning rate is better than 0 on val")
         return
     rest = ["test"] if beginning is val else ["val", "test"]
-    scored = imap_one_thread_each(lambda split: evaluate(rules[best], streams[split])[0], rest, network.device)
+    scored = network.arrays.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
     nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
     yield from if_better(score_of(info, nats_of, streams, {"choices": chosen}), static, log)
 
 
-def _rules(network: Network, train: Stream, params: DynamicParams) -> Iterator[DynamicRule]:
+def _rules(network: HasArrays, train: Stream, params: DynamicParams) -> Iterator[DynamicRule]:
     roots = gradient_roots(network, train.ids, segment_length=params.update_every, num_segments=params.rms_segments)
     trained = trained_weights(network)
     yield from (DynamicRule(lr, decay, roots, trained) for lr in params.lrs for decay in params.decays)
