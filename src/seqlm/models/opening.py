@@ -1,7 +1,7 @@
 """Opening the models of a finished run, or of a folder that was exported from one, and mixtures of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +61,9 @@ class _MixtureReader(Reader):
             reader.read(tokens)
 
     def next_probs(self) -> Probs:
-        found: Probs = np.tensordot(self._weights, np.stack([reader.next_probs() for reader in self._readers]), 1)
-        return found
+        # Added up in this order: the order of a product by NumPy depends on the processor.
+        probs = (weight * reader.next_probs() for weight, reader in zip(self._weights, self._readers, strict=True))
+        return reduce(np.add, probs)
 
 
 Loaders = Mapping[str, Callable[[], LanguageModel]]

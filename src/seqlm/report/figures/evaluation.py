@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -102,8 +101,8 @@ def learning_figure(history: pd.DataFrame, styles: Styles) -> Figure:
 
 def _thinned(rows: pd.DataFrame, most: int = _MAX_POINTS) -> pd.DataFrame:
     """Return at most about ``most`` rows, spaced evenly on a logarithmic scale, the first and last among them."""
-    places = np.unique(np.geomspace(1, max(len(rows), 1), most).round().astype(int)) - 1
-    return rows.iloc[places] if len(rows) else rows
+    places = {round(len(rows) ** (index / (most - 1))) - 1 for index in range(most)}
+    return rows.iloc[sorted(places)] if len(rows) else rows
 
 
 def clipping_figure(history: pd.DataFrame, styles: Styles) -> Figure:

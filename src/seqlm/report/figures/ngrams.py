@@ -1,10 +1,10 @@
 """Figures of n-gram statistics and n-gram models."""
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -27,8 +27,8 @@ def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> F
             label = name if fit is None else f"{name}, slope {-fit['alpha_least_squares']:.2f}"
             axes.plot(rows["rank"], rows["count"], **look.line, label=label)
             if fit is not None:
-                ends = np.array([1, fit["max_rank"]])
-                line = np.exp(fit["intercept"]) * ends.astype(float) ** -fit["alpha_least_squares"]
+                ends = (1, fit["max_rank"])
+                line = [math.exp(fit["intercept"] - fit["alpha_least_squares"] * math.log(end)) for end in ends]
                 axes.plot(ends, line, color=look.color, linewidth=0.7)
         axes.set(xscale="log", yscale="log", xlabel="rank", ylabel="count")
         axes.set_ylim(bottom=0.7)
