@@ -9,6 +9,7 @@ from made_scores import network, ngram, score, scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.evaluate.collecting import choices, collect_scores, diagnosed, headlines
+from seqlm.score.metrics import headline
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import Score, save_score
 from seqlm.vocab.corpus import SPLITS
@@ -137,7 +138,10 @@ def test_each_group_has_the_figures_of_its_best_model_on_val(layout: Layout) -> 
     assert figures["network"]["val_bits"] == pytest.approx(1.55 / np.log(2))
     assert figures["ngram"]["test_perplexity"] == pytest.approx(np.exp(1.65))
     assert figures["combined"]["test_perplexity"] == pytest.approx(np.exp(1.45))
-    assert headlines([one for one in found if not one.info.dynamic])["combined"] == {}
+    static = [one for one in found if not one.info.dynamic]
+    assert headlines(static)["combined"] == {}
+    mixture = next(one for one in collect(layout).values() if one.info.family == "mixture" and not one.info.dynamic)
+    assert headlines([*static, mixture])["combined"] == headline(mixture.metrics)
 
 
 def test_diagnosed_models_come_best_first(layout: Layout) -> None:

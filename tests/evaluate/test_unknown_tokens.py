@@ -41,7 +41,9 @@ def one_bit_each(heldout: Heldout, token: str) -> Score:
 
 def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
     score = one_bit_each(heldouts["char"], "char")
-    table = dict(diagnostic_tables([score], heldouts["char"]))["classes"]
+    tables = list(diagnostic_tables([score], heldouts["char"]))
+    assert [name for name, _ in tables] == ["positions", "classes", "calibration", "calibration"]
+    table = tables[1][1]
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.
     assert first == pytest.approx(1 + NATS_OF_ANY_CHARACTER / BIT / 3)
@@ -60,12 +62,18 @@ def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Held
     assert shown["bits"] == [None, pytest.approx(1 + spelling, abs=0.06), 1.0, 1.0]
 
 
-def test_the_ngram_model_that_is_shown_is_chosen_on_val(heldouts: dict[str, Heldout]) -> None:
-    texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
-    scores = []
-    for name, val, test in (("chosen", 1, 2), ("lucky", 2, 1)):
-        nats = {split: np.full(texts["char"][split].num_scored, size) for split, size in (("val", val), ("test", test))}
-        scores.append(score_of(ngram(name), nats, texts["char"]))
+def test_the_ngram_model_of_each_kind_that_is_shown_is_static_and_chosen_on_val(heldouts: dict[str, Heldout]) -> None:
+    texts, scores = {kind: heldout.texts() for kind, heldout in heldouts.items()}, []
+    for info, val, test in (
+        (ngram("chosen"), 2, 3),
+        (ngram("lucky"), 3, 1),
+        (ngram("dynamic").as_dynamic(), 1, 2),
+        (ngram("read", counted_token="word"), 1, 2),
+        (ngram("words", "word"), 9, 9),
+    ):
+        of_kind = texts[info.token]
+        nats = {split: np.full(of_kind[split].num_scored, size) for split, size in (("val", val), ("test", test))}
+        scores.append(score_of(info, nats, of_kind))
     results, _ = rank_models(scores, texts, None)
-    assert [result.score.name for result in results] == ["lucky", "chosen"]
-    assert list(passages(results, heldouts, 100)) == ["chosen"]
+    assert results[0].score.name == "lucky"
+    assert list(passages(results, heldouts, 100)) == ["chosen", "words"]
