@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from seqlm.report.page import build_surprisal_page
 from smoke import ROOT
 
 PAGE = ROOT / "reports" / "index.html"
@@ -30,15 +31,15 @@ document.addEventListener("securitypolicyviolation", event => heard.push("blocke
 const say = console.error;
 console.error = (...words) => { heard.push(words.join(" ")); say(...words); };
 </script>"""
-# Selects each model in turn, as a person would, and records which passages are visible.
+# Opens each model's passage in turn, as a person would, and records which passages are visible.
 WALK = """<script>
 addEventListener("load", () => {
-  const choice = document.getElementById("model"), seen = {};
-  for (const option of choice.options) {
-    choice.value = option.value;
-    choice.dispatchEvent(new Event("change"));
-    seen[option.value] = [...document.querySelectorAll(".passage")]
-      .filter(passage => passage.offsetHeight > 0).map(passage => passage.dataset.model);
+  const seen = {};
+  for (const section of document.querySelectorAll("details.section")) section.open = true;
+  for (const view of document.querySelectorAll("details[name=passage]")) {
+    view.open = true;
+    seen[view.querySelector(".passage").dataset.model] = [...document.querySelectorAll(".passage")]
+      .filter(passage => passage.checkVisibility()).map(passage => passage.dataset.model);
   }
   const requests = performance.getEntriesByType("resource").map(entry => entry.name);
   const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -50,10 +51,10 @@ addEventListener("load", () => {
 </script>"""
 
 
-def walk(page: str, folder: Path, width: int) -> dict:
-    """Open a page with both scripts in it, and return what they recorded."""
+def walk(page: str, folder: Path, width: int, script: str = WALK) -> dict:
+    """Open a page with two scripts in it, and return what they recorded."""
     path = folder / "page.html"
-    path.write_text(page.replace("<head>", "<head>" + LISTEN, 1).replace("</body>", WALK + "</body>", 1))
+    path.write_text(page.replace("<head>", "<head>" + LISTEN, 1).replace("</body>", script + "</body>", 1))
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900"]
     shown = subprocess.run(
         [*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120, check=True
@@ -72,6 +73,30 @@ def test_models_switch_without_errors_requests_or_overflow(width: int, tmp_path:
     assert found["heard"] == []
     assert found["requests"] == []
     assert found["overflow"] <= 0
+
+
+# Points at the "t" of "sat" under the model over characters.
+POINT = """<script>
+addEventListener("load", () => {
+  const letter = document.querySelectorAll('[data-model="lstm"] i')[6];
+  letter.dispatchEvent(new Event("pointerover", {bubbles: true}));
+  const found = document.createElement("pre");
+  found.id = "found";
+  found.textContent = JSON.stringify({shown: document.getElementById("bits").textContent, heard});
+  document.body.append(found);
+});
+</script>"""
+
+
+def test_pointing_at_a_character_shows_its_bits_under_each_model(tmp_path: Path) -> None:
+    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0}
+    passages = {
+        "lstm": {"tokens": list("cat sat"), "joiner": "", "bits": [None, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]},
+        "words": {"tokens": ["cat", "sat"], "joiner": " ", "bits": [None, 7.5]},
+    }
+    page = build_surprisal_page("x", {name: values | {"passage": shown} for name, shown in passages.items()}, [])
+    found = walk(page, tmp_path, 1280, POINT)
+    assert found == {"shown": "lstm: t 6.0 · words: sat 7.5", "heard": []}
 
 
 def test_a_request_and_an_error_are_recorded(tmp_path: Path) -> None:
