@@ -1,5 +1,6 @@
 """Train one run, or resume an interrupted training of it."""
 
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -74,6 +75,9 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
                 write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
                 write_table(reports, "metrics", headline(history[-1]))
                 save_network(layout.run(run), run, config, len(vocab), weights, engine)
+                shutil.rmtree(layout.best_of_run(run), ignore_errors=True)
+                if (best := trainer.better_weights()) is not None:
+                    save_network(layout.best_of_run(run), run, config, len(vocab), best, engine)
             checkpoint.remove_all()
 
 

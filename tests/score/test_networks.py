@@ -165,6 +165,10 @@ def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
     assert (info.name, info.family, info.token, info.network) == ("char.lstm-6", "network", "char", "gru")
     # 10 of 50 tokens are a fifth of the characters.
     assert info.train_chars == 20
+    assert info.epoch == "last"
+    assert describe_run(config(keep="best"), vocab).epoch == "best"
+    best = describe_run(config("run", max_tokens=10), vocab, is_best=True)
+    assert (best.name, best.epoch, best.train_chars) == ("run@best", "best", 20)
     assert describe_run(config(max_tokens=None), vocab).train_chars == 100
     assert describe_run(config(max_tokens=60), vocab).train_chars == 100
     assert (info.smoothing, info.order, info.counted_token, info.dynamic, info.members) == (None, None, None, False, ())

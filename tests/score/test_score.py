@@ -19,7 +19,7 @@ from seqlm.core.settings import load
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.building import load_network
+from seqlm.rnn.building import build_network, load_network, save_network
 from seqlm.rnn.scoring import stream_nll
 from seqlm.score.ngrams import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
@@ -28,7 +28,7 @@ from seqlm.score.word_to_char import score_word_to_char
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
-from small_runs import LINES, write_models
+from small_runs import LINES, config, write_models
 from smoke import change_params
 from stages_by_hand import RunStage
 from subwords import build
@@ -77,6 +77,20 @@ def test_a_dynamic_score_is_removed_if_it_is_no_longer_made(run_stage: RunStage,
     change_params(layout.params, {"score.dynamic": None})
     assert run_stage("score", "--model", "small").returncode == 0
     assert names_in(layout.scores_of_run("small")) == ["small"]
+
+
+def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layout) -> None:
+    """Of the two networks, the one of the best epoch has other weights, and the score shows whose are whose."""
+    change_params(layout.params, {"score.dynamic": None})
+    vocab_size = len(Vocab.load(layout.vocab("char"), "char"))
+    best = build_network(config(), vocab_size, seed=1)
+    save_network(layout.best_of_run("small"), "small", config(), vocab_size, best.weights(), best.engine)
+    assert run_stage("score", "--model", "small").returncode == 0
+    kept, found = load_scores(layout.scores_of_run("small"))
+    assert (kept.name, kept.info.epoch, found.name, found.info.epoch) == ("small", "last", "small@best", "best")
+    assert found.nats["test"] == pytest.approx(stream_nll(best, load_split(layout.corpus("char"), "test")))
+    assert set(found.nats) == set(SPLITS)
+    assert found.metadata == {}
 
 
 def test_a_model_of_another_order_replaces_the_one_before(run_stage: RunStage, layout: Layout) -> None:

@@ -39,6 +39,16 @@ def test_the_best_weights_are_those_of_the_best_evaluation() -> None:
     assert epoch == len(values) or not equal(weights, made.network.weights())
 
 
+def test_the_best_weights_are_there_beside_the_last_ones() -> None:
+    settings = {"num_epochs": 30, "lr": 5.0, "patience": 3}
+    last, best = (trained(config(keep=keep, **settings), np.resize(TEXT, 600)) for keep in ("last", "best"))
+    assert equal(last.chosen_weights()[1], last.network.weights())
+    better = last.better_weights()
+    assert better is not None
+    assert equal(better, best.chosen_weights()[1])
+    assert best.better_weights() is None
+
+
 def test_carrying_the_state_changes_the_training() -> None:
     carried, dropped = (trained(config(carry_state=carry_state)) for carry_state in (True, False))
     assert not equal(carried.network.weights(), dropped.network.weights())

@@ -76,6 +76,10 @@ class Layout:
         """A trained run: its weights and their description."""
         return self.runs / name
 
+    def best_of_run(self, name: str) -> Path:
+        """A trained run as it was when it was best on val, if its weights were kept from another epoch."""
+        return self.run(name) / "best"
+
     def scores_of_run(self, name: str) -> Path:
         """A run's scores on the splits."""
         return self.run_scores / name

@@ -116,6 +116,8 @@ COLUMNS = [
     Column("smoothing", "N-gram models: smoothing method.", lambda r: r.score.info.smoothing, str),
     Column("order", "N-gram models: order, 0 for the uniform distribution.", lambda r: r.score.info.order, int),
     Column("network", "Networks: kind of network.", lambda r: r.score.info.network, str),
+    Column("epoch", "Networks: whether the weights are those of the last epoch, or those that were best on val.",
+           lambda r: r.score.info.epoch, str),
     Column("dynamic", "Whether the model keeps learning from the text that it predicts.",
            lambda r: r.score.info.dynamic, bool),
     Column("members", "Mixtures: the members, separated by spaces. Dynamic models: the static one.",

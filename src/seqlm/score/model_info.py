@@ -32,6 +32,8 @@ class ModelInfo:
     """N-gram models: order, in tokens of kind ``counted_token``; 0 for the uniform distribution."""
     network: str | None = None
     """Networks: kind of network, such as lstm."""
+    epoch: Literal["last", "best"] | None = None
+    """Networks: whether the weights are those of the last epoch, or those that were best on val."""
     dynamic: bool = False
     """Whether the model, or a member of the mixture, keeps learning from the text that it predicts."""
     members: tuple[str, ...] = ()

@@ -105,6 +105,10 @@ class Trainer:
             return self.progress.best_epoch, self._best_weights
         return self.progress.epoch, self.network.weights()
 
+    def better_weights(self) -> dict[str, Tensor] | None:
+        """Return the weights that were best on val, if these are not the ones that ``keep`` chooses."""
+        return self._best_weights if self.progress.best_epoch != self.chosen_weights()[0] else None
+
     def _rest_of_epoch(self) -> Iterator[Minibatch]:
         """Yield this process's rows of the remaining minibatches of the current epoch."""
         sampler = random_minibatches if self.config.sampling == "random" else sequential_minibatches
@@ -185,8 +189,7 @@ class Trainer:
         if value < progress.best_val_perplexity:
             progress.best_epoch, progress.best_val_perplexity = progress.epoch, value
             progress.evaluations_since_best = 0
-            if self.config.keep == "best":
-                self._best_weights = self.network.weights()
+            self._best_weights = self.network.weights()
         return value
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -32,7 +32,10 @@ NUM_TUNING_TOKENS = 20_000
 
 
 def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, log: Log) -> Iterator[Score]:
-    """Yield the score of a run and its dynamic score, if the run saw all of train and learning more helps on val."""
+    """Yield the score of a run; that of its best epoch, if its weights are of another one; and its dynamic score.
+
+    There is a dynamic score if the run saw all of train and learning more helps on val.
+    """
     vocab, streams = Vocab.load(layout.vocab(config.token), config.token), read_streams(layout, config.token)
     network = open_network(layout.run(config.run), config.run, config.device, config.num_threads)
     info = describe_run(config, vocab)
@@ -41,23 +44,35 @@ def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, 
         subset = read_beginning_of_train(layout, config.token, config.max_tokens)
     static = score_network(info, network, streams, subset)
     yield static
+    if (folder := layout.best_of_run(config.run)).is_dir():
+        best = open_network(folder, config.run, config.device, config.num_threads)
+        yield score_network(describe_run(config, vocab, is_best=True), best, streams, subset, diagnosed=False)
     if dynamic is not None and config.max_tokens is None:
         yield from score_dynamically(static, network, streams, dynamic, log)
 
 
-def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
-    """Return the description of a run's model."""
-    num_chars = beginning_chars(vocab, config.max_tokens)
-    return ModelInfo(config.run, "network", config.token, num_chars, network=config.model)
+def describe_run(config: RunConfig, vocab: Vocab, *, is_best: bool = False) -> ModelInfo:
+    """Return the description of a run's model, or of its best epoch if the run kept the weights of another one."""
+    return ModelInfo(
+        f"{config.run}@best" if is_best else config.run,
+        "network",
+        config.token,
+        beginning_chars(vocab, config.max_tokens),
+        network=config.model,
+        epoch="best" if is_best else config.keep,
+    )
 
 
-def score_network(info: ModelInfo, network: HasArrays, streams: Streams, train_subset: Stream | None) -> Score:
-    """Return a network's score on every split and, for characters, its diagnostics on test.
+def score_network(
+    info: ModelInfo, network: HasArrays, streams: Streams, train_subset: Stream | None, *, diagnosed: bool = True
+) -> Score:
+    """Return a network's score on every split and, for characters and if asked, its diagnostics on test.
 
     ``train_subset`` is the part of train that it was trained on, if that is not all of it.
     """
     score = partial(stream_nll, network)
-    metadata = diagnose(network_predictor(network), streams["test"].ids) if token_kind(info.token).is_character else {}
+    diagnosed = diagnosed and token_kind(info.token).is_character
+    metadata = diagnose(network_predictor(network), streams["test"].ids) if diagnosed else {}
     found = score_of(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
     return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
 
