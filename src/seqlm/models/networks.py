@@ -102,12 +102,18 @@ class _LearningReader(RowReader):
         return np.asarray(self._reader.next_probs()[0])
 
 
-def open_run(layout: Layout, run: str, device: Device, clean: Cleaner, num_threads: int | None = None) -> StaticNetwork:
-    """Return the network of a run. Without a number of threads it has that of its own settings."""
+def open_run(
+    layout: Layout, run: str, device: Device, clean: Cleaner, num_threads: int | None = None, *, is_best: bool = False
+) -> StaticNetwork:
+    """Return the network of a run, or that of its best epoch.
+
+    Without a number of threads it has that of its own settings.
+    """
     config = read_config(layout.config(run))
     vocab = Vocab.load(layout.vocab(config.token), config.token)
-    network = open_network(layout.run(run), run, device, num_threads or config.num_threads)
-    return StaticNetwork(describe_run(config, vocab), vocab, clean, network)
+    folder = layout.best_of_run(run) if is_best else layout.run(run)
+    network = open_network(folder, run, device, num_threads or config.num_threads)
+    return StaticNetwork(describe_run(config, vocab, is_best=is_best), vocab, clean, network)
 
 
 def open_dynamic_run(

@@ -89,7 +89,7 @@ class Models(Mapping[str, LanguageModel]):
         self._loaded: dict[str, LanguageModel] = {}
         self._sources: list[Callable[[], Loaders]] = [
             self.runs, *(partial(self.ngrams, kind) for kind in KINDS), self._word_to_char, self._mixtures,
-            self._dynamic, self._train_subset,
+            self._dynamic, self._train_subset, self._best_epochs,
         ]  # fmt: skip
 
     def __getitem__(self, name: str) -> LanguageModel:
@@ -190,13 +190,17 @@ class Models(Mapping[str, LanguageModel]):
 
     def runs(self) -> Loaders:
         """Return the networks."""
+        return {run: partial(self._open_run, run, is_best=False) for run in run_names(self.layout.configs)}
 
-        def open_run(run: str) -> LanguageModel:
-            from seqlm.models import networks  # imports Numba
+    def _best_epochs(self) -> Loaders:
+        """Return the networks of the best epoch of runs that keep the weights of the last one."""
+        runs = [run for run in run_names(self.layout.configs) if self.layout.best_of_run(run).is_dir()]
+        return {f"{run}@best": partial(self._open_run, run, is_best=True) for run in runs}
 
-            return networks.open_run(self.layout, run, self.device, self.clean, self.num_threads)
+    def _open_run(self, run: str, *, is_best: bool) -> LanguageModel:
+        from seqlm.models import networks  # imports Numba
 
-        return {run: partial(open_run, run) for run in run_names(self.layout.configs)}
+        return networks.open_run(self.layout, run, self.device, self.clean, self.num_threads, is_best=is_best)
 
     def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Loaders:
         """Return the static n-gram models over a kind of token; if asked, of each smoothing only the highest order."""
