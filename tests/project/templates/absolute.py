@@ -42,7 +42,7 @@ class AbsoluteDiscounting(InterpolatedModel):
         """Return the discounted shares, and the weights that the discounts free."""
         table = self.counts.table(n)
         totals = table.context_totals[contexts].astype(float)
-        types = table.sum_by_context(lambda some: table.counts[some] > 0)[contexts]
+        types = table.sum_by_context(lambda some: (table.counts[some] > 0).astype(int))[contexts]
         seen = (table.counts[rows] - self.discount).clip(0)
         totals[totals == 0] = 1  # the n-gram that ends the text may be a context that nothing follows
         weights: Probs = self.discount * types / totals
