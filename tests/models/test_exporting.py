@@ -73,6 +73,7 @@ def test_importing_and_opening_imports_no_framework(run: Layout) -> None:
         "assert not {'numpy', 'pandas', 'numba', 'torch'} & set(sys.modules)\n"
         f"models = seqlm.open({str(run.root)!r})\n"
         f"assert len(models) > 20 and models['char-kneser-ney-3'].score({TEXT!r}).tokens == 14\n"
+        f"assert models['small'].score({TEXT!r}).tokens == 14\n"
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
