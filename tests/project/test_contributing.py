@@ -39,7 +39,7 @@ def add_entry(path: Path, name: str, entry: str) -> None:
     ]
     collection = next(node for node in ast.walk(value) if isinstance(node, ast.List | ast.Tuple | ast.Dict))
     last = (collection.values if isinstance(collection, ast.Dict) else collection.elts)[-1]
-    insert(path, last.end_lineno or 0, last.end_col_offset or 0, f", {entry}")
+    insert(path, last.end_lineno or 0, last.end_col_offset or 0, f",\n    {entry}")
 
 
 def add_import(path: Path, statement: str) -> None:
