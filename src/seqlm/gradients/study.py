@@ -105,6 +105,9 @@ def study_gradients(
     size = min(vocab_size, params.max_vocab)
     train, val = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size), keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
     task = Task(params, train, val, size, seed, num_processes or processes_that_learn())
+    # The processes are copies of this one: what it has loaded of the compiled loops, none of them has to load again.
+    once = replace(task.run, num_minibatches=1)
+    trained_perplexity(Truncation("full", params.num_steps), train, val[:2], size, params.num_hiddens, once)
     tables, summary = _reach(task)
     tables |= _truncation(task) | {"cost": _cost(task), "trained": _trained(task)}
     tables["unclipped"], summary["diverged_at"] = _unclipped(task)
