@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from made_scores import network, ngram, score, scored_text
+from seqlm.evaluate.collecting import headlines
 from seqlm.evaluate.columns import main_table
 from seqlm.evaluate.ranking import Result, rank_models
 from seqlm.heldout.store import Folds
@@ -151,6 +152,18 @@ def test_leaders_are_chosen_on_val_and_say_what_test_would_choose() -> None:
     }  # fmt: skip
     assert {leader["against"] for leader in found.values()} == {"second", "chosen"}
     assert found["static"]["bits"] - found["static"]["best_on_test_bits"] == pytest.approx(0.3 / np.log(2))
+
+
+def test_a_model_that_need_not_predict_separators_leads_nothing() -> None:
+    words = score(ngram("words"), NOISE - 0.2)
+    metrics = {split: values | {"separator_bits": 0.1} for split, values in words.metrics.items()}
+    words = Score(words.info, words.nats, metrics)
+    others = [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
+    results, found = rank_models([words, *others], TEXTS, None)
+    assert results[0].score.name == "words"
+    assert [found[group]["model"] for group in ("static", "ngram")] == [LSTM.name, "counts"]  # type: ignore[index]
+    assert headlines([words, *others])["ngram"]["test_bits"] == others[1].metrics["test"]["bits_per_character"]
+    assert leaders(words)["static"]["model"] == "words"
 
 
 def test_a_group_without_a_model_has_no_leader_and_an_infinite_leader_no_verdict() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.evaluate.mixtures import Texts, make_mixtures, val_bits
+from seqlm.evaluate.mixtures import Texts, make_mixtures, predicting_all, val_bits
 from seqlm.score.metrics import headline
 from seqlm.score.store import Score, load_scores
 from seqlm.vocab.kinds import KINDS, token_kind
@@ -55,7 +55,7 @@ def headlines(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:
     The first two are static. A group without a model has no figures.
     """
     groups: dict[str, list[Score]] = {"ngram": [], "network": [], "combined": []}
-    for score in scores:
+    for score in predicting_all(scores):
         is_combined = score.info.dynamic or score.info.family == "mixture"
         groups["combined" if is_combined else score.info.family].append(score)
     return {group: headline(min(members, key=val_bits).metrics) if members else {} for group, members in groups.items()}

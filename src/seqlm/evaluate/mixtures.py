@@ -1,6 +1,6 @@
 """Linear mixtures of models, with weights and members that are chosen on val."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,15 @@ def _members(networks: Sequence[Score], dynamic: bool) -> list[Score]:
 def val_bits(score: Score) -> float:
     """Return bits per character on val, infinity if the model gives a token no probability."""
     return finite_bits(score.metrics["val"])
+
+
+def predicting_all(scores: Iterable[Score]) -> list[Score]:
+    """Return the scores of models that predict separators between words too, or all if there is no such model.
+
+    The other models have it easier, so they lead no group.
+    """
+    scores = list(scores)
+    return [score for score in scores if not score.metrics["test"]["separator_bits"]] or scores
 
 
 def _mixtures(networks: Sequence[Score], partners: Sequence[Score], texts: Texts) -> Iterator[Score]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from seqlm.evaluate.mixtures import Texts, val_bits
+from seqlm.evaluate.mixtures import Texts, predicting_all, val_bits
 from seqlm.evaluate.uncertainty import Calibration, Difference, Interval, Pair
 from seqlm.heldout.store import Folds
 from seqlm.score.metrics import finite_bits
@@ -66,12 +66,13 @@ def rank_models(
     """Return the results of all models, the best on test first, infinite ones last, and the leader of each group.
 
     Each model is compared with the best one on val and with the next one on test, and leaders are compared too.
-    Verdicts hold for all comparisons together. ``texts``: kind of token -> its scored texts.
+    Models over words that need not predict separators are no leaders. Verdicts hold for all comparisons together.
+    ``texts``: kind of token -> its scored texts.
     """
     ranked = sorted(scores, key=lambda score: (finite_bits(score.metrics["test"]), score.name))
     names = [score.name for score in ranked]
-    best, following = min(ranked, key=val_bits).name, [*names[1:], ""]
-    leaders = _leaders(ranked)
+    best, following = min(predicting_all(ranked), key=val_bits).name, [*names[1:], ""]
+    leaders = _leaders(predicting_all(ranked))
     pairs = [*((name, best) for name in names), *pairwise(names), *(leader.pair for leader in leaders.values())]
     intervals, comparisons = _compare(ranked, texts, folds, pairs)
     results = {

@@ -71,9 +71,9 @@ def highlights(table: pd.DataFrame) -> pd.DataFrame:
 
     The best static and dynamic mixture, the best network, the best n-gram model over each kind of token, the best
     Laplace model, the best network trained on less text than others, and the uniform distribution over the tokens of
-    the networks; best means best on val.
+    the networks; best means best on val. Models over words that need not predict separators are left out.
     """
-    rows = table.dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
+    rows = table[~(table["separator_bits"] > 0)].dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
     static, in_order = rows[~rows["dynamic"]], rows.sort_values("val_bits", kind="stable")
     networks, ngrams = static["family"] == "network", (static["family"] == "ngram") & (static["order"] > 0)
     short = networks & (static["train_chars"] < static["train_chars"].max())
