@@ -167,7 +167,7 @@ _SPLITS = ("train", "val", "test")
 _NOTES = (
     "train, val, test: bits per character, with unknown words charged for their spelling; lower is better",
     "95 %: half of the interval of the mean over parts of this text as long as test; not of other texts or seeds",
-    "to best, to next: difference on test to the best model on val, and to the next row, ± half of its 95 % interval;",
+    "to best, to next: difference on test to the best model on val (not >) and to the next row, ± half its interval;",
     "  ~: not told apart, with 5 % risk over all comparisons (Holm); =: told apart, but printed alike",
 )
 _SEPARATORS = ">: words only: their spaces and line ends are not predicted, and would cost about {:.3f} bits more"

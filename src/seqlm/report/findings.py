@@ -70,8 +70,9 @@ def highlights(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the main table that answer most questions, best on test first.
 
     The best static and dynamic mixture, the best network, the best n-gram model over each kind of token, the best
-    Laplace model, the best network trained on less text than others, and the uniform distribution over the tokens of
-    the networks; best means best on val. Models over words that need not predict separators are left out.
+    Laplace model, the best network trained on less text than others, also after its last epoch, and the uniform
+    distribution over characters; best means best on val. Models over words that need not predict separators are left
+    out.
     """
     rows = table[~(table["separator_bits"] > 0)].dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
     static, in_order = rows[~rows["dynamic"]], rows.sort_values("val_bits", kind="stable")
@@ -84,6 +85,7 @@ def highlights(table: pd.DataFrame) -> pd.DataFrame:
         *static[ngrams].groupby(["token", "counted_token"]).groups.values(),
         static.index[ngrams & (static["smoothing"] == "laplace")],
         static.index[short],
+        static.index[short & (static["epoch"] == "last")],
         static.index[(static["order"] == 0) & (static["token"] == "char")],
     ]
     chosen = [in_order.index[in_order.index.isin(group)][0] for group in groups if len(group)]
