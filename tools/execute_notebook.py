@@ -23,8 +23,10 @@ def executed(folder: Path) -> nbformat.NotebookNode:
     Raises CellExecutionError if a cell fails.
     """
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}, record_timing=False).execute()
+    # An empty entry would be the working directory, so none may remain.
+    paths = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}, record_timing=False)
+    client.execute(env=os.environ | {"PYTHONPATH": paths})
     return without_what_varies(notebook)
 
 

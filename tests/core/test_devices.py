@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from smoke import ROOT
 
 
+@pytest.mark.slow
 def test_everything_works_on_a_device_without_double_precision() -> None:
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tools")])
     done = subprocess.run(

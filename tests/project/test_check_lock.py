@@ -105,6 +105,7 @@ def test_a_broken_pipeline_file_is_not_fresh(repository: TinyRepository) -> None
     assert check(repository)[0] == 1
 
 
+@pytest.mark.slow
 def test_a_renamed_run_is_pruned_from_the_lock_file(repository: TinyRepository) -> None:
     (repository.folder / "params.yaml").write_text(params(new=1, other=2))
     (repository.folder / "models/old").unlink()  # as the project's stages do with stale runs

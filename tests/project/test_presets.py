@@ -42,6 +42,7 @@ def test_without_a_known_preset_the_presets_are_listed(capsys: pytest.CaptureFix
     assert capsys.readouterr().out.count("tiny_shakespeare  Tiny Shakespeare as raw text") == 2
 
 
+@pytest.mark.slow
 def test_presets_and_options_become_one_experiment(clean: Workspace) -> None:
     options = ["-S", "train.lr=0.25", "configure"]
     said = clean.run("python", "tools/preset.py", "raw_text", "gpu", *options).stdout

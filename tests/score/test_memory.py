@@ -40,7 +40,7 @@ print(peak() - before)
 """
 
 
-@pytest.mark.parametrize("network", ["compiled", "framework"])
+@pytest.mark.parametrize("network", ["compiled", pytest.param("framework", marks=pytest.mark.slow)])
 def test_a_large_vocabulary_takes_bounded_memory(network: str) -> None:
     # Logits of 1,500 tokens, or of 8 windows of 128, take 200 to 300 MB in single precision, and several times
     # twice as much in double precision. In parts, 16 MiB of logits exist at once; compiled loops keep none. Whole
