@@ -27,17 +27,17 @@ NEVER = {"bits": None, "low": None, "high": None, "verdict": None}
     [
         (
             {},
-            "lstm with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
+            "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
             "It is better than counts by 0.050 ± 0.011.",
         ),
         (
             TIE,
-            "lstm with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
+            "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
             "It is not told apart from counts (-0.050 ± 0.011). "
             "(Val chose this model; on test, lucky is best, with 1.950.)",
         ),
         (NEVER, "lstm, but it gives a token of test no probability."),
-        ({"low": None, "high": None, "verdict": None}, "lstm with 2.000 bits per character on test."),
+        ({"low": None, "high": None, "verdict": None}, "lstm, with 2.000 bits per character on test."),
     ],
 )
 def test_the_best_model_is_named_with_its_certainty(changes: dict, expected: str) -> None:

@@ -169,7 +169,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     rows = re.findall(r'<th scope="row">([^<]+)</th>', page)
     shown = [f"{row.model} *" if row.dynamic else row.model for row in table.itertuples()]
     assert rows[: len(table)] == shown
-    assert f"The best n-gram model is {ABSOLUTE.name} with" in page
+    assert f"The best n-gram model is {ABSOLUTE.name}, with" in page
     best_of_each = re.search(r"The best of each on test:(.*?)</figcaption>", page, re.DOTALL)
     assert best_of_each is not None
     assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [ABSOLUTE.name, SUBWORDS.name, WORDS.name]

@@ -146,7 +146,7 @@ COLUMNS = [
            lambda r: r.score.metrics["test"]["unknown_share"], float, "unknown",
            lambda row: f"{row['unknown_share']:.1%}", in_terminal=False),
     Column("unknown_bits", "Bits per character for unknown tokens: for predicting that one comes and for its spelling.",
-           lambda r: r.score.metrics["test"]["unknown_bits"], float, "their bits", in_terminal=False),
+           lambda r: r.score.metrics["test"]["unknown_bits"], float, "of test: unknown", in_terminal=False),
     Column("separator_bits", "Bits per character that the spaces and line ends of test would cost a model over words, "
            "which need not predict them.", lambda r: r.score.metrics["test"]["separator_bits"]),
 ]  # fmt: skip
@@ -168,7 +168,7 @@ _NOTES = (
     "train, val, test: bits per character, with unknown words charged for their spelling; lower is better",
     "95 %: half of the interval of the mean over parts of this text as long as test; not of other texts or seeds",
     "to best, to next: difference on test to the best model on val (not >) and to the next row, ± half its interval;",
-    "  ~: not told apart, with 5 % risk over all comparisons (Holm); =: told apart, but printed alike",
+    "  ~: may be chance; at most 5 % risk that any unmarked difference is (Holm); =: real, but printed alike",
 )
 _SEPARATORS = ">: words only: their spaces and line ends are not predicted, and would cost about {:.3f} bits more"
 _CHOSEN = "^: settings or weights of the model were chosen on val, so it looks better there than it is"

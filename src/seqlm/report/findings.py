@@ -38,7 +38,7 @@ def leader_findings(leaders: Mapping[str, Mapping[str, Any] | None]) -> dict[str
     """
     introductions = {
         "static": "Unseen text is predicted best by",
-        "dynamic": "If models keep learning from the test text after predicting it (dynamic evaluation), the best is",
+        "dynamic": "Among models that keep learning while they predict the test text (dynamic evaluation), the best is",
         "ngram": "The best n-gram model is",
     }
     return {
@@ -53,7 +53,7 @@ def _describe_leader(leader: Mapping[str, Any]) -> str:
         sentences = [f"{leader['model']}, but it gives a token of test no probability."]
     else:
         interval = "" if leader["low"] is None else f" (95 % interval {leader['low']:.3f} to {leader['high']:.3f})"
-        sentences = [f"{leader['model']} with {leader['bits']:.3f} bits per character on test{interval}."]
+        sentences = [f"{leader['model']}, with {leader['bits']:.3f} bits per character on test{interval}."]
     if leader["verdict"] in ("better", "worse"):
         amount = f"{abs(leader['difference']):.3f} ± {leader['margin']:.3f}"
         sentences.append(f"It is {leader['verdict']} than {leader['against']} by {amount}.")
