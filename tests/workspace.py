@@ -14,7 +14,7 @@ from filelock import FileLock
 from ruamel.yaml import YAML
 
 from default_params import PARAMS_FILE
-from smoke import ROOT, change_params, copy_project
+from smoke import ROOT, change_params, copy_project, environment_of_python
 
 HEADLESS = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_TERMINAL_PROMPT": "0"}
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -26,8 +26,7 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self.environment = os.environ | HEADLESS | {"PATH": path}
+        self.environment = environment_of_python() | HEADLESS
 
     def run(self, *command: str, check: bool = True, timeout: float = 1800) -> Finished:
         result = subprocess.run(

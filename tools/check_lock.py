@@ -19,15 +19,16 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from smoke import environment_of_python
+
 ALWAYS_RUN = {"download"}
 LOCK = Path("dvc.lock")
 
 
 def dvc(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run DVC in a folder."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
-        ["dvc", *arguments], cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        ["dvc", *arguments], cwd=folder, env=environment_of_python(), capture_output=True, text=True, check=False
     )
 
 

@@ -6,7 +6,6 @@ of the main table.
 """
 
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -24,8 +23,8 @@ from seqlm.core.errors import SeqlmError
 from seqlm.core.settings import read_params
 from seqlm.evaluate.columns import COLUMNS
 from seqlm.train.settings import RunConfig
+from smoke import ROOT, environment_of_python
 
-ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w-]+):(?P<value>.*?)(?:\s+#\s*(?P<comment>.*))?")
 _KINDS = {"integer": "whole number", "number": "number", "string": "text"}
@@ -211,10 +210,9 @@ def stages() -> str:
 
 def arrows() -> list[tuple[str, str]]:
     """Return the arrows between stages, without those that others imply; vocab@char and the like are one stage."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = ["dvc", "dag", "--md"]
     graph = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
+        command, cwd=ROOT, env=environment_of_python(), capture_output=True, text=True, check=True
     ).stdout
     names = dict(re.findall(r"(node\d+)\[\"([^\"@]+)", graph))
     edges = {(names[before], names[after]) for before, after in re.findall(r"(node\d+)-->(node\d+)", graph)}

@@ -9,16 +9,15 @@ test instead of val. `dvc exp show` has every number; its hundreds of columns fi
 import argparse
 import json
 import math
-import os
 import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from preset import written
+from smoke import environment_of_python
 
 BEST = {"best mixture": "combined", "best network": "network", "best n-gram": "ngram"}
 
@@ -33,9 +32,8 @@ class Row(NamedTuple):
 
 def experiments() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the data of the last commit, then those of its experiments and of the workspace."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = ["dvc", "exp", "show", "--json"]
-    result = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, env=environment_of_python(), capture_output=True, text=True, check=False)
     if result.returncode:
         sys.exit(result.stderr)
     workspace, commit = json.loads(result.stdout)[:2]

@@ -5,7 +5,6 @@ A preset is a file in presets/. Each of its lines KEY: VALUE is one `-S KEY=VALU
 Several presets are combined in the order given; everything else is passed on to `dvc exp run`.
 """
 
-import os
 import re
 import shlex
 import subprocess
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+
+from smoke import environment_of_python
 
 PRESETS = Path(__file__).resolve().parent.parent / "presets"
 _NO_WORDS = ("null", "true", "false", "inf", "nan")  # Hydra reads these as other types
@@ -68,8 +69,7 @@ def main(arguments: list[str]) -> int:
     command = ["dvc", "exp", "run", *settings, *(word for word in arguments if word not in known)]
     print(shlex.join(command), flush=True)
     # The environment of this Python comes first, so that DVC and the stages are found without activating it.
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(command, env=os.environ | {"PATH": path}, check=False).returncode
+    return subprocess.run(command, env=environment_of_python(), check=False).returncode
 
 
 if __name__ == "__main__":

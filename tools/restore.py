@@ -8,13 +8,14 @@ all changes with `git stash`, and lets DVC restore the data.
 """
 
 import argparse
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
+
+from smoke import environment_of_python
 
 # DVC's own records of what is running.
 _LOCKS = Path(".dvc/tmp/rwlock")
@@ -125,8 +126,7 @@ def main() -> int:
         print(f"error: {reason}", file=sys.stderr)
         return 5
     print(f"back at {git('log', '-1', '--format=%h %s')}, on {git('branch', '--show-current') or 'no branch'}")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(["dvc", "checkout"], env=os.environ | {"PATH": path}, check=False).returncode
+    return subprocess.run(["dvc", "checkout"], env=environment_of_python(), check=False).returncode
 
 
 if __name__ == "__main__":

@@ -57,15 +57,16 @@ def copy_project(folder: Path) -> None:
             shutil.copyfile(ROOT / name, folder / name)
 
 
+def environment_of_python() -> dict[str, str]:
+    """Return the variables in which programs installed beside this Python, such as DVC, are found first."""
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
 def run_copy(folder: Path, changes: dict[str, Any], environment: Mapping[str, str] = os.environ) -> int:
     """Run the pipeline in a copy of the project in ``folder``, with changed settings; return DVC's exit code."""
     copy_project(folder)
     change_params(folder / "params.yaml", changes)
-    environment = {
-        **environment,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(folder / "src"),
-    }
+    environment = {**environment, "PATH": environment_of_python()["PATH"], "PYTHONPATH": str(folder / "src")}
     subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
     return subprocess.run(["dvc", "repro"], cwd=folder, env=environment, check=False).returncode
 

@@ -2,16 +2,14 @@
 
 import csv
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from smoke import ROOT
+from smoke import ROOT, environment_of_python
 
 PIPELINE: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "dvc.yaml")
 NO_NAME = ("", "x", "y", "step", "dvc_inferred_y_value")
@@ -45,9 +43,8 @@ def test_every_axis_is_a_column_of_its_table() -> None:
 
 
 def test_dvc_draws_the_charts_on_our_page(tmp_path: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = ["dvc", "plots", "show", "--out", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, check=True)
+    subprocess.run(command, cwd=ROOT, env=environment_of_python(), capture_output=True, check=True)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "Charts of the tables" in page
     charts = [json.loads(found) for found in re.findall(r"var spec = (\{.*\});$", page, re.MULTILINE)]

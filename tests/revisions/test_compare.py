@@ -1,15 +1,13 @@
 """The gate: revisions of a real repository, by the names that DVC takes, compared within tolerances."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from seqlm.revisions.comparison import compare_metrics, failures
-from smoke import change_params
+from smoke import change_params, environment_of_python
 from stages_by_hand import RunStage
 
 METRICS, CORPUS = "reports/evaluate/metrics.json", "reports/download/summary.json"
@@ -180,7 +178,7 @@ path.write_text(json.dumps({{"lstm": {{split: {{"bits_per_character": bits}} for
 
 @pytest.mark.slow
 def test_what_dvc_calls_an_experiment_is_found(run_stage: RunStage, folder: Path) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = environment_of_python()
 
     def dvc(*arguments: str) -> str:
         done = subprocess.run(["dvc", *arguments], cwd=folder, env=environment, capture_output=True, text=True)

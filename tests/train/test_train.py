@@ -2,10 +2,8 @@
 
 import csv
 import json
-import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from ruamel.yaml import YAML
 
 from seqlm.core.layout import Layout
 from small_training import prepare_stage
-from smoke import ROOT
+from smoke import ROOT, environment_of_python
 from stages_by_hand import RunStage
 
 LINE = "the sea came in and the sea went out again\n"
@@ -97,7 +95,7 @@ def history_with(layout: Layout, launcher: str) -> list[dict[str, str]]:
     words = shlex.split(command.replace("${launcher}", launcher).replace("${key}", "x"))
     script = words.index("stages/train.py")
     words[script] = str(ROOT / words[script])
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = environment_of_python()
     done = subprocess.run(words, cwd=layout.root, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return history_rows(layout)

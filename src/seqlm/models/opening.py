@@ -88,7 +88,7 @@ class Models(Mapping[str, LanguageModel]):
         self.layout, self.device, self.num_threads = layout, device, num_threads
         self._loaded: dict[str, LanguageModel] = {}
         self._sources: list[Callable[[], Loaders]] = [
-            self.runs, *(partial(self.ngrams, kind) for kind in KINDS), self._word_to_char, self._mixtures,
+            self.runs, *(partial(self.ngrams, kind) for kind in KINDS), self._word_to_char, self.mixtures,
             self._dynamic, self._train_subset, self._best_epochs,
         ]  # fmt: skip
 
@@ -242,8 +242,6 @@ class Models(Mapping[str, LanguageModel]):
             for mixture in stored
             if not (only_static and mixture.info.dynamic)
         }
-
-    _mixtures = mixtures
 
     @cached_property
     def _word_to_char_reader(self) -> WordToCharReader:

@@ -8,11 +8,9 @@ from matplotlib.figure import Figure
 from seqlm.report.figures.style import (
     GREY,
     INK,
-    MIXTURE_COLOUR,
-    NGRAM_COLOUR,
     LineStyle,
     legend_above,
-    network_colour,
+    name_and_colour,
     new_figure,
     style,
 )
@@ -37,7 +35,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
     with style():
         figure, axes = new_figure(height=1.1 + _ROW_HEIGHT * len(rows))
         for place, row in enumerate(rows.to_dict("records")):
-            colour = _family_colour(row)
+            _, colour = name_and_colour(row)
             marker = _DYNAMIC_MARKER if row["dynamic"] else "o"
             if pd.notna(row["train_subset_bits"]):
                 ends = [row["train_subset_bits"], row["test_bits"]]
@@ -50,8 +48,8 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
                 textcoords="offset points", va="center", fontweight="bold",
             )  # fmt: skip
             axes.annotate(row["model"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
-        for colour, label in _families(rows).items():
-            axes.plot([], [], "o", color=colour, label=label)
+        for name, colour in dict(map(name_and_colour, table.to_dict("records"))).items():
+            axes.plot([], [], "o", color=colour, label=name)
         axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="on its training text")
         axes.set_yticks([])
         axes.grid(visible=False)
@@ -59,27 +57,6 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
         axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["high"].max()))
         legend_above(figure, axes, 3)
     return figure
-
-
-def _family_colour(row: Mapping[str, object]) -> str:
-    if row["family"] == "network":
-        return network_colour(str(row["network"]))
-    if row["family"] == "mixture":
-        return MIXTURE_COLOUR
-    return NGRAM_COLOUR if row["order"] else GREY
-
-
-def _families(rows: pd.DataFrame) -> dict[str, str]:
-    """Return what each colour in the rows means, in the order of the rows from the top."""
-    meanings: dict[str, str] = {}
-    for row in rows.iloc[::-1].to_dict("records"):
-        label = {"mixture": "mixture", "ngram": "n-gram model" if row["order"] else "uniform"}.get(row["family"])
-        colour = _family_colour(row)
-        network = str(row["network"]).upper() if row["network"] in ("lstm", "gru") else "RNN"
-        if row["network"] == "transformer":
-            network = "transformer"
-        meanings.setdefault(colour, label or network)
-    return meanings
 
 
 def learning_figure(history: pd.DataFrame, styles: Styles) -> Figure:

@@ -14,7 +14,7 @@ here from those that are installed, and shows a character that no font has as a 
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,10 +42,9 @@ INK = "#010203"
 GREY, MAGENTA, PURPLE, OCHRE, BLUE, GREEN, VERMILION = (
     "#808080", "#c2528b", "#8c6bb1", "#a6761d", "#1f83bd", "#009e73", "#d55e00"
 )  # fmt: skip
-MIXTURE_COLOUR, NGRAM_COLOUR = PURPLE, GREEN
-NETWORK_COLOURS = {"scratch": BLUE, "rnn": BLUE, "relu": BLUE, "lstm": VERMILION, "gru": OCHRE}
-"""The colour of each kind of network; RNNs share one."""
-_OTHER_NETWORK = MAGENTA
+NGRAM_COLOUR = GREEN
+_NETWORKS = {"scratch": ("RNN", BLUE), "rnn": ("RNN", BLUE), "lstm": ("LSTM", VERMILION), "gru": ("GRU", OCHRE)}
+"""Kind of network -> its name in legends and its colour."""
 _LINES = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "v", "P", "X")
 
@@ -117,21 +116,19 @@ def model_styles(table: pd.DataFrame) -> dict[str, LineStyle]:
     styles: dict[str, LineStyle] = {}
     used: dict[str, int] = {}
     for row in table.to_dict("records"):
-        colour = GREY
-        if row["family"] == "mixture":
-            colour = MIXTURE_COLOUR
-        elif row["family"] == "network":
-            colour = network_colour(str(row["network"]))
-        elif row["order"] > 0:
-            colour = NGRAM_COLOUR
+        _, colour = name_and_colour(row)
         place = used[colour] = used.get(colour, -1) + 1
         styles[str(row["model"])] = LineStyle(colour, _LINES[place % len(_LINES)], _MARKERS[place % len(_MARKERS)])
     return styles
 
 
-def network_colour(kind: str) -> str:
-    """Return the colour of a kind of network."""
-    return NETWORK_COLOURS.get(kind, _OTHER_NETWORK)
+def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what kind of model a row of the main table is, as legends name it, and the colour of this kind."""
+    if row["family"] == "mixture":
+        return "mixture", PURPLE
+    if row["family"] == "network":
+        return _NETWORKS.get(row["network"], (str(row["network"]), MAGENTA))
+    return ("n-gram model", NGRAM_COLOUR) if row["order"] > 0 else ("uniform", GREY)
 
 
 @contextmanager
