@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from seqlm.core.layout import Layout
+from seqlm.heldout.scored_text import read_streams
 from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey

@@ -12,12 +12,11 @@ def main(layout: Layout) -> None:
     """Compare all models on train, val and test."""
     from seqlm.core.files import write_json, write_table
     from seqlm.evaluate import tables
-    from seqlm.evaluate.collecting import choices, collect_scores, diagnosed, headlines
     from seqlm.evaluate.columns import describe_reduced_batches, describe_share, main_table, table_text
-    from seqlm.evaluate.mixtures import save_mixtures
+    from seqlm.evaluate.mixtures import collect_scores, save_mixtures
     from seqlm.evaluate.ranking import rank_models
     from seqlm.evaluate.settings import EvaluateParams
-    from seqlm.heldout.store import Folds, load_heldout
+    from seqlm.heldout.scored_text import Folds, load_heldout
     from seqlm.train.runs import run_names, training_summaries
     from seqlm.vocab.settings import KINDS
 
@@ -32,12 +31,12 @@ def main(layout: Layout) -> None:
         "metrics": metrics,
         "table": table,
         "leaders": leaders,
-        "choices": choices(scores),
+        "choices": tables.choices(scores),
         "orders": tables.order_table(results),
         "history": tables.history_table(layout, runs),
-        **{f"best/{group}": figures for group, figures in headlines(scores).items()},
+        **{f"best/{group}": figures for group, figures in tables.headlines(scores).items()},
     }
-    for name, content in [*found.items(), *tables.diagnostic_tables(diagnosed(scores), heldouts["char"])]:
+    for name, content in [*found.items(), *tables.diagnostic_tables(tables.diagnosed(scores), heldouts["char"])]:
         write_table(layout.reports("evaluate"), name, content)
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))

@@ -42,8 +42,8 @@ def main(
     from seqlm.core.progress import clocked
     from seqlm.generate.samples import (
         chosen_prefixes,
-        generate_continuations,
-        measure_continuations,
+        generate_samples,
+        measured,
         models_that_generate,
         samples_markdown,
     )
@@ -53,8 +53,7 @@ def main(
 
     by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
     models = Models(layout, device, num_threads)
-    continuations = []
-    generated = generate_continuations(
+    generated = generate_samples(
         models.select(names or models_that_generate(models)).values(),
         list(prefix) or chosen_prefixes(params.prefixes, layout),
         [SamplingConfig(value, params.top_k, params.top_p) for value in temperature or params.temperatures],
@@ -63,14 +62,15 @@ def main(
         # The stage reads unknown tokens as <unk>, so that every corpus gets its samples.
         on_unknown or ("error" if by_hand else "unk"),
     )
+    samples = []
     for of_model, seconds in clocked(generated):
-        continuations += of_model
+        samples += of_model
         for found in of_model if by_hand else ():
             click.echo(f"{found.model}, temperature {found.temperature:g}: {found.prefix}{found.text}")
         if not by_hand:
             click.echo(f"{of_model[0].model}: {len(of_model)} samples, {seconds:.1f} s")
     if not by_hand:
-        samples = measure_continuations(layout, continuations)
+        samples = measured(samples, models)
         write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
         write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
         clear_stale_runs(layout, run_names(layout.configs))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_values, check_whole
+from seqlm.configure.settings import check_values
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from smoke import ROOT
@@ -88,8 +88,8 @@ def test_a_wrong_setting_leaves_no_config_file(run_stage: RunStage, tmp_path: Pa
 
 def test_the_settings_of_the_project_and_of_the_tests_are_accepted_and_have_equal_names() -> None:
     project = read_params(ROOT / "params.yaml")
-    check_whole(ROOT / "params.yaml")
-    check_whole(PARAMS_FILE)
+    check_values(project, source="params.yaml")
+    check_values(PARAMS, source="tests/params.yaml")
     # An experiment may have added runs.
     names, in_tests = ({path for path in leaves(params) if path[0] != "runs"} for params in (project, PARAMS))
     assert names == in_tests, "run python tests/default_params.py"

@@ -8,7 +8,8 @@ import pytest
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.evaluate.collecting import choices, collect_scores, diagnosed, headlines
+from seqlm.evaluate.mixtures import collect_scores
+from seqlm.evaluate.tables import choices, diagnosed, headlines
 from seqlm.score.metrics import headline
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import Score, save_score

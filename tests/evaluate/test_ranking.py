@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.evaluate.collecting import headlines
 from seqlm.evaluate.columns import main_table
-from seqlm.evaluate.ranking import Result, rank_models
-from seqlm.heldout.store import Folds
+from seqlm.evaluate.ranking import Comparison, Result, rank_models
+from seqlm.evaluate.tables import headlines
+from seqlm.heldout.scored_text import Folds
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import TRAIN_SUBSET, Score
 from seqlm.vocab.corpus import SPLITS
@@ -82,7 +82,6 @@ def test_intervals_are_those_that_the_folds_calibrate() -> None:
     folds = Folds([[-2.0, 2.0, 2.0, -2.0], [0.0] * 4], [signs.tolist(), [0.0] * 50])
     made = score(LSTM, np.repeat(2 + signs / 10, 20) * np.log(2))
     (result,) = rank(made, folds=folds)
-    assert result.interval is not None
     # The model's blocks have deviation 0.1, so its standard error is a tenth; t(3) is 3.182.
     error = 0.1 * np.std(folds.bits[0], ddof=1) * np.sqrt(5 / 4)
     assert result.interval == pytest.approx((2 - 3.182 * error, 2 + 3.182 * error), abs=1e-3)
@@ -91,7 +90,9 @@ def test_intervals_are_those_that_the_folds_calibrate() -> None:
 def test_a_short_test_has_no_intervals_and_no_verdicts() -> None:
     made = [score(network(name), np.full(30, bits)) for name, bits in (("a", 1.0), ("b", 2.0))]
     results, found = rank_models(made, {"char": dict.fromkeys(SPLITS, scored_text(30))}, None)
-    assert [(result.interval, result.to_best, result.to_next) for result in results] == [(None, None, None)] * 2
+    assert [(result.interval, result.to_best, result.to_next) for result in results] == [
+        ((None, None), Comparison(), Comparison())
+    ] * 2
     assert (found["static"] or {})["verdict"] is None
 
 

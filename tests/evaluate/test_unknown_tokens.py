@@ -9,9 +9,9 @@ from made_scores import network, ngram
 from seqlm.core.layout import Layout
 from seqlm.evaluate.ranking import rank_models
 from seqlm.evaluate.tables import diagnostic_tables, passages
+from seqlm.heldout.scored_text import Heldout, load_heldout
 from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER
-from seqlm.heldout.store import Heldout, load_heldout
 from seqlm.score.store import Score, score_of
 from seqlm.vocab.corpus import SPLITS, build_corpus
 

@@ -7,9 +7,8 @@ import pytest
 
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.heldout.folds import MAX_FOLDS, cross_validate, fold_bits
-from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import Folds
+from seqlm.heldout.scored_text import Folds
+from seqlm.heldout.selection import MAX_FOLDS, cross_validate, fold_bits, select_heldout
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError
 from seqlm.core.text import words
-from seqlm.heldout.passages import find_passages
+from seqlm.heldout.selection import find_passages
 
 lines = st.lists(st.text(alphabet="ab é漢😀\u3000", max_size=15), min_size=1, max_size=30)
 

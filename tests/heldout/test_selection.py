@@ -13,10 +13,8 @@ import torch
 from seqlm.core.errors import DataError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
-from seqlm.heldout.passages import find_passages
-from seqlm.heldout.scored_text import Streams
-from seqlm.heldout.selection import encode_text, select_heldout
-from seqlm.heldout.store import WARMUP, load_heldout, read_beginning_of_train, read_streams
+from seqlm.heldout.scored_text import WARMUP, Streams, load_heldout, read_beginning_of_train, read_streams
+from seqlm.heldout.selection import encode_text, find_passages, select_heldout
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -74,7 +72,7 @@ def passages_of(layout: Layout, split: str, max_chars: int) -> list[str]:
 def test_a_short_split_is_scored_as_a_whole(layout: Layout, kind: Kind) -> None:
     vocab = Vocab.load(layout.vocab(kind))
     for split, stream in select(layout, kind).items():
-        assert stream.read is None
+        assert stream.is_scored.all()
         assert stream.ids.tolist() == load_split(layout.corpus(kind), split).tolist()
         assert stream.share == 1
         tokens = vocab.tokenize(layout.split(split).read_text().removesuffix("\n"))
@@ -239,7 +237,7 @@ import resource, sys
 from pathlib import Path
 from seqlm.core.layout import Layout
 from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import read_streams
+from seqlm.heldout.scored_text import read_streams
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

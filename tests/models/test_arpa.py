@@ -10,7 +10,7 @@ import seqlm
 from reference import clean_line
 from seqlm.core.errors import DataError
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.ngram_models import StaticNGram
+from seqlm.models.ngram_models import NGram, Recounting
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -41,7 +41,7 @@ def test_kenlm_gives_our_words_the_same_scores(tmp_path: Path) -> None:
     scores = list(theirs.full_scores(" ".join(TEXT.split()), bos=False, eos=False))[1:]
     ours: LanguageModel
     for ours in (
-        StaticNGram(describe_ngram("kneser-ney", 3, vocab), model, vocab, str),
+        NGram(describe_ngram("kneser-ney", 3, vocab), vocab, str, Recounting.fixed(model)),
         seqlm.open_arpa(tmp_path / "model.arpa"),
     ):
         found = ours.full_scores(TEXT)

@@ -11,7 +11,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import describe_mixture, mix, save_mixtures
-from seqlm.heldout.store import load_heldout
+from seqlm.heldout.scored_text import load_heldout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.models.opening import Models, open_models
 from seqlm.models.user_text import surprisal_table

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from default_params import PARAMS_FILE
 from reference import clean_line
-from seqlm.configure.settings import check_whole
+from seqlm.configure.settings import check_values
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
+from seqlm.core.settings import read_params
 from seqlm.ngrams.arpa import read_arpa
 from seqlm.ngrams.models.registry import load_models
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
@@ -149,7 +150,7 @@ def test_any_bytes_are_a_model_or_no_arpa_file(content: bytes) -> None:
 def test_any_bytes_are_settings_or_refused(content: bytes) -> None:
     with file_of(content, "params.yaml") as path:
         try:
-            check_whole(path)
+            check_values(read_params(path), source=str(path))
         except ParamsError as error:
             require_one_line(error)
 

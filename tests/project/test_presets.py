@@ -8,7 +8,8 @@ from ruamel.yaml import YAML
 
 import preset
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_whole
+from seqlm.configure.settings import check_values
+from seqlm.core.settings import read_params
 from workspace import Workspace, stages_run
 
 
@@ -17,7 +18,7 @@ def test_the_settings_of_a_preset_are_accepted(name: str, tmp_path: Path) -> Non
     params = tmp_path / "params.yaml"
     params.write_bytes(PARAMS_FILE.read_bytes())
     apply_overrides(params, list(preset.overrides(name, YAML(typ="safe", pure=True).load(params))))
-    check_whole(params)
+    check_values(read_params(params), source=str(params))
     assert len(preset.description(name)) > 20
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_whole
+from seqlm.configure.settings import check_values
+from seqlm.core.settings import read_params
 from smoke import ROOT, SMALL, change_params
 
 
@@ -27,7 +28,7 @@ def test_the_small_settings_are_accepted(tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
     params.write_bytes(PARAMS_FILE.read_bytes())
     change_params(params, SMALL)
-    check_whole(params)
+    check_values(read_params(params), source=str(params))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from made_scores import network, ngram
 from seqlm.core.files import read_csv, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, Column
-from seqlm.heldout.store import load_heldout
+from seqlm.heldout.scored_text import load_heldout
 from seqlm.report.figures.evaluation import highlights_figure
 from seqlm.report.figures.ngrams import order_figure
 from seqlm.report.figures.style import model_styles, svg_text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import small_training
-from seqlm.heldout.store import read_beginning_of_train
+from seqlm.heldout.scored_text import read_beginning_of_train
 from seqlm.score.store import TRAIN_SUBSET, load_score
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab

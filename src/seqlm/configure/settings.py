@@ -5,14 +5,13 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 from ruamel.yaml import YAML
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.settings import Device, NumThreads, Section, Seed, check, read_params
+from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
 from seqlm.evaluate.settings import EvaluateParams
 from seqlm.generate.settings import GenerateParams
@@ -45,7 +44,15 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     assert isinstance(train, Mapping)
     shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
     _check_names(list(runs), source)
-    return {str(name): _resolve(str(name), own, shared, source) for name, own in runs.items()}
+    resolved = {}
+    for name, given in runs.items():
+        own = {} if given is None else given
+        if not isinstance(own, Mapping):
+            raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")
+        if "run" in own:
+            raise ParamsError(f"{source}: runs.{name}.run: a run's name comes before its settings, not among them")
+        resolved[name] = check({**shared, **own, "run": name}, f"runs.{name}", RunConfig, source=source)
+    return resolved
 
 
 def describe_runs(params: Mapping[str, Any], runs: Mapping[str, RunConfig]) -> list[str]:
@@ -86,15 +93,6 @@ def _is_yaml_text(name: str) -> bool:
         return False
 
 
-def _resolve(name: str, own: object, shared: Mapping[str, Any], source: str) -> RunConfig:
-    own = {} if own is None else own
-    if not isinstance(own, Mapping):
-        raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")
-    if "run" in own:
-        raise ParamsError(f"{source}: runs.{name}.run: a run's name comes before its settings, not among them")
-    return check({**shared, **own, "run": name}, f"runs.{name}", RunConfig, source=source)
-
-
 def _require_program(launcher: str) -> str:
     """Raise ValueError if no such program is on PATH: DVC would notice only at the first training."""
     if shutil.which(shlex.split(launcher)[0]) is None:
@@ -124,15 +122,10 @@ class Params(Section):
     compare: CompareParams
 
 
-def check_whole(path: Path) -> dict[str, RunConfig]:
-    """Check every setting in the file at ``path`` and return the resolved runs by name.
-
-    Raises ParamsError for the first setting that is unknown, missing or wrong.
-    """
-    return check_values(read_params(path), source=str(path))
-
-
 def check_values(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:
-    """Do what :func:`check_whole` does for settings that were already read; ``source`` names them in errors."""
+    """Check every setting of a ``params.yaml`` that was read, and return the resolved runs by name.
+
+    Raises ParamsError for the first setting that is unknown, missing or wrong; ``source`` names the file.
+    """
     check({key: value for key, value in values.items() if key not in ("train", "runs")}, "", Params, source=source)
     return resolve_runs(values, source=source)

@@ -40,10 +40,11 @@ def read_first_lines(path: Path, limit: int) -> Iterator[str]:
     yield from lines[:limit]
 
 
-def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Yield a file that this pipeline wrote in blocks. Raises DataError if it is missing."""
+def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Yield a file that this pipeline wrote, or a part of its bytes, in blocks. Raises DataError if it is missing."""
     with read_errors(path), path.open("rb") as file:
-        while block := file.read(block_bytes):
+        file.seek(start)
+        while block := file.read(block_bytes if stop is None else min(block_bytes, stop - file.tell())):
             yield block
 
 
@@ -76,11 +77,11 @@ class TextSize:
     words: int
 
 
-def count_text(path: Path, block_bytes: int = BLOCK_BYTES) -> TextSize:
-    """Return the size of a text file whose lines all end in ``\\n``."""
+def count_text(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop: int | None = None) -> TextSize:
+    """Return the size of a text file whose lines all end in ``\\n``, or of a part of its bytes that cuts no word."""
     lines = characters = num_words = 0
     in_word = False
-    for block in byte_blocks(path, block_bytes):
+    for block in byte_blocks(path, block_bytes, start, stop):
         values = np.frombuffer(block, np.uint8)
         in_words = (values != SPACE) & (values != LINE_END)
         lines += (ends := block.count(b"\n"))

@@ -91,19 +91,14 @@ def _difference(to: str) -> Callable[[Cells], str]:
     return show
 
 
-def _comparison_columns(to: str, other: str, comparison: Callable[[Result], Comparison | None]) -> list[Column]:
+def _comparison_columns(to: str, other: str, comparison: Callable[[Result], Comparison]) -> list[Column]:
     """Return the columns of a comparison of each model with another one."""
-
-    def value(get: Callable[[Comparison], object]) -> Callable[[Result], object]:
-        return lambda result: None if (found := comparison(result)) is None else get(found)
-
     return [
         Column(f"{to}_difference", f"Bits per character on test minus those of {other}.",
-               value(lambda found: found.difference.bits), float, f"to {to}", _difference(to)),
-        Column(f"{to}_margin", f"Half of the 95 % interval of {to}_difference.",
-               value(lambda found: found.difference.margin)),
+               lambda r: comparison(r).difference, float, f"to {to}", _difference(to)),
+        Column(f"{to}_margin", f"Half of the 95 % interval of {to}_difference.", lambda r: comparison(r).margin),
         Column(f"{to}_verdict", f"How the model compares with {other}, corrected for all comparisons (Holm); equal if "
-               "they are told apart, but their printed bits are equal.", value(lambda found: found.verdict), str),
+               "they are told apart, but their printed bits are equal.", lambda r: comparison(r).verdict, str),
     ]  # fmt: skip
 
 
@@ -135,9 +130,9 @@ COLUMNS = [
            lambda r: r.score.info.dynamic or r.score.info.family == "mixture", bool),
     Column("test_bits", "Bits per character on test; infinite if a token has no probability; > if separator_bits would "
            "be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
-    Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval and r.interval[0], float,
+    Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval[0], float,
            "95 %", _interval),
-    Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval and r.interval[1]),
+    Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),
     *_comparison_columns("best", "the model that is best on val", lambda r: r.to_best),
     *_comparison_columns("next", "the next model in the table", lambda r: r.to_next),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",

@@ -1,4 +1,7 @@
-"""Linear mixtures of models, with weights and members that are chosen on val."""
+"""The scores of all models: those that are stored, and linear mixtures of them.
+
+The weights and members of mixtures are chosen on val.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
+from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, write_checksummed
+from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText
 from seqlm.score.metrics import finite_bits
 from seqlm.score.model_info import DYNAMIC, ModelInfo
-from seqlm.score.store import Score, score_of
+from seqlm.score.store import Score, load_scores, score_of
+from seqlm.vocab.kinds import KINDS
 
 FORMAT = 1
 _MIN_WEIGHT = 0.05
@@ -27,8 +33,31 @@ Texts = Mapping[str, ScoredText]
 Weights = NDArray[np.float64]
 
 
-def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Mapping[str, Texts]) -> Iterator[Score]:
-    """Yield mixtures of the best network on val with the n-gram model that helps it most, and with other networks.
+def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Texts], mixtures: bool) -> list[Score]:
+    """Return the scores of all n-gram models and runs, static before dynamic ones, and of mixtures if asked for.
+
+    ``texts``: kind of token -> its scored texts. Raises DataError if a score is missing or belongs to another text.
+    """
+    folders = [*map(layout.scores_of_ngrams, KINDS), layout.scores_word_to_char]
+    ngrams = [score for folder in folders for score in load_scores(folder)]
+    networks = [score for run in runs for score in load_scores(layout.scores_of_run(run))]
+    stored = sorted([*ngrams, *networks], key=lambda score: score.info.dynamic)
+    for score in stored:
+        _require_scores_of(score, texts[score.info.token])
+    return [*stored, *make_mixtures(ngrams, networks, texts)] if mixtures else stored
+
+
+def _require_scores_of(score: Score, texts: Texts) -> None:
+    for split, nats in score.nats.items():
+        if len(nats) != texts[split].num_scored:
+            raise DataError(
+                f"{score.name}: {len(nats):,} surprisals on {split}, of which {texts[split].num_scored:,} tokens are "
+                "scored: score again"
+            )
+
+
+def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Mapping[str, Texts]) -> list[Score]:
+    """Return mixtures of the best network on val with the n-gram model that helps it most, and with other networks.
 
     There are static ones, and dynamic ones in which networks and n-gram models keep learning.
     ``texts``: kind of token -> its scored texts.
@@ -37,21 +66,21 @@ def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Map
     token = min(static, key=val_bits).info.token
     of_token = sorted((network for network in networks if network.info.token == token), key=val_bits)
     partners = sorted((ngram for ngram in ngrams if ngram.info.token == token), key=val_bits)
-    made = set()
+    made: dict[str, Score] = {}
     for dynamic in (False, True):
         members = _members(of_token, dynamic)
         allowed = [partner for partner in partners if dynamic or not partner.info.dynamic]
         for mixture in _mixtures(members, allowed[:_NUM_PARTNERS], texts[token]):
-            if mixture.name not in made:
-                made.add(mixture.name)
-                yield mixture
+            made.setdefault(mixture.name, mixture)
+    return list(made.values())
 
 
 def _members(networks: Sequence[Score], dynamic: bool) -> list[Score]:
     """Return the static networks or, in a dynamic mixture, each network's dynamic score if there is one."""
-    replaced = {network.info.members[0] for network in networks if network.info.dynamic} if dynamic else set()
-    allowed = [network for network in networks if dynamic or not network.info.dynamic]
-    return [network for network in allowed if network.name not in replaced]
+    if not dynamic:
+        return [network for network in networks if not network.info.dynamic]
+    replaced = {network.info.members[0] for network in networks if network.info.dynamic}
+    return [network for network in networks if network.name not in replaced]
 
 
 def val_bits(score: Score) -> float:

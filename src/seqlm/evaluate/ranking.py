@@ -1,13 +1,13 @@
 """All models, the best on test first, compared with each other, and the best model of each group, chosen on val."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 from seqlm.evaluate.mixtures import Texts, predicting_all, val_bits
-from seqlm.evaluate.uncertainty import Calibration, Difference, Interval, Pair
-from seqlm.heldout.store import Folds
+from seqlm.evaluate.uncertainty import Calibration, Interval, Pair
+from seqlm.heldout.scored_text import Folds
 from seqlm.score.metrics import finite_bits
 from seqlm.score.store import Score
 
@@ -19,11 +19,15 @@ DIGITS = 3
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a model compares with another one on test."""
+    """How a model compares with another one on test; without values if it is not compared."""
 
-    other: str
-    difference: Difference
-    verdict: str
+    against: str | None = None
+    """The name of the other model."""
+    difference: float | None = None
+    """Bits per character minus those of the other model."""
+    margin: float | None = None
+    """Half of the 95 % interval of the difference."""
+    verdict: str | None = None
     """That of the difference, or "equal" if the two are told apart but their printed bits are equal."""
 
 
@@ -32,11 +36,11 @@ class Result:
     """A model's score, how certain it is, and how it compares."""
 
     score: Score
-    interval: Interval | None
-    """None if the model gives a token of test no probability, or if test is too short."""
-    to_best: Comparison | None
-    """None for the best model on val itself, or if one of the two has no interval."""
-    to_next: Comparison | None
+    interval: Interval | tuple[None, None]
+    """Without values if the model gives a token of test no probability, or if test is too short."""
+    to_best: Comparison
+    """Without values for the best model on val itself, or if one of the two has no interval."""
+    to_next: Comparison
 
     def bits(self, split: str) -> float | None:
         """Return bits per character on a split, if the model was scored on it and they are finite."""
@@ -75,15 +79,16 @@ def rank_models(
     leaders = _leaders(predicting_all(ranked))
     pairs = [*((name, best) for name in names), *pairwise(names), *(leader.pair for leader in leaders.values())]
     intervals, comparisons = _compare(ranked, texts, folds, pairs)
+
+    def compared(pair: Pair) -> Comparison:
+        return comparisons.get(pair, Comparison())
+
     results = {
-        score.name: Result(
-            score, intervals.get(score.name), comparisons.get((score.name, best)), comparisons.get((score.name, after))
-        )
-        for score, after in zip(ranked, following, strict=True)
+        name: Result(score, intervals.get(name, (None, None)), compared((name, best)), compared((name, after)))
+        for score, name, after in zip(ranked, names, following, strict=True)
     }
     described = {
-        group: _describe(leader, results[leader.score.name], comparisons.get(leader.pair))
-        for group, leader in leaders.items()
+        group: _describe(leader, results[leader.score.name], compared(leader.pair)) for group, leader in leaders.items()
     }
     return list(results.values()), dict.fromkeys(GROUPS) | described
 
@@ -108,7 +113,7 @@ def _compare(
     for (name, other), difference in differences.items():
         is_printed_equal = f"{bits[name]:.{DIGITS}f}" == f"{bits[other]:.{DIGITS}f}"
         verdict = "equal" if is_printed_equal and difference.verdict != "not told apart" else difference.verdict
-        comparisons[name, other] = Comparison(other, difference, verdict)
+        comparisons[name, other] = Comparison(other, difference.bits, difference.margin, verdict)
     return {name: calibration.of_model.interval(of_model) for name, of_model in blocks.items()}, comparisons
 
 
@@ -129,19 +134,16 @@ def _leaders(ranked: Sequence[Score]) -> dict[str, Leader]:
     return leaders
 
 
-def _describe(leader: Leader, result: Result, comparison: Comparison | None) -> dict[str, Any]:
+def _describe(leader: Leader, result: Result, comparison: Comparison) -> dict[str, Any]:
     """Return a leader as plain values."""
-    low, high = result.interval or (None, None)
+    low, high = result.interval
     return {
         "model": leader.score.name,
         "bits": result.bits("test"),
         "low": low,
         "high": high,
         "perplexity": leader.score.metrics["test"]["perplexity"],
-        "against": comparison and comparison.other,
-        "difference": comparison and comparison.difference.bits,
-        "margin": comparison and comparison.difference.margin,
-        "verdict": comparison and comparison.verdict,
+        **asdict(comparison),
         "best_on_test": None if leader.best_on_test is leader.score else leader.best_on_test.name,
         "best_on_test_bits": leader.best_on_test.metrics["test"]["bits_per_character"],
     }

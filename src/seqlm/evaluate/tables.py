@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.evaluate.mixtures import val_bits
+from seqlm.evaluate.mixtures import predicting_all, val_bits
 from seqlm.evaluate.ranking import Result
-from seqlm.heldout.store import Heldout
+from seqlm.heldout.scored_text import Heldout
+from seqlm.score.metrics import headline
 from seqlm.score.store import TRAIN_SUBSET, Score
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import KINDS, token_kind
@@ -126,3 +127,30 @@ def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_cha
         nats = heldouts[token].text("test").with_unknown_cost(score.nats["test"])
         found[score.name] = passage(token_kind(token), tokens[token], nats, num_chars)
     return found
+
+
+def choices(scores: Sequence[Score]) -> dict[str, float]:
+    """Return what was chosen on val to make each model."""
+    return {
+        f"{what} in {score.name}": value
+        for score in scores
+        for what, value in score.metadata.get("choices", {}).items()
+    }
+
+
+def diagnosed(scores: Sequence[Score]) -> list[Score]:
+    """Return the models over characters whose diagnostics were stored, the best on val first."""
+    found = [score for score in scores if "positions" in score.metadata and token_kind(score.info.token).is_character]
+    return sorted(found, key=lambda score: float(score.nats["val"].sum()))
+
+
+def headlines(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:
+    """Return the figures of the best model on val among n-gram models, networks, and dynamic models and mixtures.
+
+    The first two are static. A group without a model has no figures.
+    """
+    groups: dict[str, list[Score]] = {"ngram": [], "network": [], "combined": []}
+    for score in predicting_all(scores):
+        is_combined = score.info.dynamic or score.info.family == "mixture"
+        groups["combined" if is_combined else score.info.family].append(score)
+    return {group: headline(min(members, key=val_bits).metrics) if members else {} for group, members in groups.items()}

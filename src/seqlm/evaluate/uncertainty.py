@@ -3,7 +3,7 @@
 Test is cut into blocks of equally many characters, at the same places for every model. The deviation between a model's
 blocks says too little about its value on test, because parts of a text, such as chapters, differ by more than the
 blocks within one part show. So intervals are calibrated by reference models, which were cross-validated over parts of
-train that are as long as test (:class:`~seqlm.heldout.store.Folds`). The standard error of a model is that of a
+train that are as long as test (:class:`~seqlm.heldout.scored_text.Folds`). The standard error of a model is that of a
 reference model, times the ratio of the deviations of their blocks. A 95 % interval is one that contains the mean of the
 model over other such parts of the same text in 95 % of cases. It says nothing about another text, or about the same
 training from another seed. ``benchmarks/interval_coverage.py`` checks this.
@@ -24,8 +24,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.heldout.scored_text import ScoredText
-from seqlm.heldout.store import Folds
+from seqlm.heldout.scored_text import Folds, ScoredText
 
 LEVEL = 0.05
 """Share of intervals that miss, and probability of a false verdict."""

@@ -1,7 +1,9 @@
 """Samples of text from every model: the prefixes they continue, and how much of each is copied or repeated."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
 
 from seqlm.core.layout import Layout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
@@ -25,35 +27,30 @@ def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
 
 
 _REPEATED_LENGTH = 8
+_HEADING = """# What each model writes
+
+*Copied* is the length of the longest substring that also occurs in the training text; *repeated* is the
+share of the substrings of eight characters that occurred earlier in the same sample.
+"""
+_IN_CELL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "*": "\\*", "_": "\\_", "\n": " ⏎ "})
+"""Characters that would end a table's cell or start markup, and what replaces them."""
 SEARCHED_TOKENS = 5_000_000
 """Tokens of train, from its beginning, in which copied substrings are looked for."""
 
 
 @dataclass(frozen=True)
-class Continuation:
-    """The text that a model generates after a prefix."""
+class Sample:
+    """The text that a model generates after a prefix, and how much of it is copied or repeated."""
 
     model: str
-    kind: Kind
-    """Kind of token that the model predicts."""
     prefix: str
     temperature: float
     text: str
     """The text after the prefix."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A continuation, and how much of it is copied or repeated."""
-
-    model: str
-    prefix: str
-    temperature: float
-    text: str
-    copied: int
-    """Length of the longest substring that also occurs in train."""
-    repeated: float
-    """Share of the substrings of eight characters that occurred earlier in the continuation."""
+    copied: int | None = None
+    """Length of the longest substring that also occurs in train; None if it was not measured."""
+    repeated: float | None = None
+    """Share of the substrings of eight characters that occurred earlier in the text."""
 
 
 def models_that_generate(models: Models) -> list[str]:
@@ -62,37 +59,40 @@ def models_that_generate(models: Models) -> list[str]:
     return [*models.runs(), *ngrams, *models.mixtures(only_static=True)]
 
 
-def generate_continuations(
+def generate_samples(
     models: Iterable[LanguageModel],
     prefixes: Sequence[str],
     sampling_configs: Sequence[SamplingConfig],
     num_preds: int,
     seed: int,
     on_unknown: str,
-) -> Iterator[list[Continuation]]:
-    """Yield the continuations of each model: every prefix with every sampling config."""
+) -> Iterator[list[Sample]]:
+    """Yield the samples of each model: every prefix with every sampling config."""
     for model in models:
-        continuations = []
+        samples = []
         for sampling in sampling_configs:
             texts = model.generate_batch(prefixes, num_preds, sampling, seed, on_unknown)
-            continuations += [
-                Continuation(model.name, model.vocab.kind, prefix, sampling.temperature, text)
-                for prefix, text in zip(prefixes, texts, strict=True)
-            ]
-        yield continuations
+            continued = zip(prefixes, texts, strict=True)
+            samples += [Sample(model.name, prefix, sampling.temperature, text) for prefix, text in continued]
+        yield samples
 
 
-def measure_continuations(layout: Layout, continuations: Sequence[Continuation]) -> list[Sample]:
-    """Return continuations with how much of each is copied from train."""
-    copied: dict[tuple[Kind, str], int] = {}
-    for kind in KINDS:
-        if texts := [found.text for found in continuations if found.kind == kind]:
-            vocab, train = Vocab.load(layout.vocab(kind), kind), load_split(layout.corpus(kind), "train", mmap=True)
-            source = vocab.join(vocab.decode(train[:SEARCHED_TOKENS].tolist()))
-            copied |= {(kind, text): longest_common_substring(text, source) for text in texts}
+def measured(samples: Sequence[Sample], models: Models) -> list[Sample]:
+    """Return samples of some models with how much of each is copied from train or repeated."""
+
+    @cache
+    def train_text(kind: Kind) -> str:
+        folder = models.layout.corpus(kind)
+        vocab = Vocab.load(folder / "vocab.json", kind)
+        return vocab.join(vocab.decode(load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS].tolist()))
+
     return [
-        Sample(c.model, c.prefix, c.temperature, c.text, copied[c.kind, c.text], repeated_share(c.text))
-        for c in continuations
+        replace(
+            sample,
+            copied=longest_common_substring(sample.text, train_text(models[sample.model].vocab.kind)),
+            repeated=repeated_share(sample.text),
+        )
+        for sample in samples
     ]
 
 
@@ -113,23 +113,11 @@ def repeated_share(text: str) -> float:
 
 def samples_markdown(samples: Sequence[Sample]) -> str:
     """Return the samples as Markdown, one section for each model."""
-    lines = ["# What each model writes", ""]
-    lines += [
-        "*Copied* is the length of the longest substring that also occurs in the training text; *repeated* is the"
-    ]
-    lines += ["share of the substrings of eight characters that occurred earlier in the same sample.", ""]
-    for model in dict.fromkeys(sample.model for sample in samples):
+    lines = [_HEADING]
+    for model, of_model in groupby(samples, lambda sample: sample.model):
         lines += [f"## {model}", "", "| temperature | copied | repeated | text |", "| --- | --- | --- | --- |"]
-        for sample in samples:
-            if sample.model == model:
-                text = f"**{_in_cell(sample.prefix)}**{_in_cell(sample.text)}"
-                lines.append(f"| {sample.temperature:g} | {sample.copied} | {sample.repeated:.0%} | {text} |")
+        for sample in of_model:
+            text = f"**{sample.prefix.translate(_IN_CELL)}**{sample.text.translate(_IN_CELL)}"
+            lines.append(f"| {sample.temperature:g} | {sample.copied} | {sample.repeated:.0%} | {text} |")
         lines.append("")
     return "\n".join(lines)
-
-
-def _in_cell(text: str) -> str:
-    """Return text that neither ends a table's cell nor starts markup."""
-    for character, shown in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*"), ("_", "\\_")):
-        text = text.replace(character, shown)
-    return text.replace("\n", " ⏎ ")

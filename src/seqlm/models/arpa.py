@@ -88,7 +88,7 @@ class ArpaLanguageModel(LanguageModel):
         places[ends] = np.minimum(np.cumsum([len(line) + 1 for line in text.split("\n")]) - 1, len(text) - 1)
         # The last line ends too.
         stream = Stream(
-            ids=ids, read=read, is_scored=is_scored, scored_chars=len(text) + 1, unknown_costs=costs,
+            read=read, is_scored=is_scored, scored_chars=len(text) + 1, unknown_costs=costs,
             ends=np.maximum.accumulate(places) + 1, unknown_share=unknown_share(ids),
         )  # fmt: skip
         return stream, TokensInText(text, self.vocab, tokens, places)

@@ -163,15 +163,11 @@ class ScoredTokens:
 
     def score(self) -> TextScore:
         """Return the figures that sum up the surprisals."""
-
-        def number(name: str) -> float:
-            value = self.metrics[name]
-            return math.inf if value is None else float(value)
-
-        return TextScore(
-            len(self.nats), float(self.nats.sum()), number("bits_per_character"), number("perplexity"),
-            self.stream.unknown_share,
-        )  # fmt: skip
+        bits, perplexity = (
+            math.inf if self.metrics[name] is None else float(self.metrics[name])
+            for name in ("bits_per_character", "perplexity")
+        )
+        return TextScore(len(self.nats), float(self.nats.sum()), bits, perplexity, self.stream.unknown_share)
 
 
 class LanguageModel(ABC):

@@ -20,7 +20,6 @@ from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_root
 from seqlm.score.networks.scoring import describe_run
 from seqlm.score.settings import DynamicParams
 from seqlm.train.runs import read_config
-from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 
@@ -114,13 +113,3 @@ def open_run(
     folder = layout.best_of_run(run) if is_best else layout.run(run)
     network = open_network(folder, run, device, num_threads or config.num_threads)
     return StaticNetwork(describe_run(config, vocab, is_best=is_best), vocab, clean, network)
-
-
-def open_dynamic_run(
-    layout: Layout, run: str, device: Device, clean: Cleaner, params: DynamicParams, chosen: Mapping[str, float],
-    num_threads: int | None = None,
-) -> DynamicNetwork:  # fmt: skip
-    """Return the network of a run that keeps learning from what it reads."""
-    static = open_run(layout, run, device, clean, num_threads)
-    train = load_split(layout.corpus(static.vocab.kind), "train", mmap=True, vocab=static.vocab)
-    return DynamicNetwork(static, train, params, chosen)

@@ -16,14 +16,14 @@ from seqlm.evaluate.mixtures import StoredMixture, Weights, load_mixtures, mix
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.exporting import require_intact
 from seqlm.models.language_model import LanguageModel, Probs, Reader
-from seqlm.models.ngram_models import DynamicNGram, Recounting, StaticNGram, WordToChar
-from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.models.ngram_models import NGram, Recounting, WordToChar
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.ngrams.models.registry import highest_orders, load_kneser_ney, load_models
+from seqlm.ngrams.models.registry import highest_orders, load_counts, load_models
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.model_info import ModelInfo, describe_ngram
-from seqlm.score.settings import DynamicCountsParams, ScoreParams
+from seqlm.score.ngrams import recounted_on
+from seqlm.score.settings import ScoreParams
 from seqlm.score.store import Score, load_description
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.runs import run_names
@@ -87,9 +87,9 @@ class Models(Mapping[str, LanguageModel]):
         """
         self.layout, self.device, self.num_threads = layout, device, num_threads
         self._loaded: dict[str, LanguageModel] = {}
+        ngrams = (partial(self.ngrams, kind) for kind in KINDS)
         self._sources: list[Callable[[], Loaders]] = [
-            self.runs, *(partial(self.ngrams, kind) for kind in KINDS), self._word_to_char, self.mixtures,
-            self._dynamic, self._train_subset, self._best_epochs,
+            self.runs, *ngrams, self._word_to_char, self.mixtures, self._best_epochs, self._scored,
         ]  # fmt: skip
 
     def __getitem__(self, name: str) -> LanguageModel:
@@ -137,8 +137,7 @@ class Models(Mapping[str, LanguageModel]):
         ]
         rows = []
         for result in rank_models(scores, texts, None)[0]:
-            metrics, against = result.score.metrics["test"], result.to_best
-            low, high = result.interval or (None, None)
+            metrics, (low, high) = result.score.metrics["test"], result.interval
             rows.append(
                 {
                     "model": result.score.name,
@@ -147,9 +146,9 @@ class Models(Mapping[str, LanguageModel]):
                     "low": low,
                     "high": high,
                     "perplexity": metrics["perplexity"],
-                    "difference": against and against.difference.bits,
-                    "margin": against and against.difference.margin,
-                    "verdict": against and against.verdict,
+                    "difference": result.to_best.difference,
+                    "margin": result.to_best.margin,
+                    "verdict": result.to_best.verdict,
                 }
             )
         return pd.DataFrame(rows)
@@ -166,7 +165,7 @@ class Models(Mapping[str, LanguageModel]):
             if names and set(names) <= set(found):
                 break
             try:
-                found |= source()
+                found |= {name: load for name, load in source().items() if name not in found}
             except DataError as error:
                 if not names:
                     raise
@@ -204,30 +203,14 @@ class Models(Mapping[str, LanguageModel]):
 
     def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Loaders:
         """Return the static n-gram models over a kind of token; if asked, of each smoothing only the highest order."""
-        vocab = Vocab.load(self.layout.vocab(kind), kind)
+        vocab = self._vocab(kind)
         models = load_models(self.layout.ngrams(kind), len(vocab))
         chosen = highest_orders(models) if only_highest else models.values()
-        infos = [(describe_ngram(model.smoothing, model.order, vocab), model) for model in chosen]
-        return {info.name: partial(StaticNGram, info, model, vocab, self.clean) for info, model in infos}
-
-    def _train_subset(self) -> Loaders:
-        """Return the n-gram models of the first tokens of train."""
-        few, found = self._score.train_subset, dict[str, Callable[[], LanguageModel]]()
-        if few is None:
-            return found
-        for kind, orders in few.orders.items():
-            vocab = Vocab.load(self.layout.vocab(kind), kind)
-            if few.max_tokens < vocab.splits["train"].num_tokens:
-                infos = [describe_ngram(KneserNey.smoothing, order, vocab, few.max_tokens) for order in orders]
-                found |= {info.name: partial(self._open_train_subset, info, vocab, few.max_tokens) for info in infos}
+        found: dict[str, Callable[[], LanguageModel]] = {}
+        for model in chosen:
+            info = describe_ngram(model.smoothing, model.order, vocab)
+            found[info.name] = partial(NGram, info, vocab, self.clean, Recounting.fixed(model))
         return found
-
-    def _open_train_subset(self, info: ModelInfo, vocab: Vocab, num_tokens: int) -> LanguageModel:
-        assert info.order is not None
-        train = load_split(self.layout.corpus(vocab.kind), "train", mmap=True, vocab=vocab)[:num_tokens]
-        unknown = load_kneser_ney(self.layout.ngrams(vocab.kind), len(vocab)).unknown
-        model = KneserNey(count_ngrams(train, len(vocab), info.order), info.order, unknown=unknown)
-        return StaticNGram(info, model, vocab, self.clean)
 
     def mixtures(self, *, only_static: bool = False) -> Loaders:
         """Return the mixtures that the ``evaluate`` stage has stored."""
@@ -243,54 +226,58 @@ class Models(Mapping[str, LanguageModel]):
             if not (only_static and mixture.info.dynamic)
         }
 
-    @cached_property
-    def _word_to_char_reader(self) -> WordToCharReader:
-        return WordToCharReader(self.layout, self._words)
+    def _scored(self) -> Loaders:
+        """Return the dynamic models and all Kneser-Ney models whose scores are stored."""
+        folders = sorted(path.parent for path in self.layout.scores.rglob("score.json"))
+        return {
+            info.name: partial(self._open, info, metadata)
+            for info, metadata in map(load_description, folders)
+            if info.dynamic or info.smoothing == KneserNey.smoothing
+        }
 
-    @cached_property
-    def _words(self) -> Vocab:
-        return Vocab.load(self.layout.vocab("word"), "word")
-
-    def _word_to_char(self) -> Loaders:
-        model, reader = load_kneser_ney(self.layout.ngrams("word"), len(self._words)), self._word_to_char_reader
-        info = reader.describe(model.order)
-        return {info.name: partial(WordToChar, info, reader, self.clean, lambda _: model)}
-
-    def _dynamic(self) -> Loaders:
-        """Return the models that keep learning: those whose scores are stored."""
-        root = self.layout.scores
-        found = {}
-        for path in sorted(root.rglob("score.json")):
-            info, metadata = load_description(path.parent)
-            if info.dynamic:
-                found[info.name] = partial(self._open_dynamic, info, metadata)
-        return found
-
-    def _open_dynamic(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
+    def _open(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
             from seqlm.models import networks  # imports Numba
 
+            static = networks.open_run(self.layout, info.members[0], self.device, self.clean, self.num_threads)
+            train = load_split(self.layout.corpus(info.token), "train", mmap=True, vocab=static.vocab)
             params = _required(self._score.dynamic, "score.dynamic")
-            (run,) = info.members
-            chosen = metadata["choices"]
-            return networks.open_dynamic_run(
-                self.layout, run, self.device, self.clean, params, chosen, self.num_threads
-            )
+            return networks.DynamicNetwork(static, train, params, metadata["choices"])
         if info.counts_predicted_token:
-            vocab = Vocab.load(self.layout.vocab(info.token), info.token)
-            return DynamicNGram(info, vocab, self.clean, self._recounting(info, vocab))
-        recounting, reader = self._recounting(info, self._words), self._word_to_char_reader
-        return WordToChar(
-            info, reader, self.clean, recounting.model_after, recounting.num_updates,
-            recounting.update_interval(reader.characters),
-        )  # fmt: skip
+            vocab = self._vocab(info.token)
+            return NGram(info, vocab, self.clean, self._recounting(info, vocab))
+        return WordToChar(info, self._word_to_char_reader, self.clean, self._recounting(info, self._vocab("word")))
 
-    def _recounting(self, info: ModelInfo, vocab: Vocab) -> Recounting:
-        params: DynamicCountsParams = _required(self._score.dynamic_counts, "score.dynamic_counts")
+    def _word_to_char(self) -> Loaders:
+        """Return the static model over words that is read as one over characters, which is not always scored."""
+        counts, _ = load_counts(self.layout.ngrams("word"), len(self._vocab("word")))
+        info = self._word_to_char_reader.describe(counts.max_order)
+        return {info.name: partial(self._open, info, {})}
+
+    @cached_property
+    def _word_to_char_reader(self) -> WordToCharReader:
+        return WordToCharReader(self.layout, self._vocab("word"))
+
+    def _recounting(self, info: ModelInfo, counted: Vocab) -> Recounting:
+        """Return the Kneser-Ney model at each place of a text; ``counted`` is the vocabulary of what it counts."""
         assert info.order is not None
-        train = load_split(self.layout.corpus(vocab.kind), "train", mmap=True, vocab=vocab)
-        unknown = load_kneser_ney(self.layout.ngrams(vocab.kind), len(vocab)).unknown
-        return Recounting(train, vocab, info.order, unknown, params.num_updates)
+        counts, settings = load_counts(self.layout.ngrams(counted.kind), len(counted))
+        unknown = settings[KneserNey.smoothing]["unknown"]
+        is_subset = info.train_chars < counted.num_chars["train"]
+        if not (info.dynamic or is_subset):
+            return Recounting.fixed(KneserNey(counts, info.order, unknown=unknown))
+        train = load_split(self.layout.corpus(counted.kind), "train", mmap=True, vocab=counted)
+        if is_subset:
+            train = train[: _required(self._score.train_subset, "score.train_subset").max_tokens]
+        recount = partial(recounted_on, train, vocab_size=len(counted), order=info.order, unknown=unknown)
+        if not info.dynamic:
+            return Recounting.fixed(recount(()))
+        num_updates = _required(self._score.dynamic_counts, "score.dynamic_counts").num_updates
+        update_every = max(self._vocab(info.token).splits["test"].num_tokens // num_updates, 1)
+        return Recounting(recount, num_updates, update_every)
+
+    def _vocab(self, kind: Kind) -> Vocab:
+        return Vocab.load(self.layout.vocab(kind), kind)
 
 
 def _required(params: Any, name: str) -> Any:

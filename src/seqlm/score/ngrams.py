@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Ids, Stream, Streams
-from seqlm.heldout.store import read_beginning_of_train, read_streams
+from seqlm.heldout.scored_text import Ids, Stream, Streams, read_beginning_of_train, read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel, token_nll
 from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
@@ -25,6 +24,8 @@ from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
+ModelAfter = Callable[[Sequence[int] | Ids], NGramModel]
+"""Returns the model of the tokens that follow those read so far."""
 BEST_OF_KIND = "best_of_kind"
 """In a score's metadata: whether the model is the best n-gram model over its kind of token, on val."""
 
@@ -99,7 +100,7 @@ def recounted_on(
     return KneserNey(count_ngrams(text, vocab_size, order), order, unknown=unknown)
 
 
-def recounted_nll(model_after: Callable[[Ids], NGramModel], ids: Ids, *, num_updates: int) -> Nats:
+def recounted_nll(model_after: ModelAfter, ids: Ids, *, num_updates: int) -> Nats:
     """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, each predicted before it is counted.
 
     At the beginning of each of ``num_updates`` equal parts, ``model_after`` gets the text so far and returns its model.
@@ -107,7 +108,7 @@ def recounted_nll(model_after: Callable[[Ids], NGramModel], ids: Ids, *, num_upd
     found = []
     for part in equal_parts(max(len(ids) - 1, 0), num_updates):
         model = model_after(ids[: part.start + 1])
-        begin = max(part.start - model.order + 1, 0)
+        begin = max(part.start - max(model.order - 1, 0), 0)
         found.append(token_nll(model, ids[begin : part.stop + 1])[part.start - begin :])
     return np.concatenate(found) if found else np.empty(0)
 

@@ -26,7 +26,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Ids, Streams
+from seqlm.heldout.scored_text import Ids, Streams, read_streams
 from seqlm.heldout.spelling import (
     BLANKS,
     NO_SEPARATOR,
@@ -35,12 +35,11 @@ from seqlm.heldout.spelling import (
     SpellingModel,
     estimate_separators,
 )
-from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
 from seqlm.score.model_info import ModelInfo
-from seqlm.score.ngrams import equal_parts, recounted_on
+from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, if_better, save_scores, score_of
 from seqlm.vocab.corpus import SPLITS, load_split
@@ -62,8 +61,6 @@ _UNKNOWN_LETTER = "\U0010ffff"
 
 Words = tuple[int, ...]
 """Ids of words, in the order of the text."""
-ModelAfter = Callable[[Sequence[int]], NGramModel]
-"""Gives the model of the words that follow those read so far."""
 
 
 class Lexicon:

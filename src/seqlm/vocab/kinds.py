@@ -101,10 +101,6 @@ class TokenKind(ABC):
         """Return the number of characters of a token."""
         return len(token)
 
-    def characters_before_first(self, block: str) -> int:
-        """Return the number of characters before the first token of a block, or all of them if it has none."""
-        return 0 if self.is_lossless else len(block) - len(block.lstrip(" \n"))
-
     def vocab_rule(self, settings: Section) -> tuple[int, Sequence[str]]:
         """Return how often a token must occur to enter the vocabulary, and the tokens that are always in it."""
         assert isinstance(settings, CountedParams)

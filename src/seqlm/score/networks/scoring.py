@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Stream, Streams
-from seqlm.heldout.store import read_beginning_of_train, read_streams
+from seqlm.heldout.scored_text import Stream, Streams, read_beginning_of_train, read_streams
 from seqlm.rnn.array_network import HasArrays
 from seqlm.rnn.logits import probabilities, tokens_at_once
 from seqlm.rnn.opening import open_network
