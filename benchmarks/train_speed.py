@@ -181,7 +181,7 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
     generator = torch.Generator().manual_seed(0)
     settings = NetworkSettings(
         model="rnn", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="one_hot",
-        embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
+        num_heads=1, num_steps=NUM_STEPS, embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
     )  # fmt: skip
     networks: dict[str, Network] = {
         "nn.RNN": FrameworkRNN(settings, VOCAB_SIZE, 0),
@@ -235,7 +235,8 @@ def compare_gated(model: str, name: str, device: torch.device, rounds: int, ceil
     shape = SHAPES[name]
     settings = NetworkSettings(
         model=model, activation="tanh", num_hiddens=shape.num_hiddens, num_layers=shape.num_layers, embedding="learned",
-        embedding_size=shape.embedding_size, tie_weights=False, dropout=shape.dropout, engine="auto",
+        num_heads=1, num_steps=shape.num_steps, embedding_size=shape.embedding_size, tie_weights=False,
+        dropout=shape.dropout, engine="auto",
     )  # fmt: skip
     networks = [
         FrameworkRNN(settings, shape.vocab_size, 0).to(device),

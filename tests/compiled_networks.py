@@ -22,7 +22,7 @@ def network_settings(model: str, **changes: object) -> NetworkSettings:
     """Return settings of one layer with one-hot input and without dropout, except for changes."""
     values = {
         "model": model, "activation": "tanh", "num_hiddens": 8, "num_layers": 1, "embedding": "one_hot",
-        "embedding_size": None, "tie_weights": False, "dropout": 0.0, "engine": "auto",
+        "embedding_size": None, "tie_weights": False, "dropout": 0.0, "engine": "auto", "num_heads": 1, "num_steps": 8,
     }  # fmt: skip
     return NetworkSettings.model_validate(values | changes)
 

@@ -128,7 +128,7 @@ CELLS = {"relu": partial(torch.nn.RNNCell, nonlinearity="relu"), "gru": torch.nn
 
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
 def test_the_reach_equals_automatic_differentiation(model: str) -> None:
-    network = build_network(study.network_settings(model, 4), 3, 0)
+    network = build_network(study.network_settings(model, 4, 6), 3, 0)
     weights = {name: weight.mul_(60 if model == "scratch" else 2) for name, weight in network.named_weights().items()}
     weights = {name: weight.double() for name, weight in weights.items()}
     cell = CELLS.get(model, torch.nn.RNNCell)(3, 4).double()

@@ -84,7 +84,9 @@ def add_stage(folder: Path) -> None:
 
 
 def add_network(folder: Path) -> None:
-    fixed = {"activation": "tanh", "num_layers": 1, "embedding": "one_hot", "truncation": "regular"}
+    fixed = {
+        "activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "truncation": "regular",
+    }  # fmt: skip
     entry = f'"mgu": NetworkKind("seqlm.rnn.minimal_gated:MinimalGatedRNN", None, {fixed})'
     add_entry(folder / "src/seqlm/rnn/settings.py", "KINDS", entry)
     params = folder / "params.yaml"

@@ -64,7 +64,7 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     [
         ({"tie_weights": ...}, r"network\.tie_weights: missing: train again"),
         ({"num_experts": 4}, r"network\.num_experts: unknown setting.*: train again"),
-        ({"model": "transformer"}, r"network\.model = 'transformer': should be .*: train again"),
+        ({"model": "mamba"}, r"network\.model = 'mamba': should be .*: train again"),
         ({"num_hiddens": 9}, "not the weights of this model: train again"),
     ],
 )
@@ -81,11 +81,15 @@ def test_a_network_stored_by_another_version_is_to_be_trained_again(
 @pytest.mark.parametrize(
     ("model", "changes", "complaint"),
     [
-        ("rrn", {}, "should be 'scratch', 'rnn', 'gru' or 'lstm'"),
-        ("scratch", {"num_layers": 2}, r"supports only num_layers: 1 \(use rnn, gru or lstm\)"),
+        ("rrn", {}, "should be 'scratch', 'rnn', 'gru', 'lstm' or 'transformer'"),
+        ("scratch", {"num_layers": 2}, r"supports only num_layers: 1 \(use rnn, gru, lstm or transformer\)"),
         ("scratch", {"dropout": 0.1}, "supports only dropout: 0.0"),
         ("scratch", {"embedding": "learned"}, "supports only embedding: one_hot"),
         ("lstm", {"activation": "relu"}, r"model lstm supports only activation: tanh \(use scratch or rnn\)"),
+        ("lstm", {"num_heads": 2}, r"supports only num_heads: 1 \(use transformer\)"),
+        ("transformer", {}, r"supports only embedding: learned \(use rnn, gru or lstm\)"),
+        ("transformer", {"embedding": "learned", "embedding_size": 8}, "supports only embedding_size: null"),
+        ("transformer", {"embedding": "learned", "num_heads": 3}, "num_heads must divide num_hiddens"),
         ("rnn", {"tie_weights": True}, "tie_weights needs embedding: learned"),
         ("rnn", {"embedding_size": 3}, "embedding_size belongs to embedding: learned"),
         ("rnn", {"embedding": "learned", "tie_weights": True, "embedding_size": 3}, "null or equal to num_hiddens"),
@@ -101,18 +105,26 @@ def test_settings_that_a_kind_of_network_does_not_support_are_refused(
 @pytest.fixture
 def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a kind of network: a module and an entry in the registry."""
-    fixed = {"num_layers": 1, "embedding": "one_hot", "activation": "tanh", "truncation": "regular"}
+    fixed = {
+        "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "activation": "tanh", "truncation": "regular",
+    }  # fmt: skip
     entry = NetworkKind("project.templates.minimal_gated:MinimalGatedRNN", None, fixed)
     monkeypatch.setitem(KINDS, "mgu", entry)
 
 
 @pytest.mark.usefixtures("mgu")
-def test_a_new_kind_of_network_trains_scores_and_generates(tmp_path: Path) -> None:
-    run = config(model="mgu", num_epochs=20, optimizer="adamw", lr=0.03, dropout=0.1, num_hiddens=16, keep="best")
+@pytest.mark.parametrize(
+    "network_changes", [{"model": "mgu"}, {"model": "transformer", "embedding": "learned", "num_heads": 2}]
+)
+def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
+    network_changes: dict[str, object], tmp_path: Path
+) -> None:
+    changes = {"num_epochs": 20, "optimizer": "adamw", "lr": 0.03, "dropout": 0.1, "num_hiddens": 16, "keep": "best"}
+    run = config(**changes, **network_changes)
     cycle = np.tile([1, 2, 3, 4, 5], 60)
     ended = trained(run, cycle)
     perplexities = [row.train_perplexity for row in ended.progress.history]
-    assert perplexities[-1] < 1.2 < 2 < perplexities[0]
+    assert perplexities[-1] < 1.2 < 1.8 < perplexities[0]
 
     # Interrupted and resumed, it ends with the same weights.
     begun = trainer(run, cycle)
@@ -156,7 +168,7 @@ def interrupt_after(num_minibatches: int) -> Any:
 
 @pytest.mark.usefixtures("mgu")
 def test_a_new_kind_of_network_has_its_settings_checked() -> None:
-    with pytest.raises(ValidationError, match=r"supports only num_layers: 1 \(use rnn, gru or lstm\)"):
+    with pytest.raises(ValidationError, match=r"supports only num_layers: 1 \(use rnn, gru, lstm or transformer\)"):
         network_settings("mgu", num_layers=2)
-    with pytest.raises(ValidationError, match="should be 'scratch', 'rnn', 'gru', 'lstm' or 'mgu'"):
+    with pytest.raises(ValidationError, match="should be 'scratch', 'rnn', 'gru', 'lstm', 'transformer' or 'mgu'"):
         network_settings("mgru")

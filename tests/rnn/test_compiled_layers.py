@@ -219,7 +219,7 @@ print(WIDTH)
 for kind in ("rnn", "lstm", "gru"):
     chosen = NetworkSettings(
         model=kind, activation="tanh", num_hiddens=150, num_layers=2, embedding="learned", embedding_size=20,
-        tie_weights=False, dropout=0.4, engine="auto",
+        tie_weights=False, dropout=0.4, engine="auto", num_heads=1, num_steps=35,
     )
     model = CompiledLayers(chosen, 28, 0)
     values = torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 12

@@ -23,7 +23,7 @@ make, num_hiddens = (CompiledLayers, 128) if sys.argv[1] == "compiled" else (Fra
 network = make(
     NetworkSettings(
         model="gru", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="learned", embedding_size=8,
-        tie_weights=False, dropout=0.0, engine="auto",
+        tie_weights=False, dropout=0.0, engine="auto", num_heads=1, num_steps=35,
     ),
     50_000,
     seed=0,

@@ -147,7 +147,9 @@ def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
 
 def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], list[Spectrum]]:
     """Return a model's reach before and after its training, and its spectra in between."""
-    network = build_network(network_settings(name, task.params.num_hiddens), task.vocab_size, task.seed)
+    network = build_network(
+        network_settings(name, task.params.num_hiddens, task.params.num_steps), task.vocab_size, task.seed
+    )
     matrix = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
     recorder = SpectrumRecorder(matrix, moments(task.params.num_minibatches) if name in _UNGATED else [])
     initial = reach(name, network, task.windows)
@@ -155,13 +157,15 @@ def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], list[Spec
     return {"initial": initial, "trained": reach(name, network, task.windows)}, recorder.spectra
 
 
-def network_settings(name: str, num_hiddens: int) -> NetworkSettings:
+def network_settings(name: str, num_hiddens: int, num_steps: int) -> NetworkSettings:
     """Return the settings of a model of one layer that reads one-hot vectors."""
     return NetworkSettings(
         model="rnn" if name == "relu" else name,
         activation="relu" if name == "relu" else "tanh",
         num_hiddens=num_hiddens,
         num_layers=1,
+        num_heads=1,
+        num_steps=num_steps,
         embedding="one_hot",
         embedding_size=None,
         tie_weights=False,

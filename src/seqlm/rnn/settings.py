@@ -28,15 +28,20 @@ class NetworkKind(NamedTuple):
 
 _FRAMEWORK, _COMPILED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.compiled_layers:CompiledLayers"
 _PARAMETERS = "seqlm.rnn.specs:layers_parameters"
-_FIXED_IF_GATED: dict[str, object] = {"truncation": "regular", "activation": "tanh"}
-_ONE_LAYER: dict[str, object] = {"num_layers": 1, "embedding": "one_hot", "dropout": 0.0}
+_ONE_LAYER: dict[str, object] = {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0}
+_FIXED_IF_RECURRENT: dict[str, object] = {"num_heads": 1, "truncation": "regular"}
+_FIXED_IF_GATED = _FIXED_IF_RECURRENT | {"activation": "tanh"}
+_FIXED_IF_TRANSFORMER: dict[str, object] = {
+    "activation": "tanh", "embedding": "learned", "embedding_size": None, "truncation": "regular",
+}  # fmt: skip
 KINDS: dict[str, NetworkKind] = {
     "scratch": NetworkKind(
         "seqlm.rnn.scratch:ScratchRNN.from_settings", None, _ONE_LAYER, "seqlm.rnn.specs:parameters_of_scratch"
     ),
-    "rnn": NetworkKind(_FRAMEWORK, _COMPILED, {"truncation": "regular"}, _PARAMETERS),
+    "rnn": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_RECURRENT, _PARAMETERS),
     "gru": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED, _PARAMETERS),
     "lstm": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED, _PARAMETERS),
+    "transformer": NetworkKind("seqlm.rnn.transformer:Transformer", None, _FIXED_IF_TRANSFORMER),
 }
 """The kinds of networks by name. A new kind is a module and an entry here."""
 
@@ -60,6 +65,10 @@ class NetworkSettings(Section):
     """Of the models ``scratch`` and ``rnn``."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
     num_layers: Annotated[int, Field(ge=1, le=64)]
+    num_heads: Annotated[int, Field(ge=1, le=1024)]
+    """Of ``transformer``: heads of attention in each layer, each of size ``num_hiddens / num_heads``."""
+    num_steps: Annotated[int, Field(ge=1, le=10**6)]
+    """Tokens of a subsequence of a minibatch; also the window of a ``transformer``."""
     embedding: Literal["one_hot", "learned"]
     """How a token enters the network: as a one-hot vector, or as a learned vector of ``embedding_size``."""
     embedding_size: Annotated[int, Field(ge=1, le=65536)] | None
@@ -82,7 +91,10 @@ class NetworkSettings(Section):
         for name, value in KINDS[self.model].fixed.items():
             if getattr(self, name, value) != value:
                 others = [kind for kind, entry in KINDS.items() if name not in entry.fixed]
-                raise ValueError(f"model {self.model} supports only {name}: {value} (use {_listed(others)})")
+                only = f"{name}: {'null' if value is None else value}"
+                raise ValueError(f"model {self.model} supports only {only} (use {_listed(others)})")
+        if self.num_hiddens % self.num_heads:
+            raise ValueError("num_heads must divide num_hiddens")
         if self.tie_weights and self.embedding != "learned":
             raise ValueError("tie_weights needs embedding: learned")
         if self.tie_weights and self.embedding_size not in (None, self.num_hiddens):

@@ -22,7 +22,6 @@ class TrainParams(NetworkSettings):
     carry_state: bool | None
     """Carry the hidden state to the next minibatch; null: with sequential sampling only, as in the book."""
     batch_size: Annotated[int, Field(ge=1, le=10**6)]
-    num_steps: Annotated[int, Field(ge=1, le=10**6)]
     max_tokens: PositiveInt | None
     """Train on this many first tokens of train; null: on all."""
 
