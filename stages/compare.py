@@ -5,6 +5,7 @@ import sys
 import click
 
 from harness import stage
+from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.revisions.settings import CompareParams
@@ -31,7 +32,7 @@ def main(layout: Layout, before: str, after: str) -> None:
     )
 
     params = load(layout.params, "compare", CompareParams)
-    revisions = Revision(before, layout), Revision(after, layout)
+    revisions = [Revision(name, _commit(name, layout), layout) for name in (before, after)]
     corpora = revisions[0].corpus(), revisions[1].corpus()
     click.echo(corpora_sentence(*corpora))
     if are_other_corpora(*corpora) and not params.allow_other_corpus:
@@ -43,6 +44,18 @@ def main(layout: Layout, before: str, after: str) -> None:
     for change in failed:
         click.echo(f"{change.model} on {change.split}: {change.verdict}", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _commit(name: str, layout: Layout) -> str | None:
+    """Return the commit that DVC means by the name of a revision; None for the workspace."""
+    if name == "workspace":
+        return None
+    from dvc.scm import SCM, SCMError, resolve_rev
+
+    try:
+        return resolve_rev(SCM(str(layout.root)), name)
+    except SCMError as error:
+        raise ParamsError(f"{error}: see git log, dvc exp list") from error
 
 
 if __name__ == "__main__":

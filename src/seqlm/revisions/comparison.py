@@ -1,6 +1,6 @@
 """The results of two revisions of this repository, compared within tolerances.
 
-A revision is a commit, branch or tag, an experiment of DVC, or the workspace.
+A revision is a commit or the workspace.
 """
 
 import json
@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 
 Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -116,20 +116,18 @@ def _describe(record: CorpusRecord) -> str:
     return f"{record['name']} (SHA-256 {str(record['sha256'])[:8]}){fallback}"
 
 
-_WORKSPACE = "workspace"
-
-
+@dataclass(frozen=True)
 class Revision:
-    """A revision, by any name that ``dvc metrics diff`` takes."""
+    """The results of a revision."""
 
-    def __init__(self, name: str, layout: Layout) -> None:
-        """Find the revision. Raises ParamsError if none has this name, or more than one experiment has it."""
-        self._name, self._layout = name, layout
-        self._commit = None if name == _WORKSPACE else _commit_of(name, layout.root)
+    name: str
+    commit: str | None
+    """None for the workspace."""
+    layout: Layout
 
     def metrics(self) -> Metrics:
         """Return the metrics of all models. Raises DataError if there are none, or broken ones."""
-        path = self._layout.reports("evaluate", "metrics.json")
+        path = self.layout.reports("evaluate", "metrics.json")
         value = self._read(path)
         if value is None:
             raise DataError(f"{self._describe(path)}: missing: run dvc repro, and commit its results")
@@ -139,7 +137,7 @@ class Revision:
 
     def corpus(self) -> dict[str, Any] | None:
         """Return the record of the corpus, None if none was kept. Raises DataError if it is broken."""
-        path = self._layout.corpus_record
+        path = self.layout.corpus_record
         value = self._read(path)
         if value is not None and not (isinstance(value, dict) and {"name", "sha256"} <= set(value)):
             raise DataError(f"{self._describe(path)}: not the record of a corpus")
@@ -147,11 +145,11 @@ class Revision:
 
     def _read(self, path: Path) -> Any:
         """Return the value of a JSON file, None if there is no such file. Raises DataError if it is broken."""
-        if self._commit is None:
+        if self.commit is None:
             text = path.read_text(encoding="utf-8") if path.exists() else None
         else:
-            inside = path.relative_to(self._layout.root).as_posix()
-            shown = _git(self._layout.root, "show", f"{self._commit}:./{inside}")
+            show = ["git", "show", f"{self.commit}:./{path.relative_to(self.layout.root).as_posix()}"]
+            shown = subprocess.run(show, cwd=self.layout.root, capture_output=True, encoding="utf-8", check=False)
             text = None if shown.returncode else shown.stdout
         try:
             return None if text is None else json.loads(text)
@@ -159,40 +157,5 @@ class Revision:
             raise DataError(f"{self._describe(path)}: not JSON") from error
 
     def _describe(self, path: Path) -> str:
-        where = "in the workspace" if self._commit is None else f"at {self._name}"
-        return f"{path.relative_to(self._layout.root).as_posix()} {where}"
-
-
-def _commit_of(name: str, folder: Path) -> str:
-    """Return the commit of a Git revision or, if there is none of this name, of an experiment, as DVC does."""
-    known = _git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-    if not known.returncode:
-        return known.stdout.strip()
-    commits = _experiments(name, folder)
-    head = _git(folder, "rev-parse", "HEAD").stdout.strip()
-    if len(commits) > 1 and head in commits:  # of experiments with one name, the one that started from here is meant
-        return commits[head]
-    if not commits:
-        raise ParamsError(f"{name!r}: neither a Git revision nor an experiment here: see git log, dvc exp list")
-    if len(commits) > 1:
-        choices = ", ".join(f"{commit[:7]} (from {base[:7]})" for base, commit in commits.items())
-        raise ParamsError(f"{name!r}: experiments of several commits have this name: choose one of {choices}")
-    return next(iter(commits.values()))
-
-
-def _experiments(name: str, folder: Path) -> dict[str, str]:
-    """Return the commits of the experiments of this name by the commits that they started from."""
-    commits = {}
-    for line in _git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "refs/exps").stdout.splitlines():
-        commit, _, reference = line.partition(" ")
-        # refs/exps/AB/CDEF.../NAME, where ABCDEF... is the commit that it started from.
-        parts = reference.split("/")
-        if len(parts) == 5 and parts[4] == name and len(parts[2]) == 2:
-            commits[parts[2] + parts[3]] = commit
-    return commits
-
-
-def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", *arguments], cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False
-    )
+        where = "in the workspace" if self.commit is None else f"at {self.name}"
+        return f"{path.relative_to(self.layout.root).as_posix()} {where}"
