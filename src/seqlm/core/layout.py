@@ -99,3 +99,7 @@ class Layout:
     def figure(self, name: str) -> Path:
         """A figure of the page, as SVG."""
         return self.root / "reports" / "figures" / f"{name}.svg"
+
+    def benchmark(self, name: str) -> Path:
+        """A file that a benchmark wrote, once and not in the pipeline."""
+        return self.root / "benchmarks" / "results" / name
