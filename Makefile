@@ -80,9 +80,10 @@ verify: install ## run the pipeline from scratch, without the run cache, and com
 	python tools/verify.py
 
 ONLY ?= *
-mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.evaluate.*'
+SAMPLE ?=
+mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.sine.*' SAMPLE=100
 	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[mutants]'
-	-mutmut run '$(ONLY)'
+	-mutmut run $(if $(SAMPLE),$$(python tools/sample_mutants.py '$(ONLY)' $(SAMPLE)),'$(ONLY)')
 	@mutmut results --all true | python tools/mutation_scores.py
 
 lint: install ## check style and types

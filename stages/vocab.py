@@ -5,6 +5,7 @@ import click
 from harness import stage, warn
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
+from seqlm.preprocess.settings import PreprocessParams
 from seqlm.vocab.settings import KINDS, VocabParams
 
 _HEAD_ROWS = 100
@@ -18,11 +19,12 @@ def main(layout: Layout, kind: str) -> None:
 
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.text import quantity
-    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, require_scorable
+    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator, require_scorable
     from seqlm.vocab.kinds import token_kind
 
     params = load(layout.params, "vocab", VocabParams)
-    settings, separator = getattr(params, kind), params.line_separator
+    settings, normalise = getattr(params, kind), load(layout.params, "preprocess", PreprocessParams).normalise
+    separator = find_line_separator(params.line_separator, normalise, layout.corpus_record)
     texts = {split: layout.split(split) for split in SPLITS}
     require_scorable(texts, kind, separator)
     tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)

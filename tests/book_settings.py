@@ -10,7 +10,7 @@ SETTINGS: dict[str, Any] = {
     "download.corpus": "time_machine",
     "preprocess.normalise": "letters",
     "preprocess.split.train": 0.8,
-    "vocab.line_separator": "",
+    "vocab.line_separator": "auto",
     "vocab.char.min_freq": 0,
     "sine.num_points": 1000,
     "sine.frequency": 0.01,

@@ -38,7 +38,7 @@ def ngram_settings(*epsilons: float) -> dict[str, dict[str, object]]:
     """Return the settings of all smoothing methods, with these epsilons for Laplace."""
     return {
         "uniform": {},
-        "laplace": {"epsilons": list(epsilons), "backoff": "unigram"},
+        "laplace": {"epsilons": list(epsilons), "backoff": "unigram", "chosen_on_val": True},
         "kneser-ney": {"unknown": "good_turing"},
     }
 

@@ -44,7 +44,8 @@ class TextServer(ThreadingHTTPServer):
         for name, text, urls in (("tide", TEXT, faults), ("waves", WAVES, ("waves",))):
             registry["corpora"][name] = {
                 "file": f"{name}.txt", "urls": [f"{base}/{url}" for url in urls], "bytes": len(text),
-                "sha256": hashlib.sha256(text).hexdigest(), "licence": "CC0-1.0", "description": name,
+                "sha256": hashlib.sha256(text).hexdigest(), "line_separator": "", "licence": "CC0-1.0",
+                "description": name,
             }  # fmt: skip
         with path.open("w") as file:
             YAML().dump(registry, file)

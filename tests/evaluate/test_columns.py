@@ -77,7 +77,7 @@ def test_the_table_by_hand() -> None:
         "never               -       -  infinite                                          infinite",
     ]
     assert lines[-2:] == [
-        "^: settings or weights of the model were chosen on val, so it looks better there than it is",
+        "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is",
         "*: dynamic: keeps learning from the test text after predicting it",
     ]
 

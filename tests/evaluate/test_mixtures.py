@@ -126,6 +126,7 @@ def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
     a, b, counts = network("a"), network("b", train_chars=5000), ngram("counts")
     static = describe_mixture([a, counts])
     assert (static.name, static.dynamic, static.family) == ("a+counts", False, "mixture")
+    assert static.chosen_on_val
     dynamic = describe_mixture([a.as_dynamic(), b.as_dynamic(), counts])
     assert (dynamic.name, dynamic.dynamic) == ("a+b+dynamic+counts", True)
     assert dynamic.members == ("a+dynamic", "b+dynamic", "counts")

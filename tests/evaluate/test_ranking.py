@@ -17,8 +17,10 @@ from seqlm.vocab.corpus import SPLITS
 
 TEXTS = {"char": dict.fromkeys(SPLITS, scored_text(1000))}
 NOISE = np.random.default_rng(0).exponential(1.0, 1000)
-LSTM, COUNTS = network("lstm"), ngram("counts", smoothing="laplace", order=1)
-MIXTURE = ModelInfo("all", "mixture", "char", 1000, dynamic=True, members=("lstm+dynamic", "counts"))
+LSTM, COUNTS = network("lstm"), ngram("counts", smoothing="laplace", order=1, chosen_on_val=True)
+MIXTURE = ModelInfo(
+    "all", "mixture", "char", 1000, dynamic=True, chosen_on_val=True, members=("lstm+dynamic", "counts")
+)
 MODELS = [
     score(LSTM, NOISE + 0.2),
     score(LSTM.as_dynamic(), NOISE + 0.1),
@@ -100,7 +102,7 @@ def test_a_row_has_the_properties_of_its_model() -> None:
     table = main_table(rank(*MODELS)).set_index("model")
     assert table["family"].tolist() == ["mixture", "network", "network", "ngram", "ngram"]
     assert table["dynamic"].to_dict() == {score.name: score.info.dynamic for score in MODELS}
-    assert table["chosen_on_val"].to_dict() == {score.name: score.name in ("all", "lstm+dynamic") for score in MODELS}
+    assert table.index[table["chosen_on_val"]].tolist() == ["all", "lstm+dynamic", "counts"]
     assert table.loc["counts", ["token", "counted_token", "smoothing", "order"]].tolist() == [
         "char", "char", "laplace", 1,
     ]  # fmt: skip

@@ -27,7 +27,7 @@ from seqlm.gradients.equations import (
 )
 from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import ShortRun, draw_windows, train_briefly
+from seqlm.gradients.short_runs import ShortRun, StepStats, draw_windows, scale_recurrence, train_briefly
 from seqlm.gradients.spectra import SpectrumRecorder, clip_run, moments, singular_values, spectral_radius
 from seqlm.gradients.study import keep_frequent, study_gradients
 from seqlm.gradients.truncation import (
@@ -349,8 +349,129 @@ def small_study(num_processes: int) -> tuple[dict[str, pd.DataFrame], dict[str, 
     return study_gradients(params, ids, ids[:50], 9, 0, num_processes)
 
 
-def test_the_study_has_a_row_for_everything_and_repeats() -> None:
+@pytest.fixture(scope="module")
+def small() -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """The study, computed in one process."""
+    return small_study(1)
+
+
+# What the study sees: its text with rare tokens replaced, the windows of its seed, and its short trainings.
+IDS = keep_frequent(np.random.default_rng(0).integers(0, 9, 500), 6)
+WINDOWS = draw_windows(IDS, 64, 8, np.random.default_rng(0))
+RUN = ShortRun(4, 8, 0)
+STRATEGIES = [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
+
+
+def columns_of(table: pd.DataFrame, **values: object) -> dict[str, list[Any]]:
+    """Return the other columns of the rows that have these values."""
+    for name, value in values.items():
+        table = table[table[name] == value].drop(columns=name)
+    found: dict[str, list[Any]] = table.to_dict("list")
+    return found
+
+
+@pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
+def test_reach_and_spectra_are_those_of_a_model_before_and_after_its_training(model: str, small: Any) -> None:
+    tables, summary = small
+    network = build_network(study.network_settings(model, 8), 6, 0)
+    for moment, minibatch in (("initial", 0), ("trained", 4)):
+        norms = reach(model, network, WINDOWS)
+        expected = {"k": list(range(8)), "norm": (norms / norms[0]).tolist()}
+        assert columns_of(tables["reach"], model=model, moment=moment) == expected
+        if model in ("scratch", "relu"):
+            weights = network.named_weights()
+            matrix = weights["W_hh" if model == "scratch" else "layers.0.weight_hh_l0"].double().numpy()
+            radius, values = spectral_radius(matrix), singular_values(matrix).tolist()
+            assert summary["spectral_radius"][model][moment] == radius
+            of_radius = {"spectral_radius": [radius], "largest_singular_value": values[:1]}
+            assert columns_of(tables["radius"], model=model, minibatch=minibatch) == of_radius
+            of_spectrum = {"rank": list(range(1, 9)), "singular_value": values}
+            assert columns_of(tables["spectrum"], model=model, minibatch=minibatch) == of_spectrum
+        if moment == "initial":
+            train_briefly(network, IDS, RUN)
+    assert list(summary["spectral_radius"]) == ["scratch", "relu"]
+
+
+@pytest.mark.parametrize("truncation", STRATEGIES)
+def test_truncations_are_measured_on_an_untrained_network_whose_states_last(truncation: Truncation, small: Any) -> None:
+    tables, _ = small
+    generator = torch.Generator().manual_seed(0)
+    model = ScratchRNN(6, 8, "tanh", generator)
+    scale_recurrence(model)
+    full = gradient_draws(model, WINDOWS, Truncation("full", 8), 1, generator)[0]
+    error = gradient_error(gradient_draws(model, WINDOWS, truncation, 3, generator), full)
+    expected = {"bias": [error.bias], "spread": [error.spread], "standard_error": [error.standard_error]}
+    key = {"strategy": truncation.strategy, "length": truncation.length}
+    assert columns_of(tables["truncation"], **key) == expected
+    if truncation.length == 4:
+        of_draws = {"draws": [1, 2, 3], "distance": error.running.tolist()}
+        of_draws["standard_error"] = [error.spread / draws**0.5 for draws in (1, 2, 3)]
+        assert columns_of(tables["convergence"], strategy=truncation.strategy) == of_draws
+    assert len(tables["convergence"]) == 6
+
+
+@pytest.mark.parametrize("truncation", [*STRATEGIES, Truncation("full", 8)])
+def test_cost_and_perplexity_of_a_truncation(truncation: Truncation, small: Any) -> None:
+    tables, summary = small
+    key = {"strategy": truncation.strategy, "length": truncation.length}
+    steps = longest_stretch(truncation, 8, torch.Generator().manual_seed(0))
+    assert columns_of(tables["cost"], **key) == {
+        "steps": [steps],
+        "megaflop": [flop_count(truncation, 8, 8, 6) / 1_000_000],
+        "kilobytes": [stored_bytes(steps, 8, 6) / 1000],
+    }
+    perplexities = [trained_perplexity(truncation, IDS, IDS[:50], 6, 8, ShortRun(4, 8, seed)) for seed in (0, 1)]
+    assert columns_of(tables["trained"], **key) == {"seed": [0, 1], "val_perplexity": perplexities}
+    if truncation.strategy != "regular":
+        assert summary["val_perplexity"][truncation.strategy] == pytest.approx(sum(perplexities) / 2)
+
+
+@pytest.mark.parametrize(("activation", "clip", "limit"), [
+    ("tanh", "clip at 1", 1.0), ("tanh", "no clip", None), ("relu", "clip at 1", 1.0), ("relu", "no clip", None),
+])  # fmt: skip
+def test_every_step_with_and_without_clipping_is_recorded(
+    activation: Any, clip: str, limit: float | None, small: Any
+) -> None:
+    tables, summary = small
+    steps = clip_run(activation, limit, IDS, 6, 8, RUN)
+    assert columns_of(tables["unclipped"], run=f"{activation}, {clip}", activation=activation, clip=clip) == {
+        "minibatch": [1, 2, 3, 4],
+        "norm": [step.norm for step in steps],
+        "perplexity": pytest.approx([np.exp(step.loss) for step in steps]),
+    }
+    assert summary["diverged_at"] == {}
+
+
+def test_a_step_that_is_not_finite_is_an_empty_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = {"tanh": [StepStats(2.0, 0.0), StepStats(np.inf, np.nan)], "relu": [StepStats(1.0, 0.0)]}
+    monkeypatch.setattr(study, "clip_run", lambda activation, *_: steps[activation])
     tables, summary = small_study(1)
+    assert summary["diverged_at"] == {"tanh, clip at 1": 2, "tanh, no clip": 2}
+    found = tables["unclipped"][tables["unclipped"]["activation"] == "tanh"]
+    assert found["norm"].isna().tolist() == found["perplexity"].isna().tolist() == [False, True] * 2
+    assert found["perplexity"].dropna().tolist() == [1, 1]
+
+
+def test_information_and_alignment_of_the_study(small: Any) -> None:
+    tables, summary = small
+    bits = mutual_information(IDS, [1, 2, 3, 4, 5], 6)
+    shuffled, deviation = shuffled_information(IDS, [1, 2, 3, 4, 5], 6, 10, 0)
+    assert tables["information"].to_dict("list") == {
+        "distance": [1, 2, 3, 4, 5], "bits": (bits - shuffled).tolist(), "shuffled": shuffled.tolist(),
+        "shuffled_deviation": pytest.approx([np.sqrt(np.mean(deviation**2))] * 5),
+    }  # fmt: skip
+    assert (summary["information_at_1"], summary["shuffled_at_1"]) == (bits[0] - shuffled[0], shuffled[0])
+    rng = np.random.default_rng(0)
+    square = rng.normal(size=(32, 32))
+    cosines = eigenvector_alignment(square @ square.T, rng.normal(size=32), 30)
+    assert tables["alignment"].to_dict("list") == {
+        "power": list(range(31)), "cosine": pytest.approx(cosines.tolist(), rel=1e-6),
+    }  # fmt: skip
+    assert summary["settings"] == {"num_hiddens": 8, "num_steps": 8, "num_minibatches": 4, "vocab_size": 6}
+
+
+def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
+    tables, summary = small
     assert list(tables["reach"]["model"].unique()) == ["scratch", "relu", "gru", "lstm"]
     assert len(tables["reach"]) == 4 * 2 * 8
     assert len(tables["trained"]) == 4 * 2  # regular 1 and 4, randomized 4, full; two seeds
@@ -360,7 +481,6 @@ def test_the_study_has_a_row_for_everything_and_repeats() -> None:
     assert list(tables["unclipped"]["run"].unique()) == [
         "tanh, clip at 1", "tanh, no clip", "relu, clip at 1", "relu, no clip",
     ]  # fmt: skip
-    assert summary["settings"]["vocab_size"] == 6
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
     # Again, and where processes may have gradients (on Linux, without a GPU) by two of them.
     again, same_summary = small_study(min(2, processes_that_learn()))

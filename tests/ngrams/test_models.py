@@ -18,8 +18,8 @@ from seqlm.ngrams.models.base import InterpolatedModel, Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
 from seqlm.ngrams.models.registry import build_models, highest_orders, load_kneser_ney, load_models, save_models
-from seqlm.ngrams.settings import Backoff
-from small_runs import ngram_settings
+from seqlm.ngrams.settings import Backoff, NgramsParams
+from small_runs import PARAMS, ngram_settings
 
 # a b a b a c over <unk> a b c: the bigrams ab and ba occur twice, ac once.
 TEXT = np.array([1, 2, 1, 2, 1, 3])
@@ -95,7 +95,8 @@ contexts = st.lists(st.integers(0, 5), max_size=5)
 
 
 def laplace_settings(backoff: Backoff, *epsilons: float) -> dict[str, dict[str, object]]:
-    return ngram_settings(*epsilons) | {"laplace": {"epsilons": list(epsilons), "backoff": backoff}}
+    laplace = {"epsilons": list(epsilons), "backoff": backoff, "chosen_on_val": True}
+    return ngram_settings(*epsilons) | {"laplace": laplace}
 
 
 @given(texts, contexts, st.sampled_from(["unigram", "lower"]), st.floats(0, 100))
@@ -120,6 +121,18 @@ def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text
 
 def test_uniform_has_the_perplexity_of_its_size() -> None:
     assert np.exp(token_nll(Uniform(28), np.zeros(10, int)).mean()) == pytest.approx(28)
+
+
+@pytest.mark.parametrize("epsilons", ["auto", [0.5, 2.0, 7.0]])
+def test_epsilons_that_are_given_are_not_chosen_on_val(epsilons: str | list[float]) -> None:
+    settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "backoff": "lower", "max_order": 2}}
+    params, counts = NgramsParams.model_validate(settings), count_ngrams(TEXT, V, 2)
+    models = Laplace.build(counts, Laplace.fit(counts, TEXT, params).settings)
+    assert [(model.order, model.backoff, model.chosen_on_val) for model in models] == [
+        (1, "lower", epsilons == "auto"), (2, "lower", epsilons == "auto"),
+    ]  # fmt: skip
+    best, _ = tune_epsilons(counts, TEXT, 2, "lower")
+    assert models[-1].epsilons == (best if epsilons == "auto" else (0.5, 2.0))
 
 
 def test_epsilons_are_chosen_where_val_is_best() -> None:
@@ -216,10 +229,10 @@ def test_stored_counts_are_checked(tmp_path: Path) -> None:
     save_models(tmp_path, count_ngrams(np.array([1, 2, 1, 2, 0]), 3, 2), ngram_settings(1.0))
     with pytest.raises(DataError, match="counted over 3 tokens, the vocabulary has 4"):
         load_models(tmp_path, 4)
-    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not of format 4")):
+    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not of format 5")):
         path = tmp_path / name
         content = path.read_bytes()
-        path.write_bytes(content.replace(b'"format": 4', b'"format": 9') if ".json" in name else content + b"x")
+        path.write_bytes(content.replace(b'"format": 5', b'"format": 9') if ".json" in name else content + b"x")
         with pytest.raises(DataError, match=complaint):
             load_models(tmp_path, 3)
 

@@ -50,7 +50,7 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
     curves = pd.read_csv(layout.reports("ngrams", "word", "epsilons.csv"))
     best = curves.loc[curves.groupby("order")["val_perplexity"].idxmin(), "epsilon"]
     stored = json.loads((layout.ngrams("word") / "models.json").read_text())["settings"]
-    assert stored["laplace"] == {"epsilons": pytest.approx(best.tolist()), "backoff": "unigram"}
+    assert stored["laplace"] == {"epsilons": pytest.approx(best.tolist()), "backoff": "unigram", "chosen_on_val": True}
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ def add_corpus(folder: Path) -> None:
         "urls": ["https://example.org/sea.txt"],  # never contacted: the data folder comes first
         "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
         "bytes": len(TEXT.encode()),
+        "line_separator": " ",
         "licence": "CC0-1.0",
         "description": "The sample and its last two words",
     }

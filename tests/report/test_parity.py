@@ -78,6 +78,11 @@ def test_every_entry_of_the_book_is_in_the_reports(layout: Layout) -> None:
         for entry, row in zip(entries, tables[table].itertuples(index=False), strict=True):
             assert ("not_compared" in entry) or row.met is not None, entry
             assert row.here or "here" not in entry, entry
+            # Only the minibatches are not those of a report.
+            if not row.source:
+                assert "here" not in entry or entry["here"].startswith(("minibatches.", "subsequences.")), entry
+            else:
+                assert (layout.root / "reports" / row.source).is_file(), entry
 
 
 def test_wrong_reports_are_noticed(layout: Layout) -> None:

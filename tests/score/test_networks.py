@@ -77,7 +77,7 @@ def dynamic_scores(
 def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_tuning_tokens: int) -> None:
     log: list[str] = []
     (score,) = dynamic_scores(network(), streams(), log, num_tuning_tokens=num_tuning_tokens)
-    assert score.info == describe("m+dynamic", "word", dynamic=True, members=("m",))
+    assert score.info == describe("m+dynamic", "word", dynamic=True, chosen_on_val=True, members=("m",))
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     model = network()
@@ -165,10 +165,12 @@ def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
     assert (info.name, info.family, info.token, info.network) == ("char.lstm-6", "network", "char", "gru")
     # 10 of 50 tokens are a fifth of the characters.
     assert info.train_chars == 20
-    assert info.epoch == "last"
-    assert describe_run(config(keep="best"), vocab).epoch == "best"
+    assert (info.epoch, info.chosen_on_val) == ("last", False)
+    kept = describe_run(config(keep="best"), vocab)
+    assert (kept.epoch, kept.chosen_on_val) == ("best", True)
+    assert describe_run(config(patience=3), vocab).chosen_on_val
     best = describe_run(config("run", max_tokens=10), vocab, is_best=True)
-    assert (best.name, best.epoch, best.train_chars) == ("run@best", "best", 20)
+    assert (best.name, best.epoch, best.train_chars, best.chosen_on_val) == ("run@best", "best", 20, True)
     assert describe_run(config(max_tokens=None), vocab).train_chars == 100
     assert describe_run(config(max_tokens=60), vocab).train_chars == 100
     assert (info.smoothing, info.order, info.counted_token, info.dynamic, info.members) == (None, None, None, False, ())

@@ -130,6 +130,7 @@ def test_ngram_models_are_scored_and_one_is_the_best_of_its_kind(
     assert re.search(line, result.stdout, re.MULTILINE)
     scores = load_scores(layout.scores_of_ngrams(kind))
     static = [score for score in scores if not score.info.dynamic]
+    assert {score.info.smoothing for score in static if score.info.chosen_on_val} == {"laplace"}  # their epsilons
     # Uniform, and orders 1 to 3 of both smoothing methods.
     assert {(score.info.smoothing, score.info.order) for score in static} == {
         ("uniform", 0), *((smoothing, order) for smoothing in ("laplace", "kneser-ney") for order in (1, 2, 3))

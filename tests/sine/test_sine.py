@@ -1,6 +1,7 @@
 """The noisy sine: shapes, predictions, training steps against PyTorch's, and the stage by hand."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -30,6 +31,7 @@ from seqlm.sine.networks import (
     windows,
 )
 from seqlm.sine.settings import SineParams
+from seqlm.sine.study import study_sine
 from smoke import change_params
 from stages_by_hand import RunStage
 
@@ -45,7 +47,7 @@ def test_the_series_is_a_sine_with_noise_of_the_given_size() -> None:
     quiet, loud = noisy_sine(1000, 0.01, 0.0, 0), noisy_sine(1000, 0.01, 0.2, 0)
     # t runs from 1; sin(0.01 * 157) is nearly sin(pi / 2).
     assert quiet[156] == pytest.approx(1, abs=1e-5)
-    assert float((loud - quiet).std()) == pytest.approx(0.2, rel=0.1)
+    np.testing.assert_allclose(loud - quiet, 0.2 * np.random.default_rng(0).normal(size=1000), atol=1e-14)
 
 
 def test_windows_are_followed_by_their_labels() -> None:
@@ -130,6 +132,108 @@ def test_training_steps_are_those_of_pytorch(
         ours.step(network.backward(outputs, 2 / len(labels) * (outputs[-1] - labels)), 0.01)
         for weight, expected in zip(network.weights, weights, strict=True):
             np.testing.assert_allclose(weight, expected.detach().numpy(), atol=1e-12)
+
+
+def test_initial_weights_fill_the_ranges_of_xavier_and_pytorch() -> None:
+    rng = np.random.default_rng(0)
+    # Xavier: sqrt(6 / (200 + 100)) and sqrt(6 / (100 + 1)); biases of a layer with n inputs: sqrt(1 / n).
+    of_mlp = [math.sqrt(6 / 300), math.sqrt(1 / 200), math.sqrt(6 / 101), math.sqrt(1 / 100)]
+    for network, limits in ((MLP((200, 100, 1), rng), of_mlp), (SineRNN(400, rng), [math.sqrt(1 / 400)] * 5)):
+        for weight, limit in zip(network.weights, limits, strict=True):
+            assert np.abs(weight).max() <= limit
+            if weight.size >= 100:
+                assert (weight.min(), weight.max()) == pytest.approx((-limit, limit), rel=0.1)
+
+
+def test_an_epoch_takes_all_pairs_in_minibatches_of_a_random_order() -> None:
+    features, labels = windows(noisy_sine(14, 0.1, 0.2, 0), 4)  # 10 pairs: minibatches of 4, 4 and 2
+    params = load(PARAMS_FILE, "sine", SineParams).model_copy(update={"num_epochs": 2, "batch_size": 4, "lr": 0.05})
+    network, rng = MLP((4, 3, 1), np.random.default_rng(1)), np.random.default_rng(2)
+    weights = [torch.tensor(weight, requires_grad=True) for weight in network.weights]
+    theirs, inputs, targets = torch.optim.Adam(weights, 0.05), torch.tensor(features), torch.tensor(labels)
+    losses = []
+    for _ in range(2):
+        for batch in np.split(rng.permutation(10), [4, 8]):
+            theirs.zero_grad()
+            torch.nn.functional.mse_loss(torch_mlp(inputs[batch], weights), targets[batch]).backward()
+            theirs.step()
+        losses.append(torch.nn.functional.mse_loss(torch_mlp(inputs, weights), targets).item())
+    assert train_model(network, features, labels, params, np.random.default_rng(2)) == pytest.approx(losses, rel=1e-12)
+    for weight, expected in zip(network.weights, weights, strict=True):
+        np.testing.assert_allclose(weight, expected.detach().numpy(), atol=1e-12)
+
+
+SMALL = load(PARAMS_FILE, "sine", SineParams).model_copy(
+    update={"num_points": 90, "num_train": 60, "tau": 3, "num_hiddens": 5, "num_epochs": 2, "steps": [1, 2, 5],
+            "taus": [1, 4], "frequency": 0.2}
+)  # fmt: skip
+
+
+def trained(kind: Literal["MLP", "RNN"], tau: int, noise: float, seed: int) -> tuple[Network, list[float], Floats]:
+    """Return a network of the small study, its losses, and its series."""
+    series, rng = noisy_sine(90, 0.2, noise, seed), np.random.default_rng([seed, 1])
+    features, labels = windows(series, tau)
+    network = init_model(kind, tau, 5, rng)
+    assert isinstance(network, {"MLP": MLP, "RNN": SineRNN}[kind])
+    return network, train_model(network, features[:60], labels[:60], SMALL, rng), series
+
+
+def test_the_study_reports_what_its_networks_do() -> None:
+    mlp, tables, summary = study_sine(SMALL, 7)
+    (expected, losses, series), (rnn, rnn_losses, _) = (trained(kind, 3, SMALL.noise, 7) for kind in ("MLP", "RNN"))
+    assert all(np.array_equal(*pair) for pair in zip(mlp.weights, expected.weights, strict=True))
+    assert tables["loss"].to_dict("list") == {
+        "network": ["MLP", "MLP", "RNN", "RNN"], "epoch": [1, 2, 1, 2], "loss": losses + rnn_losses,
+    }  # fmt: skip
+    # Row i of the predictions from 60 on starts with values i, i + 1, i + 2; the last one ends with the last value.
+    models = {"MLP": mlp, "RNN": rnn, "repeat the last value": repeat_last}
+    rmse = {name: rmse_by_k(k_step_predictions(model, series, 3, 5), series, 3, 60) for name, model in models.items()}
+    assert tables["errors"].to_dict("list") == {
+        "network": [name for name in models for _ in range(5)], "k": [1, 2, 3, 4, 5] * 3,
+        "rmse": [value for values in rmse.values() for value in values],
+    }  # fmt: skip
+    features = windows(series, 3)[0]
+    assert summary == {
+        "loss": {"epoch_1": losses[0], "epoch_2": losses[1]},
+        "rmse": {f"k_{k}": rmse["MLP"][k - 1] for k in (1, 2, 5)},
+        "repeat_loss": pytest.approx(np.mean(np.diff(series)[2:62] ** 2)),
+        "repeat_rmse": {f"k_{k}": rmse["repeat the last value"][k - 1] for k in (1, 2, 5)},
+        "curvature": curvature(mlp, features[:60]),
+        "noise_floor": SMALL.noise,
+    }
+
+
+def test_predictions_stand_at_the_time_that_they_predict() -> None:
+    mlp, tables, _ = study_sine(SMALL, 7)
+    table, series = tables["predictions"], noisy_sine(90, 0.2, SMALL.noise, 7)
+    assert list(table) == ["time", "observed", "one_step", "multi_step", "ahead_1", "ahead_2", "ahead_5"]
+    assert table["time"].tolist() == list(range(1, 91))
+    assert table["observed"].tolist() == series.tolist()
+    # The first prediction from 3 values is the fourth value; several steps ahead start after 60 + 3 values.
+    firsts = {"one_step": 3, "multi_step": 63, "ahead_1": 3, "ahead_2": 4, "ahead_5": 7}
+    assert {name: int(table[name].notna().argmax()) for name in firsts} == firsts
+    assert {name: int(table[name].isna().sum()) for name in firsts} == firsts
+    assert table["one_step"][3:].tolist() == pytest.approx(mlp(windows(series, 3)[0])[:, 0].tolist())
+    assert table["ahead_1"].equals(table["one_step"])
+    assert table["multi_step"][63] == table["one_step"][63]
+    values = series[:3]
+    for _ in range(5):
+        values = np.append(values, mlp(values[None, -3:])[0, 0])
+    assert (table["ahead_2"][4], table["ahead_5"][7]) == pytest.approx((values[4], values[7]))
+
+
+def test_values_of_tau_are_compared_over_five_seeds() -> None:
+    table = study_sine(SMALL, 7)[1]["tau"]
+    assert table["tau"].tolist() == [1, 4, 1, 4]
+    assert table["noise"].tolist() == [SMALL.noise] * 2 + [0] * 2
+    for row in table.itertuples():
+        errors = []
+        for seed in range(7, 12):
+            network, _, series = trained("MLP", row.tau, row.noise, seed)
+            predictions = network(windows(series, row.tau)[0])[60:, 0]
+            errors.append(np.sqrt(np.mean((predictions - series[60 + row.tau :]) ** 2)))
+        assert row.rmse == pytest.approx(np.mean(errors))
+        assert row.deviation == pytest.approx(np.std(errors, ddof=1))
 
 
 def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:

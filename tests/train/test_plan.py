@@ -10,7 +10,7 @@ from default_params import PARAMS_FILE
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import read_params
-from seqlm.train.minibatches import Plan, fits, largest_that_fits
+from seqlm.train.minibatches import Plan, fits, largest_that_fits, scheduled_lr
 from seqlm.train.ranks import Ranks
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer
@@ -66,6 +66,15 @@ def test_the_schedule_covers_what_is_trained() -> None:
     assert rates[10] == pytest.approx(0.05)
     assert max(rates) == rates[20] == pytest.approx(0.1)
     assert rates[-1] < 0.002
+
+
+def test_the_schedule_by_hand() -> None:
+    assert scheduled_lr(config(lr=0.5), 0.7) == 0.5
+    cosine = config(schedule="cosine", lr=2.0, warmup_share=0.2)
+    # It rises to 2 during the first fifth, is 2 * (0.01 + 0.99 / 2) half-way through the rest, and ends at 0.02.
+    shares = [0, 0.05, 0.2, 0.6, 1]
+    assert [scheduled_lr(cosine, share) for share in shares] == pytest.approx([0, 0.5, 2, 1.01, 0.02])
+    assert scheduled_lr(config(schedule="cosine", lr=2.0), 0) == 2
 
 
 def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:

@@ -1,6 +1,7 @@
 """The trainer in the library."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,40 @@ def test_divergence_stops_the_run_and_says_what_to_try() -> None:
     unstable = config(activation="relu", lr=1e6, num_steps=40, grad_clip=None, num_epochs=50)
     with pytest.raises(DivergenceError, match=r"run x: the loss is not finite in epoch \d+: set grad_clip to 1"):
         trained(unstable, np.resize(TEXT, 600))
+
+
+@pytest.mark.parametrize(("grad_clip", "advice"), [(None, "set grad_clip to 1"), (1.0, "lower lr or grad_clip")])
+def test_a_loss_that_is_not_finite_is_found_at_once(grad_clip: float | None, advice: str) -> None:
+    made = trainer(config(grad_clip=grad_clip))
+    made.network.named_weights()["W_hq"].fill_(np.nan)
+    message = f"run x: the loss is not finite in epoch 1: {advice}, or choose another seed"
+    with pytest.raises(DivergenceError, match=f"^{message}$"):
+        made.run(lambda _: None)
+    assert made.progress.minibatches == 0
+
+
+def test_a_row_of_the_history_sums_up_its_minibatches(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trainer(config(num_epochs=2, grad_clip=0.24, lr=0.5))
+    nll, norms, compute = [], [], made.network.compute_gradients
+
+    def recording(*arguments: Any) -> Any:
+        result = compute(*arguments)
+        nll.append(float(result[0].sum()))
+        norms.append(float(torch.cat([weight.grad.flatten() for weight in made.network.parameters()]).norm()))
+        return result
+
+    monkeypatch.setattr(made.network, "compute_gradients", recording)
+    made.run(lambda _: None)
+    begin = 0
+    for number, row in enumerate(made.progress.history, 1):
+        part = slice(begin, begin + (row.tokens - 20 * begin) // 20)
+        assert row.train_perplexity == pytest.approx(np.exp(sum(nll[part]) / (20 * len(nll[part]))))
+        assert (row.grad_norm, row.grad_norm_max) == pytest.approx((np.mean(norms[part]), max(norms[part])))
+        assert row.clipped_share == pytest.approx(np.mean(np.array(norms[part]) > 0.24))
+        assert (row.epoch, row.lr) == (number, 0.5)
+        begin = part.stop
+    assert begin == len(nll)
+    assert 0 < np.mean(np.array(norms) > 0.24) < 1
 
 
 def test_memory_mapped_ids_are_accepted(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqlm.core.files import write_json
+from seqlm.core.layout import Layout
+from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage
 
 
@@ -14,6 +17,7 @@ def put_splits(tmp_path: Path, **contents: str) -> None:
     folder.mkdir(parents=True)
     for split in ("train", "val", "test"):
         (folder / f"{split}.txt").write_text(contents.get(split, "the sea and the tide\n"))
+    write_json(Layout(tmp_path).corpus_record, {"line_separator": ""})
 
 
 def change(tmp_path: Path, old: str, new: str) -> None:
@@ -41,7 +45,43 @@ def test_splits_that_cannot_be_scored_are_refused(
     assert complaint in result.stderr
     assert f"preprocess.split.{split}" in result.stderr
     assert not (tmp_path / "data" / "corpus").exists()
-    assert not (tmp_path / "reports").exists()
+    assert not (tmp_path / "reports" / "vocab").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "normalise", "recorded", "separator"),
+    [
+        ("auto", "letters", "", ""),  # a corpus of the registry, joined as in the book
+        ("auto", "letters", " ", " "),  # a user's own file
+        ("auto", "none", "", "\n"),  # raw text keeps its line ends
+        ("' '", "letters", "", " "),
+        ("''", "none", " ", ""),
+        ("'\\n'", "letters", " ", "\n"),
+    ],
+)
+def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
+    setting: str, normalise: str, recorded: str, separator: str, run_stage: RunStage, tmp_path: Path
+) -> None:
+    layout, lines = Layout(tmp_path), "so\ninstead\n"
+    put_splits(tmp_path, train=lines, val=lines, test=lines)
+    write_json(layout.corpus_record, {"line_separator": recorded})
+    change(tmp_path, "line_separator: auto", f"line_separator: {setting}")
+    change(tmp_path, "normalise: letters", f"normalise: {normalise}")
+    for kind, num_tokens in (("char", 9 + len(separator)), ("word", 2)):
+        assert run_stage("vocab", "--kind", kind).returncode == 0
+        vocab = Vocab.load(layout.vocab(kind))
+        assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, num_tokens)
+        assert vocab.num_chars["test"] == 9 + len(separator)
+
+
+@pytest.mark.parametrize("record", ["{}", "[]", '{"line_separator": "xyz"}', "{", None])
+def test_a_broken_record_of_the_corpus_is_refused(record: str | None, run_stage: RunStage, tmp_path: Path) -> None:
+    put_splits(tmp_path)
+    path = Layout(tmp_path).corpus_record
+    path.unlink() if record is None else path.write_text(record)
+    result = run_stage("vocab", "--kind", "char")
+    assert (result.returncode, result.stderr.count("\n")) == (3, 1)
+    assert "reports/download/summary.json: " in result.stderr
 
 
 def test_two_tokens_in_a_split_are_enough(run_stage: RunStage, tmp_path: Path) -> None:

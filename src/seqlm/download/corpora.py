@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any, BinaryIO, Literal, cast
 from urllib.parse import urlsplit
 
 import pooch
@@ -151,6 +151,8 @@ class Corpus(Section):
     """Where it is published, in the order in which they are tried."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     bytes: Annotated[int, Field(gt=0)]
+    line_separator: Literal["", " ", "\n"]
+    """What joins the lines of its cleaned text if ``vocab.line_separator`` is auto."""
     licence: str
     description: str
 
@@ -249,7 +251,7 @@ def _is(text: Path, corpus: Corpus) -> bool:
 
 def _record(name: str, corpus: Corpus) -> dict[str, Any]:
     record: dict[str, Any] = {"name": name, "requested": name, "fallback": False, "reason": None}
-    return record | corpus.model_dump(include={"file", "sha256", "bytes", "licence", "description"})
+    return record | corpus.model_dump(exclude={"urls"})
 
 
 def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
@@ -270,7 +272,15 @@ def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
         if target.tell() == 0:
             raise DataError(f"{path}: empty: bring a text")
     sha256, size = sha256_of_file(text), text.stat().st_size
-    corpus = Corpus(file=path.name, urls=[], sha256=sha256, bytes=size, licence="not stated", description="own text")
+    corpus = Corpus(
+        file=path.name,
+        urls=[],
+        sha256=sha256,
+        bytes=size,
+        line_separator=" ",  # the last word of a line and the first of the next stay two words
+        licence="not stated",
+        description="own text",
+    )
     return _record(path.name, corpus)
 
 

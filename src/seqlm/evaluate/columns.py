@@ -123,11 +123,10 @@ COLUMNS = [
            lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
            in_terminal=False),
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
-    Column("val_bits", "Bits per character on val; ^ if settings or weights of the model were chosen on val.",
+    Column("val_bits", "Bits per character on val; ^ if the model has chosen_on_val.",
            lambda r: r.bits("val"), float, "val", _val_with_mark),
-    Column("chosen_on_val", "Whether the model is dynamic or a mixture: its settings or weights were chosen on val, "
-           "so it looks better there than it is.",
-           lambda r: r.score.info.dynamic or r.score.info.family == "mixture", bool),
+    Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
+           "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
     Column("test_bits", "Bits per character on test; infinite if a token has no probability; > if separator_bits would "
            "be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
     Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval[0], float,
@@ -166,7 +165,7 @@ _NOTES = (
     "  ~: may be chance; at most 5 % risk that any unmarked difference is (Holm); =: real, but printed alike",
 )
 _SEPARATORS = ">: words only: their spaces and line ends are not predicted, and would cost about {:.3f} bits more"
-_CHOSEN = "^: settings or weights of the model were chosen on val, so it looks better there than it is"
+_CHOSEN = "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is"
 _DYNAMIC = "*: dynamic: keeps learning from the test text after predicting it"
 
 

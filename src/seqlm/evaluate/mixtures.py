@@ -190,5 +190,6 @@ def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
         members[0].token,
         max(member.train_chars for member in members),
         dynamic=bool(dynamic),
+        chosen_on_val=True,
         members=tuple(member.name for member in members),
     )

@@ -208,7 +208,7 @@ class Models(Mapping[str, LanguageModel]):
         chosen = highest_orders(models) if only_highest else models.values()
         found: dict[str, Callable[[], LanguageModel]] = {}
         for model in chosen:
-            info = describe_ngram(model.smoothing, model.order, vocab)
+            info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
             found[info.name] = partial(NGram, info, vocab, self.clean, Recounting.fixed(model))
         return found
 

@@ -36,6 +36,8 @@ class ModelInfo:
     """Networks: whether the weights are those of the last epoch, or those that were best on val."""
     dynamic: bool = False
     """Whether the model, or a member of the mixture, keeps learning from the text that it predicts."""
+    chosen_on_val: bool = False
+    """Whether settings, weights or the epoch of the model were chosen on val, so that it looks better there."""
     members: tuple[str, ...] = ()
     """Mixtures: the names of the members. Dynamic models: the name of the static model."""
 
@@ -50,7 +52,7 @@ class ModelInfo:
 
     def as_dynamic(self) -> Self:
         """Return the description of the same model if it keeps learning from the text that it predicts."""
-        return replace(self, name=f"{self.name}{DYNAMIC}", dynamic=True, members=(self.name,))
+        return replace(self, name=f"{self.name}{DYNAMIC}", dynamic=True, chosen_on_val=True, members=(self.name,))
 
     @property
     def counts_predicted_token(self) -> bool:
@@ -58,7 +60,9 @@ class ModelInfo:
         return self.family == "ngram" and self.counted_token == self.token
 
 
-def describe_ngram(smoothing: str, order: int, vocab: Vocab, num_tokens: int | None = None) -> ModelInfo:
+def describe_ngram(
+    smoothing: str, order: int, vocab: Vocab, num_tokens: int | None = None, *, chosen_on_val: bool = False
+) -> ModelInfo:
     """Return the description of an n-gram model over the tokens of a vocabulary.
 
     ``num_tokens``: the first tokens of train that it counts, if these are not all.
@@ -72,6 +76,7 @@ def describe_ngram(smoothing: str, order: int, vocab: Vocab, num_tokens: int | N
         counted_token=vocab.kind,
         smoothing=smoothing,
         order=order,
+        chosen_on_val=chosen_on_val,
     )
 
 

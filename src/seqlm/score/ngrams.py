@@ -64,7 +64,7 @@ def score_ngrams(models: Mapping[str, NGramModel], vocab: Vocab, streams: Stream
         metadata: dict[str, Any] = {BEST_OF_KIND: name == best}
         if name == best and token_kind(vocab.kind).is_character:
             metadata |= diagnose(ngram_predictor(model), streams["test"].ids)
-        info = describe_ngram(model.smoothing, model.order, vocab)
+        info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
         yield score_of(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams, metadata)
 
 

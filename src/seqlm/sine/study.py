@@ -78,10 +78,8 @@ def _training_pairs(series: Floats, tau: int, params: SineParams) -> tuple[Float
 
 
 def _rmse(predict: Predictor, series: Floats, tau: int, max_k: int, params: SineParams) -> Floats:
-    """Return the error of k-step predictions after the training pairs, or of all if none is left there."""
-    predictions = k_step_predictions(predict, series, tau, max_k)
-    first = params.num_train if params.num_train < len(predictions) else 0
-    return rmse_by_k(predictions, series, tau, first)
+    """Return the error of k-step predictions after the training pairs; the settings see to it that there are some."""
+    return rmse_by_k(k_step_predictions(predict, series, tau, max_k), series, tau, params.num_train)
 
 
 def _by_network(index: str, value: str, found: Mapping[str, Iterable[float]]) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import (
     read_checksummed,
+    read_json,
     read_npy,
     require_sha256,
     sha256_of_file,
@@ -86,6 +87,21 @@ def _path(folder: Path, split: str) -> Path:
 
 
 SPLITS = ("train", "val", "test")
+
+
+def find_line_separator(setting: str, normalise: str, record: Path) -> str:
+    """Return what joins lines: the setting ``vocab.line_separator`` or, if it is auto, what suits the text.
+
+    ``record`` is what the download stage says of the corpus. Raises DataError if it is needed and broken.
+    """
+    if setting != "auto":
+        return setting
+    if normalise == "none":
+        return "\n"
+    known = read_json(record)
+    if not isinstance(known, dict) or known.get("line_separator") not in ("", " ", "\n"):
+        raise DataError(f"{record}: does not say what joins lines: run the download stage again")
+    return str(known["line_separator"])
 
 
 def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str) -> None:

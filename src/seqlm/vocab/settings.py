@@ -31,8 +31,11 @@ def _line_end(value: object) -> object:
 class _SharedParams(Section):
     """Settings that all kinds share."""
 
-    line_separator: Annotated[Literal["", " ", "\n"], BeforeValidator(_line_end)]
-    """What joins lines in the stream of characters; a line end may be written with the two characters ``\\n``."""
+    line_separator: Annotated[Literal["auto", "", " ", "\n"], BeforeValidator(_line_end)]
+    """What joins lines in the stream of characters; a line end may be written with the two characters ``\\n``.
+
+    ``auto``: a line end in raw text (``preprocess.normalise: none``), otherwise what the corpus asks for; a user's own
+    text asks for a space."""
 
 
 if TYPE_CHECKING:

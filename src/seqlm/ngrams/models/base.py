@@ -33,6 +33,8 @@ class NGramModel(ABC):
     """The name of the smoothing method."""
     order: int
     """Tokens that an n-gram of this model spans; 0 for the uniform model."""
+    chosen_on_val: bool = False
+    """Whether settings of the model were chosen on val."""
 
     @property
     def name(self) -> str:

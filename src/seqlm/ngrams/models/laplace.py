@@ -37,22 +37,26 @@ class Laplace(InterpolatedModel):
     epsilons: tuple[float, ...]
     """e_1 to e_order."""
     backoff: Backoff
+    chosen_on_val: bool = False
+    """Whether the epsilons were."""
 
     @classmethod
     def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:
         """Take the epsilons from the settings, or those that are best on val; the table shows all that were tried."""
         laplace = params.laplace
         epsilons, curve = tune_epsilons(counts, val_ids, laplace.max_order, laplace.backoff)
-        if laplace.epsilons != "auto":
+        if not (chosen := laplace.epsilons == "auto"):
             epsilons = tuple(laplace.epsilons[: laplace.max_order])
-        return Fit({"epsilons": list(epsilons), "backoff": laplace.backoff}, {"epsilons": curve})
+        settings = {"epsilons": list(epsilons), "backoff": laplace.backoff, "chosen_on_val": chosen}
+        return Fit(settings, {"epsilons": curve})
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
         """Return a model for each order that has an epsilon."""
         epsilons = tuple(settings["epsilons"])
         orders = range(1, len(epsilons) + 1)
-        return [cls(counts, order, epsilons[:order], settings["backoff"]) for order in orders]
+        how = settings["backoff"], settings["chosen_on_val"]
+        return [cls(counts, order, epsilons[:order], *how) for order in orders]
 
     @cached_property
     def unigram(self) -> Probs:

@@ -54,7 +54,7 @@ def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
     return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
 
 
-FORMAT = 4
+FORMAT = 5
 _ADVICE = "count again"
 
 

@@ -59,6 +59,7 @@ def describe_run(config: RunConfig, vocab: Vocab, *, is_best: bool = False) -> M
         beginning_chars(vocab, config.max_tokens),
         network=config.model,
         epoch="best" if is_best else config.keep,
+        chosen_on_val=is_best or config.keep == "best" or config.patience is not None,
     )
 
 
