@@ -90,6 +90,13 @@ def test_an_invalid_discount_is_named_and_replaces_all_three_of_its_order() -> N
     assert below == "order 1: no token was seen after exactly three different tokens"
 
 
+def test_a_discount_of_zero_is_valid() -> None:
+    # Four tokens once, one twice, one three times: y = 4 / (4 + 2), and the discount for two is 2 - 3 y = 0.
+    model = KneserNey(count_ngrams(np.array([1, 2, 3, 4, 5, 5, 6, 6, 6]), 7, 1), 1)
+    assert model.fallback_reasons == []
+    assert model.statistics[0].discounts == pytest.approx((2 / 3, 0, 3))
+
+
 texts = st.lists(st.integers(0, 4), min_size=4, max_size=80)
 contexts = st.lists(st.integers(0, 5), max_size=5)
 
@@ -121,6 +128,7 @@ def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text
 
 def test_uniform_has_the_perplexity_of_its_size() -> None:
     assert np.exp(token_nll(Uniform(28), np.zeros(10, int)).mean()) == pytest.approx(28)
+    assert [len(Uniform(28).probs(np.zeros(size, int))) for size in (0, 1, 10)] == [0, 0, 9]
 
 
 @pytest.mark.parametrize("epsilons", ["auto", [0.5, 2.0, 7.0]])
@@ -135,16 +143,17 @@ def test_epsilons_that_are_given_are_not_chosen_on_val(epsilons: str | list[floa
     assert models[-1].epsilons == (best if epsilons == "auto" else (0.5, 2.0))
 
 
-def test_epsilons_are_chosen_where_val_is_best() -> None:
+@pytest.mark.parametrize("backoff", ["unigram", "lower"])
+def test_epsilons_are_chosen_where_val_is_best(backoff: Backoff) -> None:
     rng = np.random.default_rng(1)
     train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100)
-    counts = count_ngrams(train, 5, 2)
-    epsilons, curve = tune_epsilons(counts, val, 2, "unigram")
-    for order in (1, 2):
+    counts = count_ngrams(train, 5, 3)
+    epsilons, curve = tune_epsilons(counts, val, 3, backoff)
+    for order in (1, 2, 3):
         of_order = [(row["val_perplexity"], row["epsilon"]) for row in curve if row["order"] == order]
         assert min(of_order)[1] == epsilons[order - 1]
         # The curve shows what the model itself comes to.
-        nll = token_nll(Laplace(counts, order, epsilons[:order], "unigram"), val)
+        nll = token_nll(Laplace(counts, order, epsilons[:order], backoff), val)
         assert min(of_order)[0] == pytest.approx(np.exp(nll.mean()))
     # The text has no order: bigrams say nothing, and the best model all but ignores them.
     assert epsilons[1] > 100
