@@ -9,8 +9,18 @@ from types import ModuleType
 
 import pytest
 
+from seqlm.core.files import read_json, write_json
 from seqlm.core.layout import Layout
-from seqlm.report.parity import columns_of, compare, empty_tables, metrics, parity_tables, read_book, sine_values
+from seqlm.report.parity import (
+    applies,
+    columns_of,
+    compare,
+    empty_tables,
+    metrics,
+    parity_tables,
+    read_book,
+    sine_values,
+)
 from smoke import ROOT
 
 BOOK = read_book()
@@ -56,12 +66,20 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert columns_of("printed")[2] == "book_prints"
     assert columns_of("derived")[2] == "book_code_gives"
     found = {row.quantity: row for rows in tables.values() for row in rows.itertuples(index=False)}
-    assert found["lines of text"].met is True
+    lines = found["lines of text"]
+    assert (lines.book_prints, lines.here, lines.allowed, lines.met, lines.source) == (
+        "3221",
+        "3221",
+        "equal",
+        True,
+        "a",
+    )
     assert found["line 0"].met is False
     assert found["training loss after epoch 1"].met is True
     assert found["training loss after epoch 5"].met is False
     assert found["loss of repeating the last value on the training pairs"].met is True
-    assert found["training loss after epoch 2"].met is None
+    missing = found["training loss after epoch 2"]
+    assert (missing.book_prints, missing.here, missing.met, missing.source) == ("0.064", "", None, "")
     assert found["training loss after epoch 2"].allowed == "not compared: not part of this run"
     assert found["tokens per second, random sampling"].allowed == "not compared: another computer"
     assert metrics(tables) == {"printed": {"compared": 4, "met": 2}, "derived": {"compared": 1, "met": 1}}
@@ -83,6 +101,30 @@ def test_every_entry_of_the_book_is_in_the_reports(layout: Layout) -> None:
                 assert "here" not in entry or entry["here"].startswith(("minibatches.", "subsequences.")), entry
             else:
                 assert (layout.root / "reports" / row.source).is_file(), entry
+
+
+def test_the_tables_apply_to_the_corpus_of_the_book() -> None:
+    assert [applies({"name": name}) for name in ("time_machine", "my.txt")] == [True, False]
+
+
+def test_continuations_are_those_at_temperature_0(layout: Layout) -> None:
+    samples = layout.reports("generate", "samples.json")
+    text = "abcdefghij" * 10
+    shown = {"model": "scratch-random", "prefix": "time traveller"}
+    write_json(samples, [shown | {"temperature": 1, "text": "x" * 100}, shown | {"temperature": 0, "text": text}])
+    rows = parity_tables(layout)["printed"].set_index("quantity")
+    assert rows.loc['continuation of "time traveller", random sampling', "here"] == f"time traveller{text[:50]}"
+    write_json(samples, read_json(samples)[:1])
+    rows = parity_tables(layout)["printed"].set_index("quantity")
+    assert rows.loc['continuation of "time traveller", random sampling', "here"] == ""
+
+
+def test_a_short_series_has_no_errors_64_steps_ahead(sine: ModuleType) -> None:
+    tables, summary = sine.run(1000, "correct")
+    # 600 pairs of 4 values and a label, and 64 steps ahead of the last of the next 4 values: 604 + 64.
+    for length, known in ((668, True), (667, False)):
+        found = sine_values(summary, tables["predictions"][:length])
+        assert ("series.repeat_rmse.64" in found) == known
 
 
 def test_wrong_reports_are_noticed(layout: Layout) -> None:
