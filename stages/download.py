@@ -22,10 +22,10 @@ def main(layout: Layout) -> None:
 
     from seqlm.core.files import write_table
     from seqlm.core.text import quantity
-    from seqlm.download.corpora import Sources, copy_own_text, get_registered, is_registered, read_registry
+    from seqlm.download.corpora import Corpus, Sources, copy_own_text, get_registered, is_registered
 
     params = load(layout.params, "download", DownloadParams)
-    registry = read_registry(layout.registry)
+    registry = load(layout.registry, "corpora", dict[str, Corpus])
     if is_registered(params.corpus, registry, layout.root):
         data_folder = Path(os.environ["SEQLM_DATA_DIR"]) if os.environ.get("SEQLM_DATA_DIR") else None
         sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), layout.sample, params)

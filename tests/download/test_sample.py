@@ -5,7 +5,8 @@ from pathlib import Path
 
 from reference import clean_line
 from seqlm.core.files import sha256_of_file
-from seqlm.download.corpora import read_registry
+from seqlm.core.settings import load
+from seqlm.download.corpora import Corpus
 
 
 def test_the_sample_is_long_enough_and_has_every_letter_early(root: Path) -> None:
@@ -17,7 +18,7 @@ def test_the_sample_is_long_enough_and_has_every_letter_early(root: Path) -> Non
 
 
 def test_the_registry_knows_the_sample_by_its_hash(root: Path) -> None:
-    sample = read_registry(root / "data/corpora.yaml")["sample"]
+    sample = load(root / "data/corpora.yaml", "corpora", dict[str, Corpus])["sample"]
     assert sample.sha256 == sha256_of_file(root / "data/sample.txt")
     assert sample.bytes == (root / "data/sample.txt").stat().st_size
     assert sample.licence == "CC0-1.0"

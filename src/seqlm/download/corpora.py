@@ -28,7 +28,7 @@ from pydantic import Field
 from seqlm.core.errors import DataError, NetworkError, ParamsError
 from seqlm.core.files import replacing, sha256_of_file, write_errors
 from seqlm.core.progress import Log
-from seqlm.core.settings import Section, load
+from seqlm.core.settings import Section
 from seqlm.core.text import quantity
 from seqlm.download.settings import Limits
 
@@ -155,11 +155,6 @@ class Corpus(Section):
     """What joins the lines of its cleaned text if ``vocab.line_separator`` is auto."""
     licence: str
     description: str
-
-
-def read_registry(path: Path) -> dict[str, Corpus]:
-    """Return the registered corpora by name. Raises ParamsError if the file is broken."""
-    return load(path, "corpora", dict[str, Corpus])
 
 
 def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:

@@ -61,12 +61,8 @@ def diagnostic_tables(scores: Sequence[Score], heldout: Heldout) -> Iterator[tup
 
 def position_table(scores: Sequence[Score]) -> pd.DataFrame:
     """Return perplexity against the number of tokens of context: columns model, position, perplexity."""
-    parts = []
-    for score in scores:
-        values = score.metadata["positions"]
-        columns = {"position": np.arange(1, len(values) + 1), "perplexity": values}
-        parts.append(pd.DataFrame({"model": score.name} | columns))
-    return pd.concat(parts, ignore_index=True)
+    rows = [(score.name, *row) for score in scores for row in enumerate(score.metadata["positions"], start=1)]
+    return pd.DataFrame(rows, columns=["model", "position", "perplexity"])
 
 
 def calibration_table(scores: Sequence[Score]) -> pd.DataFrame:

@@ -86,12 +86,7 @@ class Passage:
 
 
 def find_passages(
-    path: Path,
-    num_chars: int,
-    max_chars: int,
-    *,
-    num_passages: int = NUM_BLOCKS,
-    block_bytes: int = BLOCK_BYTES,
+    path: Path, num_chars: int, max_chars: int, *, num_passages: int = NUM_BLOCKS, block_bytes: int = BLOCK_BYTES
 ) -> list[Passage]:
     """Return the passages of a split that are scored, in order: about ``max_chars`` characters, or all of it.
 

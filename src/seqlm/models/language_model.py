@@ -20,7 +20,7 @@ from seqlm.core.metrics import Nats
 from seqlm.core.text import quantity
 from seqlm.heldout.scored_text import Ids, Stream
 from seqlm.heldout.selection import encode_text
-from seqlm.models.units import TokensInText, anchors, unit_frame
+from seqlm.models.units import TokensInText, anchors, unit_bits, unit_texts
 from seqlm.score.metrics import summarise
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.settings import By, Space
@@ -225,8 +225,12 @@ class LanguageModel(ABC):
         the cost of spelling unknown tokens, and their sum is the total of :meth:`score`. They are missing for a unit
         without a scored token. Raises ParamsError if the model's tokens cannot be divided into such units.
         """
+        import pandas as pd
+
         found = self.score_tokens(text)
-        return unit_frame(found.text, found.bits, found.stream.ids == 0, by, space)
+        is_unknown = unit_bits(found.text, (found.stream.ids == 0).astype(np.float64), by, space) > 0
+        columns = {"text": unit_texts(found.text, by), "bits": unit_bits(found.text, found.bits, by, space)}
+        return pd.DataFrame(columns | {"unknown": is_unknown}).rename_axis("position").reset_index()
 
     def generate(
         self,

@@ -1,6 +1,7 @@
 """Opening the models of a finished run, or of a folder that was exported from one, and mixtures of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from seqlm.models.networks import StaticNetwork
 
 
 class Mixture(LanguageModel):
@@ -135,23 +138,19 @@ class Models(Mapping[str, LanguageModel]):
             Score(self[name].info, {"test": found.nats}, dict.fromkeys(("val", "test"), found.metrics))
             for name, found in scored.items()
         ]
-        rows = []
-        for result in rank_models(scores, texts, None)[0]:
-            metrics, (low, high) = result.score.metrics["test"], result.interval
-            rows.append(
-                {
-                    "model": result.score.name,
-                    "tokens": metrics["tokens"],
-                    "bits_per_character": metrics["bits_per_character"],
-                    "low": low,
-                    "high": high,
-                    "perplexity": metrics["perplexity"],
-                    "difference": result.to_best.difference,
-                    "margin": result.to_best.margin,
-                    "verdict": result.to_best.verdict,
-                }
-            )
-        return pd.DataFrame(rows)
+        rows = [
+            {
+                "model": result.score.name,
+                "tokens": result.score.metrics["test"]["tokens"],
+                "bits_per_character": result.bits("test"),
+                "low": result.interval[0],
+                "high": result.interval[1],
+                "perplexity": result.score.metrics["test"]["perplexity"],
+                **asdict(result.to_best),
+            }
+            for result in rank_models(scores, texts, None)[0]
+        ]
+        return pd.DataFrame(rows).drop(columns="against")
 
     def _find(self, names: Sequence[str]) -> Loaders:
         """Return the loaders of some models, or of all if there are no names.
@@ -189,17 +188,17 @@ class Models(Mapping[str, LanguageModel]):
 
     def runs(self) -> Loaders:
         """Return the networks."""
-        return {run: partial(self._open_run, run, is_best=False) for run in run_names(self.layout.configs)}
+        return {run: partial(self._open_run, run) for run in run_names(self.layout.configs)}
 
     def _best_epochs(self) -> Loaders:
         """Return the networks of the best epoch of runs that keep the weights of the last one."""
         runs = [run for run in run_names(self.layout.configs) if self.layout.best_of_run(run).is_dir()]
         return {f"{run}@best": partial(self._open_run, run, is_best=True) for run in runs}
 
-    def _open_run(self, run: str, *, is_best: bool) -> LanguageModel:
-        from seqlm.models import networks  # imports Numba
+    def _open_run(self, run: str, *, is_best: bool = False) -> "StaticNetwork":
+        from seqlm.models.networks import open_run  # imports Numba
 
-        return networks.open_run(self.layout, run, self.device, self.clean, self.num_threads, is_best=is_best)
+        return open_run(self.layout, run, self.device, self.clean, self.num_threads, is_best=is_best)
 
     def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Loaders:
         """Return the static n-gram models over a kind of token; if asked, of each smoothing only the highest order."""
@@ -237,12 +236,12 @@ class Models(Mapping[str, LanguageModel]):
 
     def _open(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
-            from seqlm.models import networks  # imports Numba
+            from seqlm.models.networks import DynamicNetwork  # imports Numba
 
-            static = networks.open_run(self.layout, info.members[0], self.device, self.clean, self.num_threads)
+            static = self._open_run(info.members[0])
             train = load_split(self.layout.corpus(info.token), "train", mmap=True, vocab=static.vocab)
             params = _required(self._score.dynamic, "score.dynamic")
-            return networks.DynamicNetwork(static, train, params, metadata["choices"])
+            return DynamicNetwork(static, train, params, metadata["choices"])
         if info.counts_predicted_token:
             vocab = self._vocab(info.token)
             return NGram(info, vocab, self.clean, self._recounting(info, vocab))

@@ -7,7 +7,6 @@ one. A blank belongs to a word before or after it, which matters when surprisals
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,6 @@ from seqlm.core.text import LINE_END, SPACE, words
 from seqlm.score.settings import By, Space
 from seqlm.score.surprisal_view import per_character
 from seqlm.vocab.vocabulary import Vocab
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Indices = NDArray[np.int64]
 
@@ -52,17 +48,6 @@ def anchors(text: str, vocab: Vocab, tokens: Sequence[str]) -> Indices:
     next_inked = np.minimum.accumulate(inked[::-1])[::-1]
     starts = np.minimum(starts, len(places) - 1)
     return places[np.where(next_inked[starts] < ends, next_inked[starts], starts)]
-
-
-def unit_frame(
-    text: TokensInText, bits: NDArray[np.float64], is_unknown: NDArray[np.bool_], by: By, space: Space
-) -> "pd.DataFrame":
-    """Return position, text, bits and unknown of each unit; ``bits`` of a token that is not scored is nan."""
-    import pandas as pd
-
-    found = {"text": unit_texts(text, by), "bits": unit_bits(text, bits, by, space)}
-    unknown = unit_bits(text, is_unknown.astype(np.float64), by, space) > 0
-    return pd.DataFrame(found | {"unknown": unknown}).rename_axis("position").reset_index()
 
 
 def unit_texts(text: TokensInText, by: By) -> Sequence[str]:

@@ -115,8 +115,10 @@ def surprisal_table(
 
     parts = []
     for name, of_models in scored.items():
-        texts = _common_units(list(of_models.values()), by)
-        part = pd.DataFrame({"file": name, "position": range(len(texts)), "text": list(texts)})
+        texts, *others = [list(unit_texts(found.text, by)) for found in of_models.values()]
+        if any(other != texts for other in others):
+            raise ParamsError("these models have different tokens: choose --by char, word or line")
+        part = pd.DataFrame({"file": name, "position": range(len(texts)), "text": texts})
         if by in ("word", "line"):
             part["space"] = space
         for model, found in of_models.items():
@@ -124,13 +126,6 @@ def surprisal_table(
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
     return table if len(scored) > 1 else table.drop(columns="file")
-
-
-def _common_units(scored: Sequence[ScoredTokens], by: By) -> Sequence[str]:
-    texts = [unit_texts(found.text, by) for found in scored]
-    if any(list(other) != list(texts[0]) for other in texts[1:]):
-        raise ParamsError("these models have different tokens: choose --by char, word or line")
-    return texts[0]
 
 
 def score_texts(texts: Sequence[UserText], models: Sequence[LanguageModel]) -> dict[str, dict[str, ScoredTokens]]:

@@ -186,11 +186,13 @@ class SubwordKind(TokenKind):
 
     def tokenize(self, text: str, line_separator: str, tokenizer: SubwordTokenizer | None) -> list[str]:
         """Return the subwords of a text, its lines joined."""
-        return _required(tokenizer).tokenize(self.pretokenize(text, line_separator))
+        assert tokenizer is not None
+        return tokenizer.tokenize(self.pretokenize(text, line_separator))
 
     def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of subwords, which has all of them from the start."""
-        return SubwordInterner(_required(tokenizer), partial(self.pretokenize, line_separator=line_separator))
+        assert tokenizer is not None
+        return SubwordInterner(tokenizer, partial(self.pretokenize, line_separator=line_separator))
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of subwords; bytes that form no character become U+FFFD."""
@@ -209,12 +211,6 @@ class SubwordKind(TokenKind):
         assert isinstance(settings, SubwordParams)
         blocks = (self.pretokenize(text, line_separator) for text in sample_text(path))
         return train_tokenizer(blocks, path.stat().st_size, settings)
-
-
-def _required(tokenizer: SubwordTokenizer | None) -> SubwordTokenizer:
-    if tokenizer is None:
-        raise ValueError("subwords need the tokenizer that was trained on train")
-    return tokenizer
 
 
 ALL: dict[str, TokenKind] = {kind.name: kind for kind in (CharKind(), WordKind(), SubwordKind())}
