@@ -11,6 +11,7 @@ from typing import Any, Self
 import platformdirs
 from numba import config, njit
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 _MAX_VERSIONS = 8
 """Versions of the sources whose loops are cached."""
@@ -44,7 +45,9 @@ class TolerantCache(FunctionCache):  # type: ignore[misc]
         names the other's function for this signature, which would write to wrong addresses.
         """
         try:
-            found = super().load_overload(sig, target_context)
+            # Numba's own method also loads all that compiling needs, which takes half a second.
+            rtsys.initialize(target_context)
+            found = self._load_overload(sig, target_context)
             if found is None or found.signature.args == tuple(sig):
                 return found
         except Exception:  # unpickling a broken file may raise anything
