@@ -16,8 +16,6 @@ _FIRST_LINES = 11
 @stage()
 def main(layout: Layout) -> None:
     """Clean the corpus and split it, in order, into train, val and test."""
-    import pandas as pd
-
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.text import quantity, read_first_lines
     from seqlm.preprocess.preparing import clean_and_split, find_raw_text
@@ -29,7 +27,7 @@ def main(layout: Layout) -> None:
         warn(warning)
     sizes = {split: asdict(size) for split, size in result.sizes.items()}
     reports = layout.reports("preprocess")
-    write_csv(reports / "splits.csv", pd.DataFrame([{"split": split} | size for split, size in sizes.items()]))
+    write_csv(reports / "splits.csv", [{"split": split} | size for split, size in sizes.items()])
     write_json(reports / "lines.json", list(read_first_lines(layout.split("train"), _FIRST_LINES)))
     write_json(reports / "summary.json", sizes | {"decoding": asdict(result.decoding)})
     for split, size in result.sizes.items():

@@ -15,8 +15,6 @@ _HEAD_ROWS = 100
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
-    import pandas as pd
-
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.text import quantity
     from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator, require_scorable
@@ -30,8 +28,9 @@ def main(layout: Layout, kind: str) -> None:
     tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
     min_freq, reserved = token_kind(kind).vocab_rule(settings)
     vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, reserved, tokenizer)
-    head = pd.DataFrame({"token": vocab.tokens[:_HEAD_ROWS], "count": vocab.counts[:_HEAD_ROWS]})
-    write_csv(layout.reports("vocab", kind, "head.csv"), head.rename_axis("index").reset_index())
+    counted = enumerate(zip(vocab.tokens[:_HEAD_ROWS], vocab.counts[:_HEAD_ROWS], strict=True))
+    head = [{"index": index, "token": token, "count": count} for index, (token, count) in counted]
+    write_csv(layout.reports("vocab", kind, "head.csv"), head)
     splits = {
         name: {"tokens": split.num_tokens, "characters": split.num_chars, "unknown_share": split.unknown_share}
         for name, split in vocab.splits.items()

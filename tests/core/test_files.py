@@ -5,11 +5,14 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import (
@@ -20,6 +23,7 @@ from seqlm.core.files import (
     replacing,
     require_sha256,
     sha256_of_file,
+    write_blocks,
     write_checksummed,
     write_csv,
     write_json,
@@ -76,6 +80,34 @@ def test_reports_have_nine_significant_digits_and_whole_numbers_in_full(tmp_path
     assert (tmp_path / "x.csv").read_text().splitlines()[1:] == [
         f"0.666666667,0.100000001,1,{large},0.3333333333333333", ",2.0,,0,",
     ]  # fmt: skip
+
+
+def test_rows_are_written_as_a_frame_is(tmp_path: Path) -> None:
+    rows = [{"token": '"', "count": np.int64(3), "share": 2 / 3}, {"token": "a,\n", "count": 2**70, "share": None}]
+    write_csv(tmp_path / "rows.csv", rows)
+    write_csv(tmp_path / "frame.csv", pd.DataFrame(rows))
+    assert (tmp_path / "rows.csv").read_bytes() == b'token,count,share\n"""",3,0.666666667\n"a,\n",%d,\n' % 2**70
+    assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "rows.csv").read_bytes()
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@given(st.dictionaries(st.text(alphabet="ab"), values))
+def test_json_is_indented_as_by_the_standard_library(value: dict[str, object]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        write_checksummed(Path(name, "x.json"), value)
+        text = Path(name, "x.json").read_text("utf-8")
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+
+def test_blocks_are_one_array_and_their_hash_is_that_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    digest = write_blocks(path, np.dtype(np.uint16), 3, [np.array([1, 2]), np.array([], np.int64), np.array([65_535])])
+    assert digest == sha256_of_file(path)
+    assert read_npy(path).tolist() == [1, 2, 65_535]
+    assert read_npy(path).dtype == np.uint16
 
 
 def test_what_is_read_again_is_written_in_full(tmp_path: Path) -> None:

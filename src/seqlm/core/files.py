@@ -7,13 +7,17 @@ give equal bytes. Reports have at most nine significant digits; what the pipelin
 again to compute with is written in full.
 """
 
+import csv
 import hashlib
+import io
 import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +121,22 @@ def write_json(target: Path, value: Any) -> None:
 
 
 def _as_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _indented(value, "\n") + "\n"
+
+
+def _indented(value: Any, line_end: str) -> str:
+    """Return what ``json.dumps(value, indent=2)`` does, which takes long to write the lists of a large vocabulary."""
+    dumps, inner = partial(json.dumps, ensure_ascii=False, allow_nan=False), line_end + "  "
+    if not value or not isinstance(value, (dict, list, tuple)):
+        return dumps(value)
+    if isinstance(value, dict):
+        items = (f"{dumps(str(key))}: {_indented(each, inner)}" for key, each in value.items())
+        return f"{{{inner}{f',{inner}'.join(items)}{line_end}}}"
+    if any(isinstance(each, (dict, list, tuple)) for each in value):
+        listed = f",{inner}".join(_indented(each, inner) for each in value)
+    else:  # all at once, by json's compiled encoder, which writes no indents
+        listed = dumps(value, separators=(f",{inner}", ""))[1:-1]
+    return f"[{inner}{listed}{line_end}]"
 
 
 def _rounded(value: Any) -> Any:
@@ -154,21 +173,24 @@ def _checksum(value: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def write_csv(target: Path, frame: "pd.DataFrame") -> None:
-    """Write ``frame`` as CSV without its index, floats with nine significant digits; missing values are empty cells."""
-    import pandas as pd
+def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> None:
+    """Write a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
 
-    columns = {  # as objects, because pandas would make floats of whole numbers beside missing ones
-        name: pd.Series([_rounded(value) for value in column], frame.index, object)
-        if column.dtype.kind in "fO"
-        else column
-        for name, column in frame.items()
-    }
-    write_text(target, pd.DataFrame(columns, frame.index).to_csv(index=False, lineterminator="\n"))
+    All rows have the columns of the first one.
+    """
+    if isinstance(table, Sequence):
+        columns, rows = list(table[0]), (row.values() for row in table)
+    else:
+        columns, rows = list(table), table.itertuples(index=False, name=None)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([None if value != value else _rounded(value) for value in row] for row in rows)
+    write_text(target, text.getvalue())
 
 
-def write_table(folder: Path, name: str, table: "pd.DataFrame | dict[str, Any]") -> None:
-    """Write a table of a stage's report: a frame as ``NAME.csv``, a mapping as ``NAME.json``."""
+def write_table(folder: Path, name: str, table: "pd.DataFrame | Sequence[Mapping[str, Any]] | dict[str, Any]") -> None:
+    """Write a table of a stage's report: a frame or rows as ``NAME.csv``, a mapping as ``NAME.json``."""
     if isinstance(table, dict):
         write_json(folder / f"{name}.json", table)
     else:
@@ -181,13 +203,17 @@ def write_npy(target: Path, array: np.ndarray) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]) -> None:
-    """Write ``length`` numbers that come in blocks as one array in NumPy's own format."""
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]) -> str:
+    """Write ``length`` numbers that come in blocks as one array in NumPy's own format; return the file's SHA-256."""
+    header, digest = io.BytesIO(), hashlib.sha256()
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(header, described)
+    contents = (np.ascontiguousarray(block, dtype).data for block in blocks)
     with replacing(target) as temporary, temporary.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for block in blocks:
-            file.write(block.astype(dtype, copy=False).tobytes())
+        for content in chain([header.getbuffer()], contents):
+            file.write(content)
+            digest.update(content)
+    return digest.hexdigest()
 
 
 def read_text(path: Path) -> str:

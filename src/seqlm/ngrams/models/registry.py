@@ -19,7 +19,6 @@ from seqlm.core.files import (
     read_checksummed,
     read_npy,
     require_sha256,
-    sha256_of_file,
     write_blocks,
     write_checksummed,
 )
@@ -68,8 +67,8 @@ def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mappin
     for order, table in enumerate(counts.tables, start=1):
         for name, array in (("keys", table.keys), ("counts", table.counts)):
             path = folder / f"{name}_{order}.npy"
-            write_blocks(path, np.min_scalar_type(array.max(initial=0)), len(array), _blocks(array))
-            hashes[path.name] = sha256_of_file(path)
+            dtype = np.min_scalar_type(array.max(initial=0))
+            hashes[path.name] = write_blocks(path, dtype, len(array), _blocks(array))
     description = {"vocab_size": counts.vocab_size, "starts": counts.starts, "settings": settings, "sha256": hashes}
     write_checksummed(folder / "models.json", {"format": FORMAT} | description)
 
