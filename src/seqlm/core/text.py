@@ -80,14 +80,16 @@ class TextSize:
 def count_text(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop: int | None = None) -> TextSize:
     """Return the size of a text file whose lines all end in ``\\n``, or of a part of its bytes that cuts no word."""
     lines = characters = num_words = 0
-    in_word = False
+    after_blank = True
     for block in byte_blocks(path, block_bytes, start, stop):
         values = np.frombuffer(block, np.uint8)
-        in_words = (values != SPACE) & (values != LINE_END)
-        lines += (ends := block.count(b"\n"))
-        characters += int(np.count_nonzero(starts_of_characters(block))) - ends
-        num_words += int(np.count_nonzero(in_words[1:] > in_words[:-1])) + int(in_words[0] and not in_word)
-        in_word = bool(in_words[-1])
+        is_end = values == LINE_END
+        is_blank = is_end | (values == SPACE)
+        ends = int(np.count_nonzero(is_end))
+        lines += ends
+        characters += (len(block) if block.isascii() else int(np.count_nonzero(starts_of_characters(block)))) - ends
+        num_words += int(np.count_nonzero(is_blank[:-1] > is_blank[1:])) + int(after_blank and not is_blank[0])
+        after_blank = bool(is_blank[-1])
     return TextSize(lines, characters, num_words)
 
 

@@ -7,7 +7,7 @@ UTF-8: a letter A-Z is one byte, and no byte of another character looks like one
 """
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import IncrementalNewlineDecoder
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 
 from seqlm.core.errors import DataError
 from seqlm.core.text import BLOCK_BYTES, LINE_END, SPACE
+from seqlm.core.threads import imap
 
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -91,10 +92,12 @@ class RawText:
 
 _LOWER = bytes(ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else SPACE for byte in range(256))
 """What cleaning makes of each byte: a small letter, a line end, or a space."""
+_BLANKS = bytes(byte for byte in range(256) if _LOWER[byte] == SPACE)
+_CLEANED_AT_ONCE = 4 * BLOCK_BYTES
 
 
 def clean_blocks(
-    source: RawText, normalise: str, errors: str, report: DecodingReport, block_bytes: int = BLOCK_BYTES
+    source: RawText, normalise: str, errors: str, report: DecodingReport, block_bytes: int = _CLEANED_AT_ONCE
 ) -> Iterator[bytes]:
     """Yield the cleaned lines of ``source``, each ended by ``\\n``, in blocks of bytes.
 
@@ -102,13 +105,16 @@ def clean_blocks(
     Lines are kept, empty ones too. ``report`` is complete after the last block. Raises
     DataError as :meth:`RawText.decoded_blocks` does.
     """
-    cleaner = _LetterCleaner() if normalise == "letters" else None
-    letters = _LetterCounter()
-    last = b""
-    for block in source.decoded_blocks(errors, report, block_bytes):
-        letters.add(block)
-        yield cleaner.clean(block) if cleaner else block
-        last = block[-1:]  # before cleaning: a last line that cleaning empties is a line too
+    letters, last = _LetterCounter(), b""
+
+    def counted() -> Iterator[bytes]:
+        nonlocal last
+        for block in source.decoded_blocks(errors, report, block_bytes):
+            letters.add(block)
+            last = block[-1:]  # before cleaning: a last line that cleaning empties is a line too
+            yield block
+
+    yield from imap(_clean_letters, _with_contexts(counted())) if normalise == "letters" else counted()
     if last not in (b"", b"\n"):
         yield b"\n"
     report.letters, report.foreign_letters = letters.total, letters.foreign
@@ -117,35 +123,31 @@ def clean_blocks(
 def clean_text(text: str, normalise: str) -> str:
     """Return a text cleaned as :func:`clean_blocks` does, without its last line end."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    cleaned = _LetterCleaner().clean(lines.encode()).decode() if normalise == "letters" else lines
+    cleaned = _clean_letters(b"\n" + lines.encode()).decode() if normalise == "letters" else lines
     return cleaned.removesuffix("\n")
 
 
-class _LetterCleaner:
-    """Cleans text that comes in blocks, which may cut a line anywhere."""
+def _with_contexts(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield each block after its context: the last byte before it that is no blank, and a space if blanks follow."""
+    context = b"\n"
+    for block in blocks:
+        text = context + block
+        yield text
+        kept = text.rstrip(_BLANKS)
+        context = kept[-1:] + (b" " if len(kept) < len(text) else b"")
 
-    def __init__(self) -> None:
-        self._before = LINE_END
-        """The last byte that was kept: a line end or a letter."""
-        self._space_is_due = False
-        """A space at the end of a block waits: the next block may end the line."""
 
-    def clean(self, block: bytes) -> bytes:
-        due = b" " if self._space_is_due else b""
-        text = np.frombuffer(bytes([self._before]) + due + block.translate(_LOWER), np.uint8)
-        self._space_is_due = bool(text[-1] == SPACE)
-        # Only the last of several spaces stays, and none at the end of the block.
-        is_kept = text != SPACE
-        is_kept[:-1] |= is_kept[1:]
-        text = text[is_kept]
-        # No space stays beside a line end.
-        is_end = text == LINE_END
-        is_kept = text != SPACE
-        is_kept[1:-1] |= ~(is_end[:-2] | is_end[2:])
-        text = text[is_kept]
-        self._before = int(text[-1])
-        cleaned: bytes = text[1:].tobytes()
-        return cleaned
+def _clean_letters(text: bytes) -> bytes:
+    """Return a block cleaned, without the context that it begins with. A space at its end waits for the next block."""
+    values = np.frombuffer(text.translate(_LOWER), np.uint8)
+    # A space stays if a letter follows and another character than a line end is before it.
+    is_kept = values != SPACE
+    is_kept[:-1] |= values[1:] > SPACE
+    values = values[is_kept]
+    is_kept = values != SPACE
+    is_kept[1:] |= values[:-1] != LINE_END
+    cleaned: bytes = values[is_kept][1:].tobytes()
+    return cleaned
 
 
 class _LetterCounter:
