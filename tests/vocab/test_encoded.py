@@ -80,7 +80,7 @@ def test_a_corpus_equals_that_of_plain_python(
 def test_words_are_interned_by_first_appearance(make: Callable[[], Interner], blocks: list[str]) -> None:
     """Starting with a table of two entries, the compiled loops must enlarge it again and again."""
     interner = make()
-    ids = [index for block in blocks if block for index in interner.intern(block).tolist()]
+    ids = [index for part in interner.intern_all(filter(None, blocks)) for index in part.tolist()]
     expected = [word for block in blocks for word in reference.words(block.replace("\n", " "))]
     assert interner.tokens() == list(dict.fromkeys(expected))
     assert [interner.tokens()[index] for index in ids] == expected

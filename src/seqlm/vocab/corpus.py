@@ -22,7 +22,6 @@ from seqlm.core.files import (
     read_json,
     read_npy,
     require_sha256,
-    sha256_of_file,
     temporary_folder,
     write_blocks,
     write_checksummed,
@@ -60,11 +59,10 @@ def write_unknown(
     indices = (np.cumsum(is_unknown) - 1).astype(np.uint32)
     hashes = {}
     for split, stream in splits.items():
-        path = _path(folder, split)
         size = int(stream.occurrences[is_unknown[: len(stream.occurrences)]].sum())
         parts = stream.parts() if size else ()
-        write_blocks(path, indices.dtype, size, (indices[part[is_unknown[part]]] for part in parts))
-        hashes[split] = sha256_of_file(path)
+        unknown = (indices[part[is_unknown[part]]] for part in parts)
+        hashes[split] = write_blocks(_path(folder, split), indices.dtype, size, unknown)
     tokens = [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
     value = {"format": FORMAT, "first_line": first_line, "sha256": hashes, "tokens": tokens}
     write_checksummed(folder / "unknown.json", value)
@@ -139,7 +137,7 @@ def build_corpus(
         streams = {}
         for split, path in texts.items():
             text = blocks(path, line_separator, token_kind(kind).interned_bytes)
-            streams[split] = ProvisionalIds(work / split, (interner.intern(block) for block in text if block))
+            streams[split] = ProvisionalIds(work / split, interner.intern_all(filter(None, text)))
         seen, train = interner.tokens(), streams["train"].occurrences
         chosen = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
         if not any(chosen.counts[1:]):
@@ -166,9 +164,9 @@ def _num_chars(path: Path, line_separator: str) -> int:
 
 def _write_split(stream: ProvisionalIds, ids: NDArray[Any], target: Path, num_chars: int) -> SplitInfo:
     """Write a split with the ids of the vocabulary."""
-    write_blocks(target, ids.dtype, stream.num_tokens, (ids[part] for part in stream.parts()))
+    digest = write_blocks(target, ids.dtype, stream.num_tokens, (ids[part] for part in stream.parts()))
     num_unknown = int(stream.occurrences[ids[: len(stream.occurrences)] == 0].sum())
-    return SplitInfo(stream.num_tokens, num_chars, num_unknown, sha256_of_file(target))
+    return SplitInfo(stream.num_tokens, num_chars, num_unknown, digest)
 
 
 def load_split(folder: Path, split: str, *, mmap: bool = False, vocab: Vocab | None = None) -> NDArray[Any]:

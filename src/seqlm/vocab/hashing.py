@@ -1,11 +1,11 @@
 """Interning of words in compiled loops over the bytes of UTF-8.
 
-The words seen so far are stored one after another in an array of bytes. A hash table with
+The words seen so far are stored in an array of bytes, each followed by a space. A hash table with
 open addressing maps a word's hash to its id: an entry holds 32 bits of the hash and the id
 plus one, and is 0 if it is empty. Words with equal bits are told apart by their bytes.
 """
 
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import compiled
 from seqlm.core.text import LINE_END, SPACE
+from seqlm.core.threads import imap
+from seqlm.vocab.interning import Ids, Interner
 
 Bytes = NDArray[np.uint8]
 Table = NDArray[np.uint64]
 Starts = NDArray[np.int64]
-Ids = NDArray[np.uint32]
 
 _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(0xFFFF_FFFF)
@@ -26,7 +27,7 @@ _MIXER = np.uint64(0x9E37_79B9_7F4A_7C15)
 _ONE = np.uint64(1)
 
 
-class HashedWordInterner:
+class HashedWordInterner(Interner):
     """Interns words."""
 
     def __init__(self, table_size: int = 1 << 16) -> None:
@@ -34,14 +35,31 @@ class HashedWordInterner:
         self._table: Table = np.zeros(table_size, np.uint64)
         """It is at most half full."""
         self._starts: Starts = np.zeros(table_size // 2 + 1, np.int64)
-        """Word n is stored from start n to start n + 1 of the letters."""
+        """Where in the letters each word begins, and where the next one will."""
         self._letters: Bytes = np.empty(0, np.uint8)
         self._num_words = 0
 
+    def intern_all(self, blocks: Iterable[str]) -> Iterator[Ids]:
+        """Yield the ids of the words of each block.
+
+        Threads intern each block alone; then only its distinct words are looked up among those seen before.
+        """
+        for ids, words in imap(_intern_alone, blocks):
+            yield self._intern_bytes(words)[ids]
+
     def intern(self, block: str) -> Ids:
-        """Return the ids of the words of a block, which cuts no word."""
-        text = np.frombuffer(block.encode(), np.uint8)
-        self._letters = _with_room(self._letters, int(self._starts[self._num_words]), len(text))
+        """Return the ids of the words of a block."""
+        return self._intern_bytes(np.frombuffer(block.encode(), np.uint8))
+
+    def tokens(self) -> list[str]:
+        """Return the words seen so far."""
+        return self._words().tobytes().decode().split(" ")[:-1]
+
+    def _words(self) -> Bytes:
+        return self._letters[: self._starts[self._num_words]]
+
+    def _intern_bytes(self, text: Bytes) -> Ids:
+        self._letters = _with_room(self._letters, int(self._starts[self._num_words]), len(text) + 1)
         ids = np.empty((len(text) + 1) // 2, np.uint32)  # a space follows each word except the last
         position = count = 0
         while True:
@@ -55,10 +73,11 @@ class HashedWordInterner:
             _refill(self._table, table)
             self._table = table
 
-    def tokens(self) -> list[str]:
-        """Return the words seen so far."""
-        letters, ends = self._letters.tobytes(), self._starts[: self._num_words + 1].tolist()
-        return [letters[start:end].decode() for start, end in pairwise(ends)]
+
+def _intern_alone(block: str) -> tuple[Ids, Bytes]:
+    """Return the ids of the words of a block among its own words, and these words."""
+    interner = HashedWordInterner()
+    return interner.intern(block), interner._words()
 
 
 def _with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
@@ -99,13 +118,14 @@ def _intern(
                 for letter in range(start, position):
                     letters[end] = text[letter]
                     end += 1
+                letters[end] = SPACE
                 num_words += 1
-                starts[num_words] = end
+                starts[num_words] = end + 1
                 table[slot] = (tag << _HALF) | np.uint64(num_words)
                 break
             if entry >> _HALF == tag:
                 word = np.int64(entry & _LOWER_HALF) - 1
-                if _is_equal(text, start, position, letters, starts[word], starts[word + 1]):
+                if _is_equal(text, start, position, letters, starts[word], starts[word + 1] - 1):
                     break
             slot = (slot + _ONE) & mask
         ids[count] = word

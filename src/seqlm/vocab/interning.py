@@ -5,9 +5,10 @@ ordinary size. Compiled loops (:mod:`seqlm.vocab.hashing`) are faster, but take 
 compile, so only large texts use them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +21,23 @@ COMPILED_FROM_BYTES = 50_000_000
 """Texts of at least this size use compiled loops: the time that these save exceeds their compilation."""
 
 
-class Interner(Protocol):
+class Interner(ABC):
     """Gives each token an id at its first appearance."""
 
+    def intern_all(self, blocks: Iterable[str]) -> Iterator[Ids]:
+        """Yield the ids of the tokens of each block."""
+        return map(self.intern, blocks)
+
+    @abstractmethod
     def intern(self, block: str) -> Ids:
         """Return the ids of the tokens of a block of text that cuts no token; shape ``(num_tokens,)``."""
-        ...
 
+    @abstractmethod
     def tokens(self) -> list[str]:
         """Return the tokens seen so far, in the order of their ids."""
-        ...
 
 
-class CharInterner:
+class CharInterner(Interner):
     """Interns characters."""
 
     def __init__(self) -> None:
@@ -61,7 +66,7 @@ class CharInterner:
         return self._seen
 
 
-class WordInterner(dict[str, int]):
+class WordInterner(Interner, dict[str, int]):
     """Interns words with Python's dict."""
 
     def __missing__(self, word: str) -> int:
@@ -107,7 +112,6 @@ class ProvisionalIds:
                 yield np.fromfile(file, dtype, length)
 
     def _count(self, ids: Ids) -> None:
-        counts = np.bincount(ids)
-        if len(counts) > len(self.occurrences):
-            self.occurrences, counts = counts, self.occurrences
-        self.occurrences[: len(counts)] += counts
+        num_seen = int(ids.max()) + 1 if len(ids) else 0
+        self.occurrences.resize(max(num_seen, len(self.occurrences)), refcheck=False)
+        np.add.at(self.occurrences, ids, 1)

@@ -32,6 +32,7 @@ from pydantic import Field
 from seqlm.core.files import read_text, require_sha256, sha256_of_file, write_text
 from seqlm.core.settings import Section
 from seqlm.core.text import evenly_spaced, text_blocks
+from seqlm.vocab.interning import Interner
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -135,7 +136,7 @@ class SubwordTokenizer:
         return frozenset(token for token in self._ids if len(token) == 1) - frozenset(BYTE_TOKENS)
 
 
-class SubwordInterner:
+class SubwordInterner(Interner):
     """Gives subwords the library's ids; all of them count as seen."""
 
     def __init__(self, tokenizer: SubwordTokenizer, pretokenize: Callable[[str], Sequence[str]]) -> None:
