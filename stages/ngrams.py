@@ -24,11 +24,9 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
         _export(layout, kind, arpa)
         return
 
-    import pandas as pd
-
     from seqlm.core.files import fresh_folder, write_table
     from seqlm.ngrams.corpus_stream import join_splits
-    from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+    from seqlm.ngrams.counts.counting import Chunking, NgramCounter
     from seqlm.ngrams.models.registry import fit_smoothings, save_models
     from seqlm.ngrams.statistics import describe
     from seqlm.vocab.corpus import load_corpus
@@ -38,20 +36,20 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     corpus = load_corpus(layout.corpus(kind), kind)
     if not corpus.vocab.token_kind.has_unknown:
         params = params.model_copy(update={"unknown": "uniform"})
-    work, scheduler = layout.counting_folder(kind), os.environ.get("DASK_SCHEDULER_ADDRESS") or None
-    with fresh_folder(work) as folder:
+    scheduler = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    with fresh_folder(layout.counting_folder(kind)) as folder:
         train, order = corpus.splits["train"].ids, params.max_order[corpus.vocab.kind]
-        counts = count_ngrams(train, len(corpus.vocab), order, Chunking(params.memory, folder, scheduler))
+        counter = NgramCounter(train, len(corpus.vocab), order, Chunking(params.memory, folder, scheduler))
+        counts = counter.count()
         fits = fit_smoothings(counts, corpus.splits["val"].ids, params)
         save_models(layout.ngrams(kind), counts, {name: fit.settings for name, fit in fits.items()})
         sizes = ", ".join(f"{len(table):,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place
-    tables = {name: pd.DataFrame(rows) for fit in fits.values() for name, rows in fit.tables.items()}
-    with fresh_folder(work) as folder:
-        text = join_splits(corpus, Chunking(params.memory, folder, scheduler))
-        tables |= describe(text, params.zipf_min_count, params.num_frequent)
-    for name, table in tables.items():
+        with fresh_folder(folder / "text") as subfolder:
+            text = join_splits(corpus, Chunking(params.memory, subfolder, scheduler), counter.packed)
+            tables = describe(text, params.zipf_min_count, params.num_frequent)
+    for name, table in [*tables.items(), *(found for fit in fits.values() for found in fit.tables.items())]:
         write_table(layout.reports("ngrams", kind), name, table)
 
 

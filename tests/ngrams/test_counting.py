@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seqlm.core.errors import NetworkError
 from seqlm.ngrams.counts.count_tables import NgramCounts
-from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts.counting import Chunking, NgramCounter, count_ngrams
 from seqlm.ngrams.counts.sorted_runs import MemoryRun, Part, merge, run_lengths, write_run
 
 SMALL_MEMORY = 1 << 20
@@ -48,6 +48,20 @@ def test_packed_pairs_count_as_a_counter_does(max_order: int, tmp_path: Path) ->
         found = zip(map(tuple, table.tokens_of(np.arange(len(table))).tolist()), table.counts.tolist(), strict=True)
         assert list(found) == sorted(expected.items())
     assert list(tmp_path.iterdir())
+
+
+# The whole has 999 tokens, its first part has 900, 400 or, in pairs, 999: the same packing, fewer bits, and pairs.
+@pytest.mark.parametrize(("largest", "max_order"), [(900, 3), (400, 3), (900, 1), (900, 7)])
+@pytest.mark.parametrize("memory", [SMALL_MEMORY, 1 << 30])
+def test_the_first_part_of_a_text_need_not_be_counted_again(
+    largest: int, max_order: int, memory: int, tmp_path: Path
+) -> None:
+    text = np.concatenate([np.minimum(TEXT[:40_000], largest), TEXT[40_000:]])
+    (tmp_path / "first").mkdir()
+    first = NgramCounter(text[:40_000], largest + 1, max_order, Chunking(memory, tmp_path / "first"))
+    first.count()
+    whole = NgramCounter(text, 1000, max_order, Chunking(memory, tmp_path), first.packed)
+    assert_equal(whole.count(), count_ngrams(text, 1000, max_order))
 
 
 def test_a_text_that_fits_is_counted_in_memory(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from seqlm.heldout.scored_text import Ids, Stream, unknown_share
 from seqlm.heldout.spelling import spelling_costs
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, Rows
 from seqlm.models.units import TokensInText, anchors
-from seqlm.ngrams.arpa import MARKS, NEVER, ArpaModel, read_arpa
+from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
+from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.score.model_info import ModelInfo
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab

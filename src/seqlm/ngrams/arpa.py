@@ -9,7 +9,6 @@ escaped.
 """
 
 import gzip
-import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,14 +21,13 @@ from typing import BinaryIO, NamedTuple, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import log
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import replacing
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
+from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, write_lines
 from seqlm.ngrams.models.kneser_ney import KneserNey
 
-NEVER = -99.0
 MARKS = ("<s>", "</s>")
 _ESCAPES = {"\\": "\\\\", " ": "\\s", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _SPECIAL = re.compile(r"[\\\s\x00-\x1f]")
@@ -37,10 +35,7 @@ _UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
 
 _BLOCK_ROWS = 1 << 16
 """N-grams that are written at once."""
-_DECIMALS = 8
-_BYTES_OF_NUMBER = len("-99.") + _DECIMALS
-_UNITS_OF_LOG = -(10**_DECIMALS) / math.log(10)
-_NO_WEIGHT = -1
+_BYTES_OF_NUMBER = len("-99.") + DECIMALS
 
 
 def escape(token: str) -> str:
@@ -70,7 +65,9 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
 
     Logarithms have eight decimals. Equal models give equal bytes.
     """
-    fields = _Fields([escape(token).encode("utf-8") for token in tokens])
+    # One search in all tokens, because hardly a vocabulary of words has anything to escape.
+    is_plain = {"", *MARKS}.isdisjoint(tokens) and not _SPECIAL.search("".join(tokens))
+    fields = _Fields([field.encode() for field in (tokens if is_plain else map(escape, tokens))])
     with replacing(path) as temporary, ExitStack() as stack:
         file: BinaryIO = stack.enter_context(temporary.open("wb"))
         if path.suffix == ".gz":
@@ -114,26 +111,15 @@ def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_prob
 
     ``below`` has the probabilities of all n-grams of the order below.
     """
-    from seqlm.ngrams.counts.kernels import write_lines
-
     probs = model.probs_of_rows(order, rows, below)
     if order < model.order:
         all_probs[rows] = probs
     tokens = model.counts.table(order).tokens_of(np.arange(rows.start, rows.stop))
     weights = model.backoff_weights(order, rows)
-    logs = np.full(len(probs), _NO_WEIGHT) if weights is None else _logarithms(weights)
-    if weights is not None:
-        logs[weights >= 1] = _NO_WEIGHT  # the format lets a weight of one be left out
     num_bytes = int(fields.lengths[tokens].sum()) + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n"))
     text = np.empty(num_bytes, np.uint8)
-    end = write_lines(_logarithms(probs), tokens, logs, fields.letters, fields.starts, text)
+    end = write_lines(probs, tokens, weights, fields.letters, fields.starts, text)
     return text[:end].data
-
-
-def _logarithms(probs: Probs) -> NDArray[np.int64]:
-    """Return -log10 of numbers up to 1, as multiples of the last decimal that is written."""
-    found: NDArray[np.int64] = np.rint(log(np.clip(probs, 10**NEVER, 1.0)) * _UNITS_OF_LOG).astype(np.int64)
-    return found
 
 
 _SEPARATORS = " \t\r\v\f"

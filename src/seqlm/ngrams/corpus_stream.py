@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
-from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts.counting import Chunking, NgramCounter, PackedCounts
 from seqlm.vocab.corpus import EncodedCorpus
 
 _MAX_ORDER = 3
@@ -69,14 +69,19 @@ class CorpusStream:
         return len(self.ranked) + 1
 
 
-def join_splits(corpus: EncodedCorpus, chunking: Chunking) -> CorpusStream:
-    """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them."""
+def join_splits(corpus: EncodedCorpus, chunking: Chunking, train: PackedCounts | None = None) -> CorpusStream:
+    """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
+
+    ``train`` has the n-grams of the training split, which need not be counted again unless some tokens are unknown.
+    """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""
     if separator and separator not in tokens:
         tokens.append(separator)
     ids = JoinedIds(corpus, [tokens.index(separator)] if separator else [], len(tokens))
-    return CorpusStream(corpus, tokens, ids, count_ngrams(ids, len(tokens), min(_MAX_ORDER, len(ids)), chunking))
+    known = None if corpus.vocab.splits["train"].num_unknown else train
+    counter = NgramCounter(ids, len(tokens), min(_MAX_ORDER, len(ids)), chunking, known)
+    return CorpusStream(corpus, tokens, ids, counter.count())
 
 
 def first_positions(ids: IdStream, counts: NgramCounts, order: int) -> NDArray[np.int64]:
@@ -85,7 +90,8 @@ def first_positions(ids: IdStream, counts: NgramCounts, order: int) -> NDArray[n
     It is :data:`NOWHERE` for n-grams whose count is 0; all others must occur. The search is fast if few n-grams are
     counted, and no more of the stream is read than needed.
     """
-    begins, is_due = counts.table(1).counts > 0, counts.table(order).counts > 0
+    is_due = counts.table(order).counts > 0
+    begins = is_due if order == 1 else counts.table(1).counts > 0
     firsts = np.full(len(is_due), NOWHERE)
     for start in range(0, len(ids) - order + 1, _BLOCK):
         block = ids[start : start + _BLOCK + order - 1].astype(np.int64)

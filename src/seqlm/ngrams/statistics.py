@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import Floats, exp, geomspace, log
+from seqlm.core.threads import default_threads, imap
 from seqlm.ngrams.corpus_stream import CorpusStream, first_positions
 from seqlm.ngrams.counts.count_tables import IdStream, NgramCounts, Rows
 from seqlm.vocab.vocabulary import UNKNOWN
@@ -115,12 +115,15 @@ def _most_likely_alpha(max_rank: int, wanted: float) -> float:
 
 def _moments(max_rank: int, alpha: float) -> tuple[float, float]:
     """Return mean and variance of the log rank under p(i) proportional to i^-alpha, i up to ``max_rank``."""
-    sums = np.zeros(3)
-    for start in range(0, max_rank, _BLOCK):
+
+    def sums_from(start: int) -> Floats:
         logs = _log_ranks(start, min(start + _BLOCK, max_rank))
         weights = exp(-alpha * logs)
         first = weights * logs
-        sums += (weights.sum(), first.sum(), (first * logs).sum())
+        return np.array([weights.sum(), first.sum(), (first * logs).sum()])
+
+    starts = range(0, max_rank, _BLOCK)
+    sums = sum(imap(sums_from, starts, min(default_threads(), len(starts))), np.zeros(3))
     mean = sums[1] / sums[0]
     return float(mean), float(max(sums[2] / sums[0] - mean**2, 0.0))
 
@@ -146,20 +149,22 @@ def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
     return np.unique(geomspace(num_ranks, num_points).round().astype(np.int64))
 
 
+TableRows = list[dict[str, Any]]
 _HEAD = 10
 _FIRST_IDS = 64
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
-def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, pd.DataFrame | dict[str, Any]]:
-    """Return the tables of a text by name: frames for CSV, mappings for JSON."""
-    zipf, storage, distinct, fits = [], [], {}, {}
+def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, TableRows | dict[str, Any]]:
+    """Return the tables of a text by name: rows for CSV, mappings for JSON."""
+    zipf: TableRows = []
+    storage: TableRows = []
+    distinct, fits = {}, {}
     for n, table in enumerate(text.counts.tables, start=1):
         ranked = _ranked(table.counts)
-        ranks = thin_ranks(len(ranked))
-        zipf.append(pd.DataFrame({"n": n, "rank": ranks, "count": ranked[ranks - 1]}))
+        zipf += [{"n": n, "rank": rank, "count": ranked[rank - 1]} for rank in thin_ranks(len(ranked))]
         size = text.vocab_size**n
-        storage.append((n, size, len(ranked), len(ranked) / size))
+        storage.append({"n": n, "full_table": size, "seen": len(ranked), "share": len(ranked) / size})
         distinct[str(n)] = len(ranked)
         if len(ranked) >= 2:
             fits[str(n)] = asdict(fit_zipf(ranked, zipf_min_count))
@@ -167,10 +172,10 @@ def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict
     lengths, growth, beta = vocabulary_growth(text.first_positions[text.ranked], num_tokens)
     return {
         "frequencies": _frequencies(text, num_frequent),
-        "zipf": pd.concat(zipf, ignore_index=True),
-        "growth": pd.DataFrame({"tokens": lengths, "distinct": growth}),
+        "zipf": zipf,
+        "growth": [{"tokens": tokens, "distinct": seen} for tokens, seen in zip(lengths, growth, strict=True)],
         "min_freq": _min_freq_table(text.counts.table(1).counts[text.ranked]),
-        "storage": pd.DataFrame(storage, columns=["n", "full_table", "seen", "share"]),
+        "storage": storage,
         "summary": {
             "tokens": num_tokens,
             "vocabulary_size": text.vocab_size,
@@ -190,15 +195,15 @@ def _ranked(counts: NDArray[np.integer]) -> NDArray[Any]:
     return ranked[::-1][: np.count_nonzero(ranked)]
 
 
-def _frequencies(text: CorpusStream, limit: int) -> pd.DataFrame:
+def _frequencies(text: CorpusStream, limit: int) -> TableRows:
     """Return the most frequent n-grams of each order."""
-    rows = []
+    rows: TableRows = []
     for n, table in enumerate(text.counts.tables, start=1):
         best = most_frequent(text.ids, text.counts, n, limit)
         for rank, (row, ids) in enumerate(zip(best, table.tokens_of(best), strict=True), start=1):
             ngram = text.corpus.vocab.join(text.tokens[index] for index in ids)
-            rows.append((n, rank, ngram, int(table.counts[row])))
-    return pd.DataFrame(rows, columns=["n", "rank", "ngram", "count"])
+            rows.append({"n": n, "rank": rank, "ngram": ngram, "count": int(table.counts[row])})
+    return rows
 
 
 def most_frequent(ids: IdStream, counts: NgramCounts, order: int, limit: int) -> Rows:
@@ -207,7 +212,8 @@ def most_frequent(ids: IdStream, counts: NgramCounts, order: int, limit: int) ->
     ``ids`` are the text that was counted. Rows that never occur are left out.
     """
     table = counts.table(order)
-    candidates = np.flatnonzero(table.counts >= _ranked(table.counts)[:limit].min())
+    smallest = np.partition(table.counts, -min(limit, len(table)))[-min(limit, len(table))]
+    candidates = np.flatnonzero(table.counts >= max(smallest, 1))
     # Tables of the candidates and their prefixes alone: in these it is fast to look up a whole text.
     ngrams, vocab_size = table.tokens_of(candidates), counts.vocab_size
     rows = ngrams[:, 0]
@@ -219,13 +225,14 @@ def most_frequent(ids: IdStream, counts: NgramCounts, order: int, limit: int) ->
     return candidates[np.lexsort((firsts, -table.counts[candidates].astype(np.int64)))][:limit]
 
 
-def _min_freq_table(counts: NDArray[np.integer]) -> pd.DataFrame:
+def _min_freq_table(counts: NDArray[np.integer]) -> TableRows:
     """Return the vocabulary's size against ``min_freq`` (exercise 8.2-2), ``<unk>`` included."""
-    rows = []
+    rows: TableRows = []
     for min_freq in _MIN_FREQS:
         kept = counts >= min_freq
-        rows.append((min_freq, int(kept.sum()) + 1, float(counts[~kept].sum() / counts.sum())))
-    return pd.DataFrame(rows, columns=["min_freq", "vocabulary_size", "unknown_share"])
+        share = float(counts[~kept].sum() / counts.sum())
+        rows.append({"min_freq": min_freq, "vocabulary_size": int(kept.sum()) + 1, "unknown_share": share})
+    return rows
 
 
 def _head(text: CorpusStream) -> dict[str, Any]:

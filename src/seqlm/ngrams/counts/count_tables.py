@@ -172,7 +172,13 @@ class Table:
         firsts = np.zeros(len(self.below) + 1, np.int64)
         firsts[1:] = self.sum_by_context(lambda rows: np.ones(rows.stop - rows.start))
         np.cumsum(firsts, out=firsts)
-        return lambda prefixes, tokens: find_continuations(keys, firsts, prefixes, tokens, vocab_size)
+
+        def find(prefixes: Rows, tokens: NDArray[np.int64]) -> Rows:
+            found = np.empty_like(prefixes)
+            find_continuations(keys, firsts, prefixes, tokens, vocab_size, found)
+            return found
+
+        return find
 
 
 class NgramCounts:

@@ -89,6 +89,11 @@ class Packing:
         return order // 2 * self._pair_bits + order % 2 * self._token_bits
 
     @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of tokens are packed, not single tokens."""
+        return self._pairs is not None
+
+    @property
     def max_order(self) -> int:
         """The highest order whose n-grams fit into a key."""
         return next(order for order in count(1) if self.bits(order + 1) > _KEY_BITS)
@@ -114,6 +119,29 @@ class Packing:
             return keys >> self._token_bits, keys & ((1 << self._token_bits) - 1)
         pairs = keys & ((1 << self._pair_bits) - 1)
         return (keys >> self._pair_bits << self._token_bits) | self._pairs.first[pairs], self._pairs.second[pairs]
+
+    def repacked(self, keys: Keys, order: int, other: Self) -> Keys:
+        """Return the keys of some n-grams in this packing, which must have no pairs, from those in another one."""
+        if order == 1:
+            return keys
+        prefixes, tokens = other.split(keys, order)
+        return self.repacked(prefixes, order - 1, other) << self._token_bits | tokens
+
+
+@dataclass(frozen=True)
+class PackedCounts:
+    """The n-grams of one order in a stream as packed keys, with their counts."""
+
+    run: Run
+    packing: Packing
+    order: int
+    num_tokens: int
+    """Tokens of the stream."""
+
+    def repacked(self, packing: Packing) -> Iterator[Part]:
+        """Yield the run with the keys of another packing."""
+        for keys, counts in _parts_of(self.run):
+            yield packing.repacked(keys, self.order, self.packing), counts
 
 
 def _bits(number: int) -> int:
@@ -202,24 +230,42 @@ class Chunking:
 
 
 def count_ngrams(ids: IdStream, vocab_size: int, max_order: int, chunking: Chunking | None = None) -> NgramCounts:
-    """Count the n-grams of order 1 to ``max_order`` in one stream of tokens.
-
-    Without ``chunking``, everything is done in memory. Raises DataError if the stream has fewer than ``max_order``
-    tokens, and NetworkError if the scheduler does not answer.
-    """
-    if len(ids) < max_order:
-        raise DataError(f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order")
-    return _Counter(ids, vocab_size, max_order, chunking).count()
+    """Count the n-grams of order 1 to ``max_order`` in one stream of tokens. See :class:`NgramCounter`."""
+    counter = NgramCounter(ids, vocab_size, max_order, chunking)
+    counts = counter.count()
+    if counter.packed is not None:
+        counter.packed.run.remove()
+    return counts
 
 
-class _Counter:
-    def __init__(self, ids: IdStream, vocab_size: int, max_order: int, chunking: Chunking | None) -> None:
+class NgramCounter:
+    """Counts the n-grams of order 1 to ``max_order`` in one stream of tokens."""
+
+    def __init__(
+        self,
+        ids: IdStream,
+        vocab_size: int,
+        max_order: int,
+        chunking: Chunking | None = None,
+        first: PackedCounts | None = None,
+    ) -> None:
+        """Prepare to count; without ``chunking``, everything is done in memory.
+
+        ``first`` has the n-grams of the stream's first tokens; if they are of the order that is packed, they are not
+        counted again. Raises DataError if the stream has fewer than ``max_order`` tokens.
+        """
+        if len(ids) < max_order:
+            raise DataError(f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order")
+        self.packed: PackedCounts | None = None
+        """The n-grams of the highest order that can be packed, after they were counted."""
         self._ids = ids
         self._vocab_size = vocab_size
         self._max_order = max_order
+        self._first = first
         self._chunking = chunking
         """None if the text fits into memory."""
-        self._chunk = len(ids)
+        num_starts = len(ids) - (first.num_tokens if first else 0)
+        self._chunk = max(-(-num_starts // default_threads()), _IDS_AT_ONCE)
         """Positions at which the n-grams of one chunk begin."""
         if chunking is not None:
             memory = chunking.memory * _MEMORY_SHARE
@@ -230,9 +276,11 @@ class _Counter:
                 self._chunk = max(int(memory / _BYTES_PER_TOKEN / default_threads()), _MIN_ROWS)
 
     def count(self) -> NgramCounts:
+        """Return the counts. Raises NetworkError if the scheduler does not answer."""
         arrays = [self._unigrams(), *reversed(list(self._packed_orders()))]
         for order in range(len(arrays) + 1, self._max_order + 1):
-            runs = self._counted_chunks(order, partial(_count_over_table_below, NgramCounts(arrays)), num_threads=1)
+            count = partial(_count_over_table_below, NgramCounts(arrays))
+            runs = self._counted_chunks(order, 0, count, num_threads=1)
             arrays.append(self._stored(f"order{order}", self._merged(runs)).mapped())
         counts, first = NgramCounts(arrays), self._ids[: self._max_order]
         counts.starts = [int(rows[0]) for rows in counts.rows_of(first, self._max_order)]
@@ -246,44 +294,58 @@ class _Counter:
 
     def _packed_orders(self) -> Iterator[Part]:
         """Yield the keys and counts of the orders that can be packed, the highest first, without order 1."""
-        packing = Packing.of(self._ids, self._vocab_size, self._max_order, memory=self._chunk * _BYTES_PER_TOKEN)
+        at_once = len(self._ids) if self._chunking is None else self._chunk
+        packing = Packing.of(self._ids, self._vocab_size, self._max_order, memory=at_once * _BYTES_PER_TOKEN)
         highest = min(self._max_order, packing.max_order)
         if highest < 2:
             return
-        runs = self._packed_chunks(
-            highest, partial(count_packed, num_starts=self._chunk, order=highest, packing=packing)
-        )
+        runs, start = self._packed_before(highest, packing)
+        count = partial(count_packed, num_starts=self._chunk, order=highest, packing=packing)
+        runs += self._packed_chunks(highest, start, count)
         run = self._stored(f"packed{highest}", self._merged(runs))
+        self.packed = PackedCounts(run, packing, highest, len(self._ids))
         for order in range(highest, 1, -1):
             below = None
             if order > 2:
                 below = self._stored(f"packed{order - 1}", prefix_counts(run, self._ids, order, packing))
             yield self._stored(f"order{order}", over_table_below(run, below, order, packing, self._vocab_size)).mapped()
-            run.remove()
+            if order < highest:
+                run.remove()
             if below is not None:
                 run = below
 
-    def _packed_chunks(self, order: int, count: Callable[[Ids], MemoryRun]) -> list[Run]:
-        """Return the runs of all chunks, counted in this thread, on several threads, or on a cluster."""
+    def _packed_before(self, order: int, packing: Packing) -> tuple[list[Run], int]:
+        """Return the n-grams of an order that are counted already, and where the first of the others begins."""
+        first = self._first
+        if first is None or first.order != order or packing.has_pairs:
+            return [], 0
+        is_packed_so = packing.bits(1) == first.packing.bits(1) and not first.packing.has_pairs
+        run = first.run if is_packed_so else self._stored("first", first.repacked(packing))
+        return [run], first.num_tokens - order + 1
+
+    def _packed_chunks(self, order: int, start: int, count: Callable[[Ids], MemoryRun]) -> list[Run]:
+        """Return the runs of all chunks from a position on, counted on threads or on a cluster."""
         if self._chunking is None or self._chunking.scheduler is None:
-            return self._counted_chunks(order, count, num_threads=1 if self._chunking is None else default_threads())
-        runs = _map_on_cluster(count, self._chunks(order), self._chunking.scheduler)
+            return self._counted_chunks(order, start, count, default_threads())
+        runs = _map_on_cluster(count, self._chunks(order, start), self._chunking.scheduler)
         return [self._stored_chunk(order, index, run) for index, run in enumerate(runs)]
 
-    def _counted_chunks(self, order: int, count: Callable[[Ids], MemoryRun], num_threads: int) -> list[Run]:
+    def _counted_chunks(self, order: int, start: int, count: Callable[[Ids], MemoryRun], num_threads: int) -> list[Run]:
+        """Return the runs of all chunks from a position on, counted on threads of this process."""
+
         def count_and_store(chunk: tuple[int, Ids]) -> Run:
             # Each thread stores its own runs, so that none waits for that in memory.
             return self._stored_chunk(order, chunk[0], count(chunk[1]))
 
-        return list(imap(count_and_store, enumerate(self._chunks(order)), num_threads))
+        return list(imap(count_and_store, enumerate(self._chunks(order, start)), num_threads))
 
     def _stored_chunk(self, order: int, index: int, run: MemoryRun) -> Run:
         return self._stored(f"chunk{order}-{index}", [run.mapped()])
 
-    def _chunks(self, order: int) -> Iterator[Ids]:
-        """Yield overlapping chunks: each n-gram of the text begins in exactly one of them."""
-        for start in range(0, len(self._ids), self._chunk):
-            yield self._ids[start : start + self._chunk + order - 1]
+    def _chunks(self, order: int, start: int) -> Iterator[Ids]:
+        """Yield overlapping chunks: each n-gram of the text from a position on begins in exactly one of them."""
+        for begin in range(start, len(self._ids), self._chunk):
+            yield self._ids[begin : begin + self._chunk + order - 1]
 
     def _merged(self, runs: list[Run]) -> Iterator[Part]:
         """Yield the union of runs, then remove them."""

@@ -1,17 +1,29 @@
-"""Compiled loops for the n-grams of large texts."""
+"""Compiled loops for the n-grams of large texts.
+
+Most write to arrays that they are given: to load a function that makes arrays, Numba imports more of itself.
+"""
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import compiled
+from seqlm.core.elementary import Floats, log_of
 
 Longs = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 _ZERO, _MINUS, _POINT = np.uint64(ord("0")), ord("-"), ord(".")
 _TAB, _SPACE, _LINE_END = ord("\t"), ord(" "), ord("\n")
-_DECIMALS = 8
 _TEN = np.uint64(10)
+DECIMALS = 8
+"""Of the logarithms in an ARPA file."""
+NEVER = -99.0
+"""The logarithm of probability zero there."""
+_LEAST = 10**NEVER
+_UNITS_OF_LOG = -(10**DECIMALS) / math.log(10)
+"""Natural logarithms as multiples of minus the last decimal."""
 
 
 @compiled(nogil=True)
@@ -37,13 +49,14 @@ def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs
 
 
 @compiled(nogil=True)
-def find_continuations(keys: Longs, firsts: Longs, prefixes: Longs, tokens: Longs, vocab_size: int) -> Longs:
-    """Return the row of each prefix and last token among the rising ``keys`` of a table, -1 if there is none.
+def find_continuations(
+    keys: Longs, firsts: Longs, prefixes: Longs, tokens: Longs, vocab_size: int, found: Longs
+) -> None:
+    """Write to ``found`` the row of each prefix and last token among the rising ``keys`` of a table, -1 if not there.
 
     The rows that continue prefix p are those from ``firsts[p]`` up to ``firsts[p + 1]``. It is fast if equal prefixes
     come together and their tokens rise.
     """
-    found = np.empty(len(prefixes), np.int64)
     low = end = 0
     last_key, last_prefix = -1, -1
     for index in range(len(prefixes)):
@@ -65,20 +78,40 @@ def find_continuations(keys: Longs, firsts: Longs, prefixes: Longs, tokens: Long
             else:
                 high = middle
         found[index] = low if low < end and keys[low] == key else -1
-    return found
 
 
-@compiled(nogil=True)
-def write_lines(logs: Longs, tokens: Longs, weights: Longs, letters: Bytes, starts: Longs, text: Bytes) -> int:
+@compiled(nogil=True, error_model="numpy")
+def interpolate(
+    counts: Longs,
+    contexts: Longs,
+    suffixes: Longs,
+    discounts: Floats,
+    totals: Floats,
+    weights: Floats,
+    below: Floats,
+    probs: Floats,
+) -> None:
+    """Write p of n-grams to ``probs``: the discounted share of the context, and its weight times p of the suffix.
+
+    ``discounts`` has those for counts of 0 to 3. ``totals`` and ``weights`` are by context, ``below`` is by suffix.
+    """
+    for row in range(len(counts)):
+        count, context = counts[row], contexts[row]
+        # A context that nothing follows has nothing to share out.
+        share = (count - discounts[min(count, 3)]) / totals[context] if totals[context] > 0 else 0.0
+        probs[row] = share + weights[context] * below[suffixes[row]]
+
+
+@compiled(nogil=True, error_model="numpy")
+def write_lines(probs: Floats, tokens: Longs, weights: Floats, letters: Bytes, starts: Longs, text: Bytes) -> int:
     """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they take.
 
-    ``logs`` and ``weights`` are negative logarithms in multiples of the last decimal; a weight below zero is left
-    out. ``tokens`` has one n-gram per row, and token t is written as the ``letters`` from ``starts[t]`` to
-    ``starts[t + 1]``.
+    ``tokens`` has one n-gram per row, and token t is written as the ``letters`` from ``starts[t]`` to
+    ``starts[t + 1]``. ``weights`` is empty at the highest order.
     """
     end = 0
-    for row in range(len(logs)):
-        end = _write_number(logs[row], text, end)
+    for row in range(len(probs)):
+        end = _write_logarithm(probs[row], text, end)
         for column in range(tokens.shape[1]):
             text[end] = _SPACE if column else _TAB
             end += 1
@@ -86,24 +119,25 @@ def write_lines(logs: Longs, tokens: Longs, weights: Longs, letters: Bytes, star
             for letter in range(starts[token], starts[token + 1]):
                 text[end] = letters[letter]
                 end += 1
-        if weights[row] >= 0:
+        # The format lets a weight of one be left out.
+        if len(weights) and weights[row] < 1:
             text[end] = _TAB
-            end = _write_number(weights[row], text, end + 1)
+            end = _write_logarithm(weights[row], text, end + 1)
         text[end] = _LINE_END
         end += 1
     return end
 
 
-@compiled(nogil=True)
-def _write_number(value: int, text: Bytes, end: int) -> int:
-    """Write the negative of a number as ``-D.DDDDDDDD`` or ``-DD.DDDDDDDD`` at ``end``; return where it ends."""
-    point = end + (3 if value >= 10 ** (_DECIMALS + 1) else 2)
-    rest = np.uint64(value)
-    for position in range(point + _DECIMALS, end, -1):
+@compiled(nogil=True, error_model="numpy")
+def _write_logarithm(prob: float, text: Bytes, end: int) -> int:
+    """Write log10 of a probability as ``-D.DDDDDDDD`` or ``-DD.DDDDDDDD`` at ``end``; return where it ends."""
+    rest = np.uint64(np.rint(log_of(min(max(prob, _LEAST), 1.0)) * _UNITS_OF_LOG))
+    point = end + (3 if rest >= 10 ** (DECIMALS + 1) else 2)
+    for position in range(point + DECIMALS, end, -1):
         if position == point:
             text[position] = _POINT
         else:
             text[position] = _ZERO + rest % _TEN
             rest //= _TEN
     text[end] = _MINUS
-    return point + _DECIMALS + 1
+    return point + DECIMALS + 1

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts, Probs, Rows, Table
+from seqlm.ngrams.counts.kernels import interpolate
 from seqlm.ngrams.models.base import Fit, InterpolatedModel
 from seqlm.ngrams.settings import NgramsParams, Unknown
 
@@ -185,15 +186,26 @@ class KneserNey(InterpolatedModel):
         """
         if n == 1:
             return self.unigram[rows]
-        table = self.counts.table(n)
-        shares, weights = self.interpolation(n, rows, table.split(rows)[0])
-        found: Probs = shares + weights * below[table.suffixes[rows]]
+        table, statistics = self.counts.table(n), self.statistics[n - 1]
+        prefixes, _ = table.split(rows)
+        contexts = slice(int(prefixes[0]), int(prefixes[-1]) + 1)
+        found = np.empty(len(prefixes))
+        interpolate(
+            statistics.adjusted[rows].astype(np.int64),
+            prefixes - contexts.start,
+            table.suffixes[rows].astype(np.int64),
+            np.array([0.0, *statistics.discounts]),
+            statistics.totals[contexts].astype(np.float64),
+            statistics.backoffs[contexts],
+            below,
+            found,
+        )
         return found
 
-    def backoff_weights(self, n: int, rows: slice) -> Probs | None:
-        """Return the weights of some n-grams of order n as contexts; those of the highest order are no contexts.
+    def backoff_weights(self, n: int, rows: slice) -> Probs:
+        """Return the weights of some n-grams of order n as contexts; those of the highest order have none.
 
         In the backoff form of the model, p of an unseen n-gram is the weight of its context times p of the n-gram
         without its first token.
         """
-        return self.statistics[n].backoffs[rows] if n < self.order else None
+        return self.statistics[n].backoffs[rows] if n < self.order else np.empty(0)
