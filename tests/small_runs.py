@@ -1,5 +1,8 @@
 """Runs small enough for a test to train, and a folder that holds one."""
 
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from default_params import PARAMS_FILE
@@ -52,7 +55,15 @@ def write_texts(layout: Layout, text: str) -> None:
 
 def write_models(folder: Path, text: str = LINES * 20) -> Layout:
     """Fill a folder with an untrained run ``small``, n-gram models up to order 3 of all kinds, and the scored text."""
-    layout = Layout(folder)
+    shutil.copytree(_models(text).name, folder, dirs_exist_ok=True)
+    return Layout(folder)
+
+
+@cache
+def _models(text: str) -> tempfile.TemporaryDirectory[str]:
+    """Return the folder that is copied: making it takes far longer."""
+    folder = tempfile.TemporaryDirectory()
+    layout = Layout(Path(folder.name))
     write_texts(layout, text)
     texts = {split: layout.split(split) for split in SPLITS}
     for kind in ("subword", "word", "char"):
@@ -64,7 +75,7 @@ def write_models(folder: Path, text: str = LINES * 20) -> Layout:
     write_run(layout, "small", len(vocab))
     settings = config("small")
     write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
-    return layout
+    return folder
 
 
 def write_run(layout: Layout, run: str, vocab_size: int) -> None:

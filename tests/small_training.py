@@ -10,7 +10,6 @@ from seqlm.core.layout import Layout
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS
-from seqlm.vocab.kinds import KINDS
 from subwords import build
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
@@ -40,12 +39,9 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
 
 def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
     """Write three equal splits as a corpus, and a run's settings, for the train stage."""
-    layout = Layout(folder)
-    layout.splits.mkdir(parents=True)
-    for split in SPLITS:
-        layout.split(split).write_text(text, encoding="utf-8")
-    for kind in KINDS:
-        build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, "")
+    layout, run = Layout(folder), config(**changes)
+    small_runs.write_texts(layout, text)
+    build({split: layout.split(split) for split in SPLITS}, layout.corpus(run.token), run.token, "")
     layout.configs.mkdir(parents=True)
-    layout.config("x").write_text(config(**changes).model_dump_json())
+    layout.config("x").write_text(run.model_dump_json())
     return layout
