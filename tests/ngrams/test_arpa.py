@@ -1,7 +1,6 @@
 """The ARPA format: there and back, and with KenLM."""
 
 import gzip
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -151,12 +150,3 @@ def test_every_token_that_can_be_written_comes_back(token: str) -> None:
     assert not any(character.isspace() for character in field)
     assert field not in ("<s>", "</s>")
     assert unescape(field) == token
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_read_or_refused(content: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "x.arpa"
-        path.write_text(content, encoding="utf-8", newline="")
-        with pytest.raises(DataError):
-            read_arpa(path)

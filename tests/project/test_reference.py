@@ -8,7 +8,7 @@ import pytest
 
 import doc_reference
 from default_params import skip_if_experiment_is_applied
-from workspace import Workspace
+from smoke import ROOT
 
 
 def test_the_reference_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,10 +33,10 @@ def columns(path: Path) -> list[str]:
         return list(dict.fromkeys(re.sub(r"^ahead_\d+$", "ahead_K", column) for column in next(csv.reader(file))))
 
 
-def test_tables_have_the_documented_columns(workspace: Workspace) -> None:
+def test_tables_have_the_documented_columns() -> None:
     found: dict[str, list[str]] = {}
-    for path in workspace.folder.glob("reports/**/*.csv"):
-        name = path.relative_to(workspace.folder).as_posix()
+    for path in ROOT.glob("reports/**/*.csv"):
+        name = path.relative_to(ROOT).as_posix()
         name = re.sub(r"/(char|word|subword)/", "/KIND/", re.sub(r"/train/[^/]+/", "/train/RUN/", name))
         assert found.setdefault(name, columns(path)) == columns(path), name
     documented = documented_columns()

@@ -3,14 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_values
-from seqlm.core.settings import read_params
-from smoke import ROOT, SMALL, change_params
+from smoke import ROOT
 
 
 def project_files() -> dict[str, bytes]:
@@ -22,13 +18,6 @@ def project_files() -> dict[str, bytes]:
 def seconds_of_children() -> float:
     used = os.times()
     return used.children_user + used.children_system
-
-
-def test_the_small_settings_are_accepted(tmp_path: Path) -> None:
-    params = tmp_path / "params.yaml"
-    params.write_bytes(PARAMS_FILE.read_bytes())
-    change_params(params, SMALL)
-    check_values(read_params(params), source=str(params))
 
 
 @pytest.mark.slow
