@@ -6,19 +6,13 @@ These functions are the definition. They are slow, and nobody but the tests uses
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
-from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-
-_NOT_LETTERS_IN_LINES = re.compile("[^A-Za-z\n]+")
-_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass
@@ -33,89 +27,33 @@ def clean_line(line: str) -> str:
     return re.sub("[^A-Za-z]+", " ", line).strip().lower()
 
 
-def clean(path: Path, normalise: str, errors: str, block_bytes: int = 1 << 20) -> tuple[str, Report]:
-    """Return the cleaned text of a file, and what was met on the way."""
-    report, target = Report(), StringIO()
-    cleaner = _LetterCleaner() if normalise == "letters" else None
-    last = ""
-    for block in decode_blocks(path, errors, report, block_bytes):
-        _count_letters(block, report)
-        target.write(cleaner.clean(block) if cleaner else block)
-        last = block[-1:] or last
-    if last not in ("", "\n"):
-        target.write("\n")
-    return target.getvalue(), report
+def clean(content: bytes, normalise: str, errors: str) -> tuple[str, Report]:
+    """Return the cleaned text of a file's content, and what was met on the way.
+
+    The message of a DataError is a pattern: if two things are wrong, either may be named.
+    """
+    text = decode(content, errors).replace("\r\n", "\n").replace("\r", "\n")
+    foreign = sum(character.isalpha() for character in text if character > "\x7f")
+    letters = foreign + len(re.findall("[A-Za-z]", text))
+    report = Report(text.count("\ufffd") - content.count("\ufffd".encode()), letters, foreign)
+    last = "\n" if text and not text.endswith("\n") else ""
+    if normalise == "letters":
+        text = "\n".join(clean_line(line) for line in text.split("\n"))
+    return text + last, report
 
 
-def decode_blocks(path: Path, errors: str, report: Report, block_bytes: int) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")("strict")
-    ends_with_return = False
-    with path.open("rb") as file:
-        offset = _skip_byte_order_mark(file)
-        while True:
-            block = file.read(block_bytes)
-            if (nul := block.find(0)) >= 0:
-                raise DataError(f"NUL byte at byte {offset + nul}")
-            text = _decode(decoder, block, errors, offset, report)
-            offset += len(block)
-            if ends_with_return:
-                text = "\r" + text
-            ends_with_return = bool(block) and text.endswith("\r")
-            text = text[:-1] if ends_with_return else text
-            yield text.replace("\r\n", "\n").replace("\r", "\n")
-            if not block:
-                return
-
-
-def _skip_byte_order_mark(file: BinaryIO) -> int:
-    head = file.read(len(codecs.BOM_UTF8))
-    if head.startswith(_UTF16_BOMS):
+def decode(content: bytes, errors: str) -> str:
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError("UTF-16 text")
-    return file.seek(len(codecs.BOM_UTF8) if head == codecs.BOM_UTF8 else 0)
-
-
-def _decode(decoder: codecs.IncrementalDecoder, block: bytes, errors: str, offset: int, report: Report) -> str:
-    pending = decoder.getstate()[0]
-    data = pending + block
-    pieces: list[str] = []
-    while True:
-        decoder.reset()
-        try:
-            pieces.append(decoder.decode(data, final=not block))
-            return "".join(pieces)
-        except UnicodeDecodeError as error:
-            if errors == "strict":
-                where = offset + len(block) - len(data) + error.start
-                raise DataError(f"not UTF-8 at byte {where}") from error
-            report.replaced += 1
-            pieces.append(data[: error.start].decode("utf-8") + "\N{REPLACEMENT CHARACTER}")
-            data = data[error.end :]
-
-
-class _LetterCleaner:
-    def __init__(self) -> None:
-        self._line_is_empty = True
-        self._space_is_due = False
-
-    def clean(self, block: str) -> str:
-        text = _NOT_LETTERS_IN_LINES.sub(" ", block).lower()
-        if not text:
-            return ""
-        if text[0] == " " or self._space_is_due:
-            text = ("" if self._line_is_empty else " ") + text.lstrip(" ")
-            if text[:2] == " \n":
-                text = text[1:]
-        self._space_is_due = text.endswith(" ") or (text == "" and self._space_is_due)
-        text = text.rstrip(" ").replace(" \n", "\n").replace("\n ", "\n")
-        if text:
-            self._line_is_empty = text.endswith("\n")
-        return text
-
-
-def _count_letters(block: str, report: Report) -> None:
-    foreign = sum(character.isalpha() for character in block if character > "\x7f")
-    report.foreign_letters += foreign
-    report.letters += foreign + len(block) - len(re.sub("[A-Za-z]", "", block))
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+    wrong, text = ([f"NUL byte at byte {content.index(0)}"] if 0 in content else []), ""
+    try:
+        text = content.removeprefix(mark).decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        wrong.append(f"not UTF-8 at byte {len(mark) + error.start}")
+    if wrong:
+        raise DataError("|".join(wrong))
+    return text
 
 
 def count(text: str) -> tuple[int, int, int]:
