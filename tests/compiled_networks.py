@@ -49,14 +49,15 @@ def distance(value: Tensor, wanted: Tensor) -> float:
     return float((value.double() - wanted.double()).norm() / wanted.double().norm())
 
 
-def printed_with_each_width(script: str, *arguments: str, **variables: str) -> list[str]:
+def printed_with_each_width(script: str, *arguments: str) -> list[str]:
     """Return what a script prints after its first word, with this processor's vector registers and with narrow ones.
 
     Its first word is the width of a panel, which shows that the narrow ones were used.
     """
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     outputs = [
         subprocess.run(
-            [sys.executable, "-c", script, *arguments], env=os.environ | variables | registers, check=True,
+            [sys.executable, "-c", script, *arguments], env=variables | registers, check=True,
             capture_output=True, text=True,
         ).stdout.split(maxsplit=1)
         for registers in ({}, _NARROW)

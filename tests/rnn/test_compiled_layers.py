@@ -1,5 +1,6 @@
-"""Layers of RNN, LSTM and GRU cells as compiled loops, against the framework's in double precision and themselves."""
+"""Networks as compiled loops, against their equations or the framework's layers in double precision, and themselves."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from compiled_networks import compute, distance, network_settings, printed_with_each_width, threads
+from seqlm.gradients.short_runs import TruncationNoise
 from seqlm.rnn.building import build_network, load_network, save_network
 from seqlm.rnn.compiled_layers import CompiledLayers
+from seqlm.rnn.compiled_rnn import CompiledRNN
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.generation import continue_prefixes
-from seqlm.rnn.network import Network, RandomNoise
+from seqlm.rnn.network import Network, Noise, RandomNoise
+from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 
 V, B, T = 29, 11, 9
@@ -33,24 +37,31 @@ FORMS = {
 }
 
 
-def make(chosen: NetworkSettings, vocab_size: int = V) -> CompiledLayers:
+def make(chosen: NetworkSettings, vocab_size: int = V) -> CompiledRNN:
     """Return a network of weights so large that every term of the gradients counts."""
-    model, generator = CompiledLayers(chosen, vocab_size, 0), torch.Generator().manual_seed(1)
+    model: CompiledRNN
+    if chosen.model == "scratch":
+        model = ScratchRNN(vocab_size, chosen.num_hiddens, chosen.activation, torch.Generator())
+    else:
+        model = CompiledLayers(chosen, vocab_size, 0)
+    generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         model.flat.copy_(torch.randn(model.flat.shape, generator=generator) / chosen.num_hiddens**0.5)
     assert model.is_compiled
     return model
 
 
-def exact(chosen: NetworkSettings, model: CompiledLayers) -> FrameworkRNN:
-    """Return the framework's network of the same weights in double precision."""
+def exact(chosen: NetworkSettings, model: CompiledRNN) -> Network:
+    """Return the network of the same weights in double precision, which is not compiled."""
+    if chosen.model == "scratch":
+        return copy.deepcopy(model).double()
     framework = FrameworkRNN(chosen, model.vocab_size, 0).double()
     framework.load_weights(model.weights())
     return framework
 
 
-def draw(model: CompiledLayers, batch_size: int = B, num_steps: int = T) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(2)
+def draw(model: CompiledRNN, batch_size: int = B, num_steps: int = T, seed: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(0, model.vocab_size, (batch_size, num_steps + 1), generator=generator)
     return ids[:, :-1], ids[:, 1:], torch.randn(model.initial_state(batch_size).shape, generator=generator)
 
@@ -66,31 +77,36 @@ class NoiseInDouble(RandomNoise):
         return super().dropout_mask(hidden.float(), dropout).to(hidden.dtype)
 
 
-def for_framework(state: Tensor) -> list:
-    """Return a state (L, P, B, h) as the framework's layers have it, in double precision."""
+def in_double(state: Tensor) -> Tensor | list:
+    """Return a state, (B, h) or (L, P, B, h), as :func:`exact` has it."""
+    if state.dim() == 2:
+        return state.double()
     return [tuple(part[None] for part in layer) if len(layer) == 2 else layer for layer in state.double()]
 
 
-def for_loops(state: list) -> Tensor:
+def for_loops(state: Tensor | list) -> Tensor:
+    if isinstance(state, Tensor):
+        return state
     return torch.stack([torch.cat(layer) if isinstance(layer, tuple) else layer for layer in state])
 
 
 def require_exact_gradients(
-    chosen: NetworkSettings, model: CompiledLayers, num_threads: int, *minibatch: Tensor
+    chosen: NetworkSettings, model: CompiledRNN, num_threads: int, *minibatch: Tensor, noises: list[Noise] | None = None
 ) -> None:
+    """Compare with double precision; ``noises`` are the compiled network's and the same in double precision."""
     inputs, targets, state = minibatch
-    nll, after, _ = compute(model, num_threads, *minibatch, noise(len(inputs)))
-    framework = exact(chosen, model)
     doubled = NoiseInDouble(torch.Generator().manual_seed(3), len(inputs), slice(0, len(inputs)))
-    wanted, wanted_after = framework.compute_gradients(inputs, targets, for_framework(state), doubled)
+    own_noise, its_noise = noises or [noise(len(inputs)), doubled]
+    nll, after, gradient = compute(model, num_threads, *minibatch, own_noise)
+    wanted_network = exact(chosen, model)
+    wanted, wanted_after = wanted_network.compute_gradients(inputs, targets, in_double(state), its_noise)
     torch.testing.assert_close(nll, wanted, rtol=1e-5, atol=1e-5)
     # With relu, all units may be zero.
     assert distance(after, for_loops(wanted_after)) < 1e-5 or float(for_loops(wanted_after).norm()) < 1e-3
-    gradient = torch.cat([parameter.grad.flatten() for parameter in framework.parameters()])
-    assert list(model.named_gradients()) == [name for name, _ in framework.named_parameters()]
+    expected = torch.cat([parameter.grad.flatten() for parameter in wanted_network.parameters()])
     # A unit of relu at the border of zero may fall on either side of it.
     close = 1e-3 if chosen.activation == "relu" else 1e-5
-    assert distance(model.flat.grad, gradient) < close or float(gradient.norm()) < 1e-6
+    assert distance(gradient, expected) < close or float(expected.norm()) < 1e-6
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -117,9 +133,44 @@ def test_gradients_of_any_shape_are_those_of_automatic_differentiation(
     require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps))
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_any_number_of_threads_gives_the_same_bits(cell: str) -> None:
-    model = make(network_settings(**CELLS[cell], num_hiddens=70, **FORMS["learned, dropout"] | {"num_layers": 3}))
+@settings(deadline=None)
+@given(
+    vocab_size=st.integers(2, 70), num_hiddens=st.integers(1, 70), batch_size=st.integers(1, 19),
+    num_steps=st.integers(1, 6), activation=st.sampled_from(["tanh", "relu"]), is_random=st.booleans(),
+    num_threads=st.integers(1, 3),
+)  # fmt: skip
+def test_gradients_from_scratch_of_any_shape_are_those_of_double_precision(
+    vocab_size: int, num_hiddens: int, batch_size: int, num_steps: int, activation: str, is_random: bool,
+    num_threads: int,
+) -> None:  # fmt: skip
+    chosen = network_settings("scratch", num_hiddens=num_hiddens, activation=activation)
+    model, noises = make(chosen, vocab_size), None
+    if is_random:
+        keep = torch.empty(num_steps, batch_size).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
+        noises = [TruncationNoise(lambda: keep), TruncationNoise(keep.double)]
+    require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps), noises=noises)
+
+
+@pytest.mark.parametrize("num_hiddens", [256, 512])
+def test_gradients_of_the_book_s_networks_agree_to_a_millionth(num_hiddens: int) -> None:
+    model = ScratchRNN(28, num_hiddens, "tanh", torch.Generator().manual_seed(0))
+    inputs, targets, state = draw(model, 32, 35)
+    nll, after, gradient = compute(model, 2, inputs, targets, state)
+    double = copy.deepcopy(model).double()
+    wanted_nll, wanted_after = double.compute_gradients(inputs, targets, state.double())
+    torch.testing.assert_close(nll, wanted_nll, rtol=1e-6, atol=1e-6)
+    assert distance(after, wanted_after) < 1e-6
+    assert distance(gradient, double.flat.grad) < 1e-6
+
+
+FULL = {name: network_settings(**cell, num_hiddens=37, **FORMS["learned, dropout"]) for name, cell in CELLS.items()}
+FULL["scratch"] = network_settings("scratch", num_hiddens=37)
+
+
+@pytest.mark.parametrize("kind", FULL)
+def test_any_number_of_threads_gives_the_same_bits(kind: str) -> None:
+    layers = {} if kind == "scratch" else {"num_layers": 3}
+    model = make(FULL[kind].model_copy(update={"num_hiddens": 70, **layers}))
     minibatch = draw(model, 19, 20)
     alone = compute(model, 1, *minibatch, noise(19))
     with threads(1):
@@ -134,14 +185,13 @@ def test_any_number_of_threads_gives_the_same_bits(cell: str) -> None:
 
 @pytest.mark.parametrize("num_threads", [1, 2])
 @pytest.mark.parametrize("batch_size", [1, 11, 150])
-@pytest.mark.parametrize("cell", CELLS)
-def test_scoring_step_by_step_is_scoring_at_once(cell: str, batch_size: int, num_threads: int) -> None:
-    chosen = network_settings(**CELLS[cell], num_hiddens=37, **FORMS["learned, dropout"])
-    model = make(chosen)
+@pytest.mark.parametrize("kind", FULL)
+def test_scoring_step_by_step_is_scoring_at_once(kind: str, batch_size: int, num_threads: int) -> None:
+    model = make(FULL[kind])
     inputs, targets, state = draw(model, batch_size, 150 if batch_size == 1 else 7)
     with threads(num_threads), torch.no_grad():
         logits, after = model(inputs, state)
-        wanted, wanted_after = exact(chosen, model)(inputs, for_framework(state))
+        wanted, wanted_after = exact(FULL[kind], model)(inputs, in_double(state))
         assert distance(logits, wanted) < 1e-5
         assert distance(after, for_loops(wanted_after)) < 1e-5
         step = model.step_fn(state)
@@ -157,12 +207,12 @@ def test_scoring_step_by_step_is_scoring_at_once(cell: str, batch_size: int, num
     torch.testing.assert_close(nll, losses, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("num_threads", [1, 2])
-@pytest.mark.parametrize("cell", CELLS)
-def test_greedy_texts_take_the_likeliest_token_at_each_step(cell: str, num_threads: int) -> None:
-    model = make(network_settings(**CELLS[cell], num_hiddens=40, num_layers=2), 11)
-    prefixes = [[1 + n % 10, 3, 1 + n % 7] for n in range(20)]
-    with threads(num_threads):
+@pytest.mark.parametrize("num_prefixes", [1, 3, 37])
+@pytest.mark.parametrize("kind", FULL)
+def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_prefixes: int) -> None:
+    model = make(FULL[kind], 11)
+    prefixes = [[1 + n % 10, 3, 1 + n % 7][: 1 + n % 3] for n in range(num_prefixes)]
+    with threads(2):
         texts = continue_prefixes(model, prefixes, 20)
     for prefix, text in zip(prefixes, texts, strict=True):
         logits, _ = model(torch.tensor([prefix + text]), model.initial_state(1))
@@ -197,36 +247,90 @@ def test_either_engine_reads_a_stored_network(tmp_path: Path) -> None:
         torch.testing.assert_close(loaded(ids, loaded.initial_state(1))[0], drawn(ids, drawn.initial_state(1))[0])
 
 
-def test_a_token_outside_the_vocabulary_is_refused() -> None:
-    model = make(network_settings("lstm", **FORMS["learned"]))
+@pytest.mark.parametrize("kind", ["scratch", "lstm"])
+@pytest.mark.parametrize("wrong", [V, -1])
+def test_a_token_outside_the_vocabulary_is_refused(kind: str, wrong: int) -> None:
+    model = make(FULL[kind])
     inputs, targets, state = draw(model)
     bad = inputs.clone()
-    bad[1, 2] = V
-    with pytest.raises(IndexError, match="outside the vocabulary"):
-        model.compute_gradients(bad, targets, state)
-    with pytest.raises(IndexError, match="outside the vocabulary"):
-        model(bad, state)
+    bad[1, 2] = wrong
+    for read in (
+        lambda: model.compute_gradients(bad, targets, state),
+        lambda: model.compute_gradients(inputs, bad, state),
+        lambda: model(bad, state),
+    ):
+        with pytest.raises(IndexError, match="outside the vocabulary"):
+            read()
+
+
+def test_training_follows_the_curve_of_the_uncompiled_network() -> None:
+    losses = {}
+    for may_compile in (True, False):
+        model = ScratchRNN(28, 64, "tanh", torch.Generator().manual_seed(0))
+        model.may_compile = may_compile
+        optimizer, state, curve = torch.optim.SGD(model.parameters(), lr=0.5), model.initial_state(8), []
+        for seed in range(30):
+            inputs, _, _ = draw(model, 8, 20, seed)
+            nll, state = model.compute_gradients(inputs, inputs.roll(1, 1), state)
+            optimizer.step()
+            curve.append(float(nll.sum()))
+        losses[may_compile] = curve
+    assert losses[True] == pytest.approx(losses[False], rel=1e-4)
+    assert losses[True][-1] < losses[True][0]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_weights_that_are_not_finite_give_a_loss_that_is_not(bad: float, activation: str) -> None:
+    model = make(network_settings("scratch", activation=activation), 7)
+    with torch.no_grad():
+        model.named_weights()["W_hq"][2, 3] = bad
+    nll, _ = model.compute_gradients(*draw(model, 2, 3))
+    assert not torch.isfinite(nll.sum())
+
+
+def test_weights_that_change_are_seen_and_a_copy_learns_by_itself() -> None:
+    model = make(FULL["scratch"])
+    inputs, targets, state = draw(model)
+    with threads(2), model.thread_team():
+        before, old = model(inputs, state)[0], model.compute_gradients(inputs, targets, state)[0]
+        gradient, twin = model.flat.grad.clone(), copy.deepcopy(model)
+        with torch.no_grad():
+            twin.flat.mul_(3)
+        assert not torch.equal(twin(inputs, state)[0], before)
+        assert not torch.equal(twin.compute_gradients(inputs, targets, state)[0], old)
+        assert torch.equal(model.flat.grad, gradient)
+        with torch.no_grad():
+            model.flat.mul_(3)
+        assert torch.equal(model(inputs, state)[0], twin(inputs, state)[0])
+
+
+def test_a_state_that_was_returned_is_not_overwritten() -> None:
+    model = make(FULL["scratch"])
+    inputs, targets, state = draw(model)
+    kept, given = state.clone(), model.compute_gradients(inputs, targets, state)[1]
+    first = given.clone()
+    model.compute_gradients(targets, inputs, given)
+    assert torch.equal(given, first)
+    assert torch.equal(state, kept)
 
 
 _BITS = """
 import hashlib, torch
+from compiled_networks import network_settings
+from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.tiles import WIDTH
-from seqlm.rnn.compiled_layers import CompiledLayers
 from seqlm.rnn.network import RandomNoise
-from seqlm.rnn.settings import NetworkSettings
 torch.set_num_threads(1)
 print(WIDTH)
-for kind in ("rnn", "lstm", "gru"):
-    chosen = NetworkSettings(
-        model=kind, activation="tanh", num_hiddens=150, num_layers=2, embedding="learned", embedding_size=20,
-        tie_weights=False, dropout=0.4, engine="auto", num_heads=1, num_steps=35,
-    )
-    model = CompiledLayers(chosen, 28, 0)
+layers = {"num_layers": 2, "embedding": "learned", "embedding_size": 20, "dropout": 0.4}
+for kind in ("scratch", "rnn", "lstm", "gru"):
+    model = build_network(network_settings(kind, num_hiddens=150, **({} if kind == "scratch" else layers)), 28, 0)
     values = torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 12
     with torch.no_grad():
         model.flat.copy_(values)
     ids = torch.randint(0, 28, (20, 35), generator=torch.Generator().manual_seed(1))
-    noise = RandomNoise(torch.Generator().manual_seed(3), 20, slice(0, 20))
+    noise = None if kind == "scratch" else RandomNoise(torch.Generator().manual_seed(3), 20, slice(0, 20))
     nll, _ = model.compute_gradients(ids, ids.roll(1, 1), model.initial_state(20), noise)
     logits, _ = model(ids, model.initial_state(20))
     found = (model.flat.grad, nll, logits)

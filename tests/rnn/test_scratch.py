@@ -11,18 +11,18 @@ from seqlm.rnn.scratch import ScratchRNN
 V, H, B, T = 7, 5, 3, 6
 
 
-def make(activation: str = "tanh", dtype: torch.dtype = torch.float64) -> ScratchRNN:
-    model = ScratchRNN(V, H, activation, torch.Generator().manual_seed(0)).to(dtype)
+def make(activation: str = "tanh") -> ScratchRNN:
+    model = ScratchRNN(V, H, activation, torch.Generator()).double()
     with torch.no_grad():
         # Larger weights than the book's, so that every term of the gradients counts.
-        model.flat.copy_(torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(1), dtype=dtype) * 0.5)
+        model.flat.normal_(0, 0.5, generator=torch.Generator().manual_seed(1))
     return model
 
 
-def draw(seed: int = 2, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+def draw() -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(2)
     ids = torch.randint(0, V, (B, T + 1), generator=generator)
-    return ids[:, :-1], ids[:, 1:], torch.randn(B, H, generator=generator, dtype=dtype)
+    return ids[:, :-1], ids[:, 1:], torch.randn(B, H, generator=generator, dtype=torch.float64)
 
 
 def by_autograd(
@@ -45,45 +45,14 @@ def by_autograd(
     return loss.detach(), {name: weight.grad for name, weight in weights.items()}
 
 
-def gradients(model: ScratchRNN) -> dict[str, Tensor]:
-    return model.named_gradients()
-
-
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_gradients_equal_those_of_autograd(activation: str) -> None:
     model, (inputs, targets, state) = make(activation), draw()
     nats, _ = model.compute_gradients(inputs, targets, state)
     loss, expected = by_autograd(model, inputs, targets, state)
     assert float(nats.mean()) == pytest.approx(float(loss), rel=1e-12)
-    for name, gradient in gradients(model).items():
+    for name, gradient in model.named_gradients().items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-10, atol=1e-12)
-
-
-def test_gradients_in_single_precision_agree_to_a_millionth_of_their_norm() -> None:
-    model, (inputs, targets, state) = make(dtype=torch.float32), draw(dtype=torch.float32)
-    model.compute_gradients(inputs, targets, state)
-    exact = make()
-    with torch.no_grad():
-        exact.flat.copy_(model.flat)
-    exact.compute_gradients(inputs, targets, state.double())
-    difference = (model.flat.grad.double() - exact.flat.grad).norm() / exact.flat.grad.norm()
-    assert float(difference) < 1e-6
-
-
-def test_the_loss_has_the_gradient_that_finite_differences_show() -> None:
-    model, (inputs, targets, state) = make(), draw()
-    model.compute_gradients(inputs, targets, state)
-    gradient = model.flat.grad.clone()
-    step = 1e-6
-    for place in range(0, len(gradient), 7):
-        losses = []
-        for sign in (1, -1):
-            with torch.no_grad():
-                model.flat[place] += sign * step
-            losses.append(float(model.compute_gradients(inputs, targets, state)[0].mean()))
-            with torch.no_grad():
-                model.flat[place] -= sign * step
-        assert (losses[0] - losses[1]) / (2 * step) == pytest.approx(float(gradient[place]), rel=1e-5, abs=1e-9)
 
 
 def test_randomized_truncation_scales_what_each_step_sends_back() -> None:
@@ -91,7 +60,7 @@ def test_randomized_truncation_scales_what_each_step_sends_back() -> None:
     keep = torch.empty(T, B, dtype=torch.float64).bernoulli_(0.5, generator=torch.Generator().manual_seed(3)) / 0.5
     model.compute_gradients(inputs, targets, state, TruncationNoise(lambda: keep))
     _, expected = by_autograd(model, inputs, targets, state, keep)
-    for name, gradient in gradients(model).items():
+    for name, gradient in model.named_gradients().items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-10, atol=1e-12)
 
 
@@ -118,23 +87,6 @@ def test_scoring_and_training_see_the_same_model() -> None:
     assert logits.shape == (B, T, V)
     torch.testing.assert_close(F.cross_entropy(logits.transpose(1, 2), targets, reduction="none"), nats)
     torch.testing.assert_close(after, trained)
-
-
-def test_windows_in_a_row_equal_one_long_window() -> None:
-    model, (inputs, _, state) = make(), draw()
-    whole, after = model(inputs, state)
-    first, between = model(inputs[:, :2], state)
-    second, last = model(inputs[:, 2:], between)
-    torch.testing.assert_close(torch.cat([first, second], 1), whole)
-    torch.testing.assert_close(last, after)
-
-
-def test_a_state_that_was_returned_is_not_overwritten_by_the_next_minibatch() -> None:
-    model, (inputs, targets, state) = make(), draw()
-    _, first = model.compute_gradients(inputs, targets, state)
-    kept = first.clone()
-    model.compute_gradients(targets, inputs, first)
-    assert torch.equal(first, kept)
 
 
 def test_weights_start_as_in_the_book() -> None:
