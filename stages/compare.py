@@ -18,9 +18,8 @@ def main(layout: Layout, before: str, after: str) -> None:
     """Compare the results of revision BEFORE (default: HEAD) with those of AFTER (default: the workspace).
 
     A revision is what `dvc metrics diff` takes: a commit, a branch, a tag, the name of an
-    experiment, or workspace. Exits with code 1 if a model got worse by more than the
-    tolerance, is missing, or has a value that is not finite, and if the results are of
-    different corpora.
+    experiment, or workspace. Exits with code 1 if the results are of different corpora, or if a model is
+    missing, has a value that is not finite, or got worse by more than the tolerance.
     """
     from seqlm.revisions.comparison import (
         Revision,

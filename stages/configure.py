@@ -11,7 +11,7 @@ def main(layout: Layout) -> None:
     """Check every setting, and resolve each run's settings into a file of its own.
 
     A run has the settings of the section train, and device, seed and num_threads, unless its
-    entry in runs overrides them. Its training depends on its file.
+    entry in runs overrides them. Its training depends on the file with its resolved settings.
     """
     from seqlm.configure.settings import check_values, describe_runs
     from seqlm.core.files import write_checksummed

@@ -15,7 +15,7 @@ from seqlm.download.settings import DownloadParams
 def main(layout: Layout) -> None:
     """Get one corpus, verified by its SHA-256.
 
-    A registered corpus that is here already is kept. Otherwise it is looked for in the folder
+    A registered corpus that is already here is kept. Otherwise the stage looks for it in the folder
     that SEQLM_DATA_DIR names, then in the cache, then at its URLs. A user's own file is copied.
     """
     import pooch

@@ -1,4 +1,4 @@
-"""Draw every figure, put everything on one page, and the book's numbers beside ours."""
+"""Draw every figure, build the page, and compare the book's numbers with ours."""
 
 import click
 
@@ -10,7 +10,7 @@ from seqlm.report.settings import ReportParams
 
 @stage()
 def main(layout: Layout) -> None:
-    """Draw every figure, put everything on one page, and the book's numbers beside ours."""
+    """Draw every figure, build the page, and compare the book's numbers with ours."""
     params = load(layout.params, "report", ReportParams)
 
     from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text

@@ -27,7 +27,7 @@ from seqlm.vocab.settings import KINDS
 )
 @click.option("--arpa", "arpas", type=existing_file(), multiple=True, help="With --text: score this ARPA model too.")
 @click.option(
-    "--page", type=file(), help="With one --text: where its page goes. Default: surprisal.html, or none with --table."
+    "--page", type=file(), help="With one --text: file for its page. Default: surprisal.html, or none with --table."
 )
 @click.option("--table", type=file(), help="With --text: write the surprisals in bits to this CSV file.")
 @click.option("--by", type=click.Choice(UNITS), default="word", help="With --table: the unit of a row.")

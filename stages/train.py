@@ -12,14 +12,14 @@ from seqlm.core.layout import Layout
 
 @stage(uses_torch=True)
 # Not --run: torchrun takes that, even after the script's name, for an abbreviation of its own --run-path.
-@click.option("--model", "run", required=True, help="Name of the run to train; configure has written its settings.")
+@click.option("--model", "run", required=True, help="Name of the run to train; the stage configure must have run.")
 @click.option("--tensorboard", type=click.Path(path_type=Path, file_okay=False), help="Write TensorBoard events here.")
 def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     """Train one run.
 
     An interrupted training resumes from its last checkpoint and ends with the same
     weights as one that was not interrupted. While it trains, its history grows in its
-    folder of reports. Started by torchrun, several processes train together, each on
+    folder of reports. If torchrun starts several processes, they train together, each on
     some rows of every minibatch.
     """
     import torch

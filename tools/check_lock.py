@@ -1,6 +1,6 @@
 """Check that dvc.lock is fresh: `dvc repro` would run only `download`, which always runs.
 
-This needs no data: DVC is asked in a copy without any, in which it takes all outputs to be those
+This needs no data: DVC is asked in a copy without data, where it takes the outputs to be those
 that the lock file names. Stages that no longer exist, such as those of a renamed run, must not
 be in dvc.lock: `--prune` removes them.
 """

@@ -1,7 +1,7 @@
 """Environments in which this x86-64 processor computes as another one would.
 
-MKL asks two functions whether the processor is Intel's and takes other paths on others: a library of two lines,
-preloaded, gives the opposite answer. Variables make OpenBLAS, NumPy, PyTorch, Numba and the C library leave out
+MKL asks two functions whether the processor is Intel's, and takes other paths if it is not: a preloaded library of two
+lines reverses the answer. Environment variables stop OpenBLAS, NumPy, PyTorch, Numba and the C library from using
 AVX-512.
 """
 

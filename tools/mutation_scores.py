@@ -1,4 +1,4 @@
-"""Print which share of the mutants was killed by tests, for each package.
+"""Print what share of the mutants the tests killed, for each package.
 
 `make mutants` feeds it what `mutmut results --all true` prints.
 """

@@ -1,9 +1,9 @@
 """Run the pipeline from scratch, without the run cache, and compare every hash with dvc.lock.
 
 `make verify` does it with the settings of params.yaml. `python tools/verify.py --small` runs small settings, twice,
-and compares the two runs; with `--imitate`, the runs that follow the first are made as another maker's processor and
-as one with AVX2 only would make them. Each run has a copy of the project and a DVC cache of its own, in a temporary
-folder. The first stage that differs, in the order of the pipeline, is named.
+and compares the two runs; with `--imitate`, the runs after the first imitate a processor of another maker and one
+that has only AVX2. Each run has a copy of the project and a DVC cache of its own, in a temporary folder. The first
+stage that differs, in the order of the pipeline, is named.
 """
 
 import argparse

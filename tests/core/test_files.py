@@ -137,10 +137,10 @@ def test_truncated_arrays_and_arrays_of_objects_are_refused(tmp_path: Path) -> N
     path = tmp_path / "x.npy"
     write_npy(path, np.arange(100))
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(DataError, match="not a whole array"):
+    with pytest.raises(DataError, match="not a complete array"):
         read_npy(path)
     np.save(path, np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match="not a whole array"):
+    with pytest.raises(DataError, match="not a complete array"):
         read_npy(path)
 
 
@@ -172,7 +172,7 @@ def test_a_checksummed_mapping_comes_back_unless_it_changed(tmp_path: Path) -> N
     assert read_checksummed(path, 1, "run it again") == value
     for content, complaint in (
         (path.read_text().replace("é", "e"), "its content does not match its SHA-256: run it again"),
-        (path.read_text().replace('"format": 1', '"format": 2'), "not of format 1, which this version reads"),
+        (path.read_text().replace('"format": 1', '"format": 2'), "not in format 1, the one that this version reads"),
         ("[]", "not a mapping: run it again"),
     ):
         (tmp_path / "changed.json").write_text(content)

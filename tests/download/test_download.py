@@ -184,10 +184,10 @@ def test_own_text_that_cannot_be_used_is_named(download: Download, tmp_path: Pat
     params.write_text(params.read_text().replace("max_bytes: 10_000_000_000", "max_bytes: 1_000_000"))
     for name, code, complaint in (
         ("empty.txt", 3, "empty"),
-        ("half.txt.gz", 3, "not a whole gzip file"),
-        ("no.txt.gz", 3, "not a whole gzip file"),
+        ("half.txt.gz", 3, "not a complete gzip file"),
+        ("no.txt.gz", 3, "not a complete gzip file"),
         ("bomb.txt.gz", 3, "more than 1,000,000 bytes unpacked"),
-        ("nowhere.txt", 3, "a link to nowhere"),
+        ("nowhere.txt", 3, "a broken link"),
         ("pipe.txt", 3, "not a regular file"),
         ("data", 3, "a folder, not a text file"),
         ("nothing.txt", 2, "neither a registered corpus (time_machine, tiny_shakespeare, sample, tide, waves) nor a"),

@@ -152,7 +152,7 @@ def test_diagnosed_models_come_best_first(layout: Layout) -> None:
 @pytest.mark.parametrize("split", SPLITS)
 def test_scores_of_another_text_are_refused(layout: Layout, split: str) -> None:
     save(layout, score(GOOD, constant(1.0), **{split: np.ones(99)}))
-    with pytest.raises(DataError, match=f"good: 99 surprisals on {split}, of which 100 tokens are scored: score again"):
+    with pytest.raises(DataError, match=f"good: 99 surprisals on {split}, but 100 of its tokens are scored"):
         collect(layout)
 
 

@@ -56,7 +56,8 @@ def test_scores_of_another_corpus_are_refused_in_one_line(layout: Layout, run_st
     result = run_stage("evaluate")
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr == (
-        f"error: char-kneser-ney-1: 738 surprisals on train, of which {len(text) - 2} tokens are scored: score again\n"
+        f"error: char-kneser-ney-1: 738 surprisals on train, but {len(text) - 2} of its tokens are scored: "
+        "score again\n"
     )
     assert not layout.reports("evaluate").exists()
 

@@ -140,7 +140,7 @@ def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:
         read_arpa(path)
     packed = tmp_path / "x.arpa.gz"
     packed.write_bytes(gzip.compress(LMPLZ.encode())[:-9])
-    with pytest.raises(DataError, match="not a whole gzip file"):
+    with pytest.raises(DataError, match="not a complete gzip file"):
         read_arpa(packed)
 
 

@@ -238,7 +238,7 @@ def test_stored_counts_are_checked(tmp_path: Path) -> None:
     save_models(tmp_path, count_ngrams(np.array([1, 2, 1, 2, 0]), 3, 2), ngram_settings(1.0))
     with pytest.raises(DataError, match="counted over 3 tokens, the vocabulary has 4"):
         load_models(tmp_path, 4)
-    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not of format 5")):
+    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not in format 5")):
         path = tmp_path / name
         content = path.read_bytes()
         path.write_bytes(content.replace(b'"format": 5', b'"format": 9') if ".json" in name else content + b"x")

@@ -51,7 +51,7 @@ def test_three_splits_and_a_table_of_their_sizes(run_stage: RunStage, tmp_path: 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "has no letters A-Z: bring a text, or set preprocess.normalise: none for other scripts"),
+        (b"", "has no letters A-Z: use another text, or set preprocess.normalise: none for other scripts"),
         (b"   \n \n", "has no letters A-Z"),
         (b"1234 5678\n" * 100, "has no letters A-Z"),
         (b"one\r\ntwo\rthree \xe9t\xe9\n" * 100, "line 3: not UTF-8 at byte 15: convert it"),

@@ -75,7 +75,7 @@ def test_300_bytes_are_refused_with_one_line_that_names_the_file(tmp_path: Path)
     assert stages_run(result.stdout) == ["download", "preprocess"]
     (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert line.startswith("error: diary.txt: ")
-    assert "bring a text of at least 500" in line
+    assert "use a text of at least 500" in line
     assert "Traceback" not in result.stderr
     by_hand = workspace.run(sys.executable, "stages/preprocess.py", check=False)
     assert (by_hand.returncode, by_hand.stderr) == (3, f"{line}\n")

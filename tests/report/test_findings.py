@@ -36,7 +36,7 @@ NEVER = {"bits": None, "low": None, "high": None, "verdict": None}
             "It is not told apart from counts (-0.050 ± 0.011). "
             "(Val chose this model; on test, lucky is best, with 1.950.)",
         ),
-        (NEVER, "lstm, but it gives a token of test no probability."),
+        (NEVER, "lstm, but it gives some token of test zero probability."),
         ({"low": None, "high": None, "verdict": None}, "lstm, with 2.000 bits per character on test."),
     ],
 )
@@ -59,12 +59,12 @@ def test_without_a_fit_nothing_is_said_of_zipf_s_law() -> None:
 @pytest.mark.parametrize(
     ("beta", "unknown_share", "expected"),
     [
-        (0.78, 0.093, "New words keep coming, but ever more slowly. Of the words of test, 9.3% do not occur in train."),
+        (0.78, 0.093, "New words keep coming, but ever more slowly. In test, 9.3% of the words do not occur in train."),
         # Random letters: every word is new.
         (
             1.0,
             1.0,
-            "Almost all words are new, however long the text is. Of the words of test, 100.0% do not occur in train.",
+            "Almost all words are new, however long the text is. In test, 100.0% of the words do not occur in train.",
         ),
         # One repeated line.
         (0.0, 0.0, ""),
@@ -90,7 +90,7 @@ def test_the_costliest_class_of_characters_is_that_of_the_table() -> None:
         return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 
     assert class_finding(table(3.724, 1.0)).startswith("The costliest class for lstm is “first letter”: 3.72 bits")
-    assert "Which word follows" in class_finding(table(3.724, 1.0))
+    assert "Which word comes next" in class_finding(table(3.724, 1.0))
     assert class_finding(table(1.0, 4.0)) == "The costliest class for lstm is “other”: 4.00 bits on average."
     assert class_finding(table(1.0, 4.0).iloc[:0]) == ""
 

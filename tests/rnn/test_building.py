@@ -55,7 +55,7 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
         load_network(tmp_path, "x", CPU)
     description = json.loads((tmp_path / "model.json").read_text())
     (tmp_path / "model.json").write_text(json.dumps(description | {"format": 1}))
-    with pytest.raises(DataError, match="not of format 3"):
+    with pytest.raises(DataError, match="not in format 3"):
         load_network(tmp_path, "x", CPU)
 
 

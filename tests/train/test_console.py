@@ -53,7 +53,7 @@ def test_a_training_describes_its_plan() -> None:
     ]
     assert "limited by max_flops" in describe_plan(trainer(config(max_flops=1000)))[0]
     (_, reduced) = describe_plan(trainer(config(), TEXT[:12]))
-    assert reduced == "the text has 12 tokens, too few for minibatches of 4 x 5: it is trained in minibatches of 1 x 5"
+    assert reduced == "the text has 12 tokens, too few for minibatches of 4 x 5: it is cut into minibatches of 1 x 5"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path
     layout = prepare_stage(tmp_path, LINE * 3, batch_size=32, num_steps=35, sample_every=1, sample_prefix="auto")
     result = run_stage("train", "--model", "x")
     assert result.returncode == 0, result.stderr
-    assert "too few for minibatches of 32 x 35: it is trained in minibatches of 2 x 35" in result.stdout
+    assert "too few for minibatches of 32 x 35: it is cut into minibatches of 2 x 35" in result.stdout
     assert "epoch 1, train perplexity" in result.stdout
     assert ": the sea came in and" in result.stdout
     summary = read_report(layout, "summary")

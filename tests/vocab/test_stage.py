@@ -30,7 +30,7 @@ def change(tmp_path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "split", "content", "complaint"),
     [
-        ("word", "test", "tide\n", "the test split has 1 word, and scoring it needs two at least"),
+        ("word", "test", "tide\n", "the test split has 1 word, and scoring it needs at least two"),
         ("word", "val", "\n \n", "the val split has 0 words"),
         ("char", "val", "a\n", "the val split has 1 character"),
         ("char", "train", "\n\n", "the train split has 0 characters"),
@@ -98,7 +98,7 @@ def test_a_min_freq_that_leaves_nothing_is_refused(run_stage: RunStage, tmp_path
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     # "the sea and the tide" has e four times and the space four times.
     assert (
-        "vocab.char.min_freq = 1000000: no character of train occurs so often, the most frequent 4 times"
+        "vocab.char.min_freq = 1000000: no character of train occurs so often; the most frequent one occurs 4 times"
         in result.stderr
     )
     assert list((tmp_path / "data" / "corpus" / "char").iterdir()) == []

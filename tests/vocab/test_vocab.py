@@ -77,7 +77,7 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "vocab.json"
     value = json.loads(path.read_text())
     for change, complaint in (
-        ({"format": 99}, "not of format 3"),
+        ({"format": 99}, "not in format 3"),
         ({"tokens": ["<unk>", "b", "a"]}, "does not match its SHA-256"),
     ):
         path.write_text(json.dumps(value | change))

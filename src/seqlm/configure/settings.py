@@ -50,7 +50,7 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
         if not isinstance(own, Mapping):
             raise ParamsError(f"{source}: runs.{name} = {own!r}: must be a mapping of settings")
         if "run" in own:
-            raise ParamsError(f"{source}: runs.{name}.run: a run's name comes before its settings, not among them")
+            raise ParamsError(f"{source}: runs.{name}.run: a run's name is its key in runs, not one of its settings")
         resolved[name] = check({**shared, **own, "run": name}, f"runs.{name}", RunConfig, source=source)
     return resolved
 
@@ -83,7 +83,9 @@ def _check_names(names: list[object], source: str) -> None:
         if name.lower().split(".")[0] in _RESERVED:
             raise ParamsError(f"{source}: runs.{name}: Windows reserves this name")
         if (other := by_lower_case.setdefault(name.lower(), name)) != name:
-            raise ParamsError(f"{source}: runs.{name}: on some systems, files named like this and like {other} are one")
+            raise ParamsError(
+                f"{source}: runs.{name}: on some systems, files with this name and with the name {other} are the same"
+            )
 
 
 def _is_yaml_text(name: str) -> bool:

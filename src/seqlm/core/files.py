@@ -163,7 +163,7 @@ def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, 
     if not isinstance(value, dict):
         raise DataError(f"{path}: not a mapping: {advice}")
     if value.get("format") != version:
-        raise DataError(f"{path}: not of format {version}, which this version reads: {advice}")
+        raise DataError(f"{path}: not in format {version}, the one that this version reads: {advice}")
     if value.pop("checksum", None) != _checksum(value):
         raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
     return value
@@ -258,7 +258,7 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
         with read_errors(path):
             array: np.ndarray = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise DataError(f"{path}: not a whole array: run the stage that writes it again") from error
+        raise DataError(f"{path}: not a complete array: run the stage that writes it again") from error
     return array
 
 

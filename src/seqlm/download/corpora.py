@@ -263,9 +263,9 @@ def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
                     raise DataError(f"{path}: more than {limit} unpacked: raise download.max_bytes")
                 target.write(block)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataError(f"{path}: not a whole gzip file: {error}") from error
+            raise DataError(f"{path}: not a complete gzip file: {error}") from error
         if target.tell() == 0:
-            raise DataError(f"{path}: empty: bring a text")
+            raise DataError(f"{path}: empty: use another text")
     sha256, size = sha256_of_file(text), text.stat().st_size
     corpus = Corpus(
         file=path.name,
@@ -286,7 +286,7 @@ def _open(path: Path) -> BinaryIO:
 def _require_regular_file(path: Path) -> None:
     """Raise DataError unless ``path`` is a regular file."""
     if not path.exists():
-        raise DataError(f"{path}: {'a link to nowhere' if path.is_symlink() else 'no such file'}")
+        raise DataError(f"{path}: {'a broken link' if path.is_symlink() else 'no such file'}")
     if path.is_dir():
         raise DataError(f"{path}: a folder, not a text file")
     if not path.is_file():

@@ -96,7 +96,7 @@ def _comparison_columns(to: str, other: str, comparison: Callable[[Result], Comp
     return [
         Column(f"{to}_difference", f"Bits per character on test minus those of {other}.",
                lambda r: comparison(r).difference, float, f"to {to}", _difference(to)),
-        Column(f"{to}_margin", f"Half of the 95 % interval of {to}_difference.", lambda r: comparison(r).margin),
+        Column(f"{to}_margin", f"Half-width of the 95 % interval of {to}_difference.", lambda r: comparison(r).margin),
         Column(f"{to}_verdict", f"How the model compares with {other}, corrected for all comparisons (Holm); equal if "
                "they are told apart, but their printed bits are equal.", lambda r: comparison(r).verdict, str),
     ]  # fmt: skip
@@ -123,12 +123,12 @@ COLUMNS = [
            lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
            in_terminal=False),
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
-    Column("val_bits", "Bits per character on val; ^ if the model has chosen_on_val.",
+    Column("val_bits", "Bits per character on val; marked ^ if the model has chosen_on_val.",
            lambda r: r.bits("val"), float, "val", _val_with_mark),
     Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
            "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
-    Column("test_bits", "Bits per character on test; infinite if a token has no probability; > if separator_bits would "
-           "be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
+    Column("test_bits", "Bits per character on test; infinite if a token has probability zero; marked > if "
+           "separator_bits would have to be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
     Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval[0], float,
            "95 %", _interval),
     Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),

@@ -51,7 +51,7 @@ def _require_scores_of(score: Score, texts: Texts) -> None:
     for split, nats in score.nats.items():
         if len(nats) != texts[split].num_scored:
             raise DataError(
-                f"{score.name}: {len(nats):,} surprisals on {split}, of which {texts[split].num_scored:,} tokens are "
+                f"{score.name}: {len(nats):,} surprisals on {split}, but {texts[split].num_scored:,} of its tokens are "
                 "scored: score again"
             )
 

@@ -99,7 +99,7 @@ def randomized_derivative(
 
 
 def eigenvector_alignment(matrix: Array, vector: Array, num_powers: int) -> Array:
-    """Return |cos| of the angle between M^k v and the leading eigenvector, k = 0 .. num_powers (exercise 8.7-3).
+    """Return |cos| of the angle between M^k v and the leading eigenvector, k = 0 .. num_powers (exercise 8.7-1).
 
     ``matrix`` is symmetric and has one leading eigenvector, to which its powers turn every vector.
     """

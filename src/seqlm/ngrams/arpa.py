@@ -273,7 +273,7 @@ def _text_of(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: binary, not an ARPA file") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: not a whole gzip file: {error}") from error
+        raise DataError(f"{path}: not a complete gzip file: {error}") from error
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file") from error
     except OSError as error:

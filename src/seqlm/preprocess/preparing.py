@@ -214,9 +214,9 @@ def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:
     other_scripts = ", or set preprocess.normalise: none for other scripts" if normalise == "letters" else ""
     if size.words == 0:
         what = "has no letters A-Z" if normalise == "letters" else "has nothing but white space"
-        raise DataError(f"{what}: bring a text{other_scripts}")
+        raise DataError(f"{what}: use another text{other_scripts}")
     if size.characters < min_characters:
         raise DataError(
             f"has only {quantity(size.characters, 'character')} after cleaning, too few to train on and to score: "
-            f"bring a text of at least {min_characters}{other_scripts}"
+            f"use a text of at least {min_characters}{other_scripts}"
         )

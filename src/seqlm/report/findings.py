@@ -50,7 +50,7 @@ def leader_findings(leaders: Mapping[str, Mapping[str, Any] | None]) -> dict[str
 def _describe_leader(leader: Mapping[str, Any]) -> str:
     """Return a leader's bits on test, how it compares, and what test would choose."""
     if leader["bits"] is None:
-        sentences = [f"{leader['model']}, but it gives a token of test no probability."]
+        sentences = [f"{leader['model']}, but it gives some token of test zero probability."]
     else:
         interval = "" if leader["low"] is None else f" (95 % interval {leader['low']:.3f} to {leader['high']:.3f})"
         sentences = [f"{leader['model']}, with {leader['bits']:.3f} bits per character on test{interval}."]
@@ -109,7 +109,7 @@ def growth_finding(beta: float | None, unknown_share: float) -> str:
     elif beta is not None and beta > low:
         sentences.append("New words keep coming, but ever more slowly.")
     if unknown_share > 0:
-        sentences.append(f"Of the words of test, {unknown_share:.1%} do not occur in train.")
+        sentences.append(f"In test, {unknown_share:.1%} of the words do not occur in train.")
     return " ".join(sentences)
 
 
@@ -134,7 +134,7 @@ def class_finding(classes: pd.DataFrame) -> str:
         f"The costliest class for {model} is “{costliest['token_class']}”: {costliest['bits']:.2f} bits on average."
     )
     if costliest["token_class"] == "first letter":
-        finding += " Which word follows is hard to predict; the rest of its letters is easier."
+        finding += " Which word comes next is hard to predict; its remaining letters are easier."
     return finding
 
 

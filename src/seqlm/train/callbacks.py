@@ -273,7 +273,7 @@ def describe_plan(trainer: Trainer) -> list[str]:
     if plan.batch_reduced:
         lines.append(
             f"the text has {plan.num_tokens:,} tokens, too few for minibatches of {config.batch_size} x "
-            f"{config.num_steps}: it is trained in minibatches of {plan.batch_size} x {plan.num_steps}"
+            f"{config.num_steps}: it is cut into minibatches of {plan.batch_size} x {plan.num_steps}"
         )
     return lines
 

@@ -92,7 +92,7 @@ def process_group(device: torch.device) -> Iterator[Ranks]:
     try:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     except (RuntimeError, ValueError) as error:
-        raise MachineError(f"the {size} training processes do not find each other: {error}") from error
+        raise MachineError(f"the {size} training processes cannot find each other: {error}") from error
     try:
         yield Ranks(dist.get_rank(), size)
     finally:

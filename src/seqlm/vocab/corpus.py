@@ -110,8 +110,8 @@ def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str)
         tokens = chain.from_iterable(found.pretokenize(block, line_separator) for block in blocks)
         if (num_tokens := len(list(islice(tokens, 2)))) < 2:
             raise DataError(
-                f"the {split} split has {quantity(num_tokens, found.noun)}, and scoring it needs two at least: "
-                f"bring a longer text, or raise preprocess.split.{split}"
+                f"the {split} split has {quantity(num_tokens, found.noun)}, and scoring it needs at least two: "
+                f"use a longer text, or raise preprocess.split.{split}"
             )
 
 
@@ -142,8 +142,8 @@ def build_corpus(
         chosen = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
         if not any(chosen.counts[1:]):
             raise ParamsError(
-                f"vocab.{kind}.min_freq = {min_freq}: no {token_kind(kind).noun} of train occurs so often, "
-                f"the most frequent {max(train, default=0)} times: lower it"
+                f"vocab.{kind}.min_freq = {min_freq}: no {token_kind(kind).noun} of train occurs so often; "
+                f"the most frequent one occurs {max(train, default=0)} times: lower it"
             )
         splits = {
             split: _write_split(stream, chosen.ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))

@@ -135,11 +135,11 @@ def calibration_figure(table: pd.DataFrame, styles: Styles) -> Figure:
     """
     with style():
         figure, axes = new_figure(height=4.4)
-        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as often as it says")
+        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="perfect calibration")
         # Bins with few tokens are too noisy.
         for model, rows in table[table["tokens"] >= _MIN_TOKENS].groupby("model", sort=False):
             axes.plot(rows["confidence"], rows["accuracy"], **styles[str(model)].points, label=str(model))
-        axes.set(xlabel="probability of the likeliest token", ylabel="share of times it is right")
+        axes.set(xlabel="probability of the likeliest token", ylabel="how often it is right")
         axes.set(xlim=(0, 1), ylim=(0, 1))
         legend_above(figure, axes, 2)
     return figure

@@ -111,7 +111,7 @@ def reach_figure(reach: pd.DataFrame) -> Figure:
         figure, panels = new_figure(2, height=5)
         for axes, moment in zip(panels, ("initial", "trained"), strict=True):
             _draw_reach(axes, reach[reach["moment"] == moment])
-            axes.set(yscale="log", ylabel="share of k = 0", title=f"Gradient, {moment} weights")
+            axes.set(yscale="log", ylabel="relative to k = 0", title=f"Gradient, {moment} weights")
         panels[1].set_xlabel("k, steps back")
         legend_above(figure, panels[0], 4)
     return figure
