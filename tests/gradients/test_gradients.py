@@ -15,7 +15,7 @@ from default_params import PARAMS_FILE
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
-from seqlm.gradients import study
+from seqlm.gradients import short_runs, study
 from seqlm.gradients.equations import (
     LinearRNN,
     eigenvector_alignment,
@@ -224,13 +224,33 @@ def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> Non
     first, again = (trained_perplexity(Truncation("full", 8), ids, ids, 3, 8, run) for _ in range(2))
     assert first == again
     # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
-    losses = []
+    losses, last_losses = [], []
     for length in (1, 8):
         generator = torch.Generator().manual_seed(0)
         model, cut = ScratchRNN(3, 8, "tanh", generator), Truncation("regular", length)
         steps = train_briefly(model, ids, run, draw=lambda cut=cut: cut.draw(8, 32, torch.Generator()))
         losses.append(steps[0].loss)
+        last_losses.append(steps[-1].loss)
     assert losses[0] == losses[1]
+    assert last_losses[0] != last_losses[1]
+
+
+@pytest.mark.parametrize(("optimizer", "rates"), [("adamw", [0.01, 0.0075, 0.005, 0.0025]), ("sgd", [1, 1, 1, 1])])
+def test_the_learning_rate_of_adam_falls_to_zero(
+    optimizer: Any, rates: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(short_runs.Optimizer, "step", lambda _, lr: seen.append(lr))
+    ids = np.tile([0, 1, 2, 1], 20)
+    model = ScratchRNN(3, 4, "tanh", torch.Generator().manual_seed(0))
+    train_briefly(model, ids, ShortRun(4, 8, 0, optimizer=optimizer))
+    assert seen == pytest.approx(rates)
+
+
+def test_only_the_truncation_of_short_trainings_is_random() -> None:
+    noise = short_runs.TruncationNoise(lambda: torch.zeros(5, 2))
+    assert noise.dropout_mask(torch.zeros(2, 5, 3), 0.5).tolist() == np.ones((2, 1, 3)).tolist()
+    assert noise.bptt_keep(5).tolist() == np.zeros((5, 2)).tolist()
 
 
 def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
@@ -286,6 +306,9 @@ def test_mutual_information_by_hand() -> None:
     assert mutual_information(np.tile([0, 1], 5000), [1, 2, 7], 2) == pytest.approx([1, 1, 1], abs=1e-3)
     draws = np.random.default_rng(0).integers(0, 5, 50_000)
     assert mutual_information(draws, [1, 3], 5) == pytest.approx([0, 0], abs=1e-3)
+    # A small integer type does not hold the numbers of pairs.
+    small = draws.astype(np.uint8) + 90
+    assert mutual_information(small, [1], 100).tolist() == mutual_information(small.astype(int), [1], 100).tolist()
 
 
 def test_shuffled_text_shows_what_chance_gives() -> None:
@@ -343,10 +366,10 @@ SMALL = {
 }
 
 
-def small_study(num_processes: int) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+def small_study(num_processes: int, num_val: int = 50) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     params = load(PARAMS_FILE, "gradients", GradientsParams).model_copy(update=SMALL)
     ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
-    return study_gradients(params, ids, ids[:50], 9, 0, num_processes)
+    return study_gradients(params, ids, ids[:num_val], 9, 0, num_processes)
 
 
 @pytest.fixture(scope="module")
@@ -445,7 +468,7 @@ def test_every_step_with_and_without_clipping_is_recorded(
 def test_a_step_that_is_not_finite_is_an_empty_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {"tanh": [StepStats(2.0, 0.0), StepStats(np.inf, np.nan)], "relu": [StepStats(1.0, 0.0)]}
     monkeypatch.setattr(study, "clip_run", lambda activation, *_: steps[activation])
-    tables, summary = small_study(1)
+    tables, summary = small_study(1, num_val=2)
     assert summary["diverged_at"] == {"tanh, clip at 1": 2, "tanh, no clip": 2}
     found = tables["unclipped"][tables["unclipped"]["activation"] == "tanh"]
     assert found["norm"].isna().tolist() == found["perplexity"].isna().tolist() == [False, True] * 2
