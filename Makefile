@@ -83,7 +83,7 @@ ONLY ?= *
 SAMPLE ?=
 mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.sine.*' SAMPLE=100
 	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[mutants]'
-	-mutmut run $(if $(SAMPLE),$$(python tools/sample_mutants.py '$(ONLY)' $(SAMPLE)),'$(ONLY)')
+	-OMP_NUM_THREADS=1 mutmut run $(if $(SAMPLE),$$(python tools/sample_mutants.py '$(ONLY)' $(SAMPLE)),'$(ONLY)')
 	@mutmut results --all true | python tools/mutation_scores.py
 
 lint: install ## check style and types
