@@ -192,8 +192,10 @@ def over_table_below(run: Run, below: Run | None, order: int, packing: Packing, 
         if below is not None:
             is_new = are_first(rows)
             prefixes = rows[is_new]
-            candidates, _ = below.read(row, row + len(prefixes) + 2)
-            found = row + np.searchsorted(candidates, prefixes)
+            row += int(np.searchsorted(below.read(row, row + 2)[0], prefixes[0]))
+            candidates, _ = below.read(row, row + len(prefixes))
+            # From the row on that is no prefix, rows are one further.
+            found = np.arange(row, row + len(prefixes)) + (candidates < prefixes)
             row, rows = int(found[-1]), found[np.cumsum(is_new) - 1]
         yield rows * vocab_size + tokens, counts
 

@@ -93,7 +93,7 @@ def run_lengths(keys: NDArray[np.integer]) -> MemoryRun:
     """Sort ``keys`` in place, and return each distinct key with how often it occurs."""
     keys.sort()
     firsts = np.flatnonzero(are_first(keys))
-    return MemoryRun(keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys)).astype(np.int64))
+    return MemoryRun(keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys)))
 
 
 def are_first(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
