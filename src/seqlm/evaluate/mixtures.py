@@ -43,17 +43,13 @@ def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Text
     networks = [score for run in runs for score in load_scores(layout.scores_of_run(run))]
     stored = sorted([*ngrams, *networks], key=lambda score: score.info.dynamic)
     for score in stored:
-        _require_scores_of(score, texts[score.info.token])
+        for split, nats in score.nats.items():
+            if len(nats) != (expected := texts[score.info.token][split].num_scored):
+                raise DataError(
+                    f"{score.name}: {len(nats):,} surprisals on {split}, but {expected:,} of its tokens are "
+                    "scored: score again"
+                )
     return [*stored, *make_mixtures(ngrams, networks, texts)] if mixtures else stored
-
-
-def _require_scores_of(score: Score, texts: Texts) -> None:
-    for split, nats in score.nats.items():
-        if len(nats) != texts[split].num_scored:
-            raise DataError(
-                f"{score.name}: {len(nats):,} surprisals on {split}, but {texts[split].num_scored:,} of its tokens are "
-                "scored: score again"
-            )
 
 
 def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Mapping[str, Texts]) -> list[Score]:

@@ -9,11 +9,9 @@ train that are as long as test, trained on the rest. The spread of these values 
 not show.
 """
 
-import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import reduce
 from itertools import pairwise
 from os import SEEK_END
 from pathlib import Path
@@ -174,8 +172,7 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
         passages = find_passages(layout.split(name), corpus.vocab.num_chars[name], max_chars)
         selection, tokens, ends = _select(name, split, passages)
         if not corpus.vocab.token_kind.is_lossless:
-            texts = (count_separators(passage.read(), corpus.vocab.line_separator) for passage in passages)
-            counts = reduce(operator.add, texts)
+            counts = count_separators([passage.read() for passage in passages], corpus.vocab.line_separator)
             separators = separators or SeparatorModel.of(counts)  # those of train, which is the first split
             selection = replace(selection, separator_nats=separators.nats(counts))
         selections[name] = selection

@@ -34,7 +34,6 @@ NO_SEPARATOR = ""
 """After a word: the next word begins at once, which happens if lines are joined by nothing."""
 WORD_BEGINS = ""
 """After a blank: a word begins."""
-_JOINED_LINE_END = re.compile(r"[^ \n]\n+(?=[^ \n])")
 
 
 class SpellingModel:
@@ -95,12 +94,6 @@ class SeparatorCounts:
     after_word: dict[str, int]
     after_blank: dict[str, int]
 
-    def __add__(self, other: "SeparatorCounts") -> "SeparatorCounts":
-        return SeparatorCounts(
-            {what: count + other.after_word[what] for what, count in self.after_word.items()},
-            {what: count + other.after_blank[what] for what, count in self.after_blank.items()},
-        )
-
 
 @dataclass(frozen=True)
 class SeparatorModel:
@@ -128,22 +121,26 @@ def _smoothed(counts: dict[str, int]) -> dict[str, float]:
     return {what: (count + 1) / total for what, count in counts.items()}
 
 
-def count_separators(text: str, line_separator: str) -> SeparatorCounts:
-    """Return how a text separates its words when its lines are joined.
+def count_separators(texts: Sequence[str], line_separator: str) -> SeparatorCounts:
+    """Return how some texts separate their words when their lines are joined.
 
-    ``text`` has its line ends; ``line_separator`` is empty, a space or a line end.
+    The texts have their line ends; ``line_separator`` is empty, a space or a line end.
     """
-    text = text.removesuffix("\n")  # it ends the last line and joins none
-    joined = text.replace("\n", line_separator)
+    texts = [text.removesuffix("\n") for text in texts]  # it ends the last line and joins none
+    joined = [text.replace("\n", line_separator) for text in texts]
+
+    def count(pattern: str, among: Sequence[str]) -> int:
+        return sum(len(re.findall(pattern, text)) for text in among)
+
     blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
-    after_word = {blank: len(re.findall(f"[^ \n]{blank}", joined)) for blank in blanks}
+    after_word = {blank: count(f"[^ \n]{blank}", joined) for blank in blanks}
     if line_separator == "":
-        after_word[NO_SEPARATOR] = len(_JOINED_LINE_END.findall(text))
-    after_blank = {blank: len(re.findall(f"(?<=[ \n]){blank}", joined)) for blank in blanks}
-    after_blank[WORD_BEGINS] = len(re.findall("(?<=[ \n])[^ \n]", joined))
+        after_word[NO_SEPARATOR] = count(r"[^ \n]\n+(?=[^ \n])", texts)
+    after_blank = {blank: count(f"(?<=[ \n]){blank}", joined) for blank in blanks}
+    after_blank[WORD_BEGINS] = count("(?<=[ \n])[^ \n]", joined)
     return SeparatorCounts(after_word, after_blank)
 
 
 def estimate_separators(text: str, line_separator: str) -> SeparatorModel:
     """Return the separators of a text with its line ends as a model."""
-    return SeparatorModel.of(count_separators(text, line_separator))
+    return SeparatorModel.of(count_separators([text], line_separator))

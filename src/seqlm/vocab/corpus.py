@@ -36,21 +36,10 @@ FORMAT = 2
 _ADVICE = "run the vocab stage again"
 
 
-@dataclass(frozen=True)
-class UnknownTokens:
-    """The tokens of a corpus that its vocabulary lacks, and which of them each split has."""
-
-    tokens: list[str]
-    indices: dict[str, NDArray[np.uint32]]
-    """Split -> for each of its unknown tokens, in their order, the index in ``tokens``; mapped from files."""
-    first_line: int
-    """Tokens of the text's first line: the encoded splits have no line ends."""
-
-
 def write_unknown(
     folder: Path, seen: Sequence[str], ids: NDArray[np.integer], splits: Mapping[str, ProvisionalIds], first_line: int
 ) -> None:
-    """Write the files that :func:`read_unknown` reads.
+    """Write the unknown tokens of a corpus, which :func:`load_corpus` reads.
 
     ``seen`` are the tokens of all splits by provisional id, and ``ids`` their ids in the
     vocabulary, 0 for the unknown ones.
@@ -66,18 +55,6 @@ def write_unknown(
     tokens = [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
     value = {"format": FORMAT, "first_line": first_line, "sha256": hashes, "tokens": tokens}
     write_checksummed(folder / "unknown.json", value)
-
-
-def read_unknown(folder: Path) -> UnknownTokens:
-    """Return the unknown tokens of an encoded corpus.
-
-    Raises DataError if a file is missing, changed, or of another format.
-    """
-    value = read_checksummed(folder / "unknown.json", FORMAT, _ADVICE)
-    for split, digest in value["sha256"].items():
-        require_sha256(_path(folder, split), digest, "unknown.json", _ADVICE)
-    indices = {split: read_npy(_path(folder, split), mmap=True) for split in value["sha256"]}
-    return UnknownTokens(value["tokens"], indices, value["first_line"])
 
 
 def _path(folder: Path, split: str) -> Path:
@@ -253,14 +230,15 @@ def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
     Raises DataError if a file is missing, changed, of another format, or of another
     ``kind`` of token.
     """
-    vocab, unknown = Vocab.load(folder / "vocab.json", kind), read_unknown(folder)
-    splits = {}
+    vocab, splits = Vocab.load(folder / "vocab.json", kind), {}
+    value = read_checksummed(folder / "unknown.json", FORMAT, _ADVICE)
     for split in SPLITS:
-        indices = unknown.indices[split]
-        if len(indices) != vocab.splits[split].num_unknown:
-            raise DataError(f"{folder}: unknown.json belongs to another vocab.json: run the vocab stage again")
-        splits[split] = EncodedSplit(vocab, load_split(folder, split, mmap=True, vocab=vocab), indices, unknown.tokens)
-    return EncodedCorpus(vocab, splits, unknown.tokens, unknown.first_line)
+        require_sha256(_path(folder, split), value["sha256"][split], "unknown.json", _ADVICE)
+        unknown = read_npy(_path(folder, split), mmap=True)
+        if len(unknown) != vocab.splits[split].num_unknown:
+            raise DataError(f"{folder}: unknown.json belongs to another vocab.json: {_ADVICE}")
+        splits[split] = EncodedSplit(vocab, load_split(folder, split, mmap=True, vocab=vocab), unknown, value["tokens"])
+    return EncodedCorpus(vocab, splits, value["tokens"], value["first_line"])
 
 
 BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
