@@ -26,7 +26,7 @@ from seqlm.core.files import (
     write_blocks,
     write_checksummed,
 )
-from seqlm.core.text import BLOCK_BYTES, NUM_CODE_POINTS, count_text, quantity, read_first_lines
+from seqlm.core.text import BLOCK_BYTES, NUM_CODE_POINTS, count_text, quantity
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.subwords import SubwordTokenizer
@@ -37,7 +37,7 @@ _ADVICE = "run the vocab stage again"
 
 
 def write_unknown(
-    folder: Path, seen: Sequence[str], ids: NDArray[np.integer], splits: Mapping[str, ProvisionalIds], first_line: int
+    folder: Path, seen: Sequence[str], ids: NDArray[np.integer], splits: Mapping[str, ProvisionalIds]
 ) -> None:
     """Write the unknown tokens of a corpus, which :func:`load_corpus` reads.
 
@@ -53,7 +53,7 @@ def write_unknown(
         unknown = (indices[part[is_unknown[part]]] for part in parts)
         hashes[split] = write_blocks(_path(folder, split), indices.dtype, size, unknown)
     tokens = [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
-    value = {"format": FORMAT, "first_line": first_line, "sha256": hashes, "tokens": tokens}
+    value = {"format": FORMAT, "sha256": hashes, "tokens": tokens}
     write_checksummed(folder / "unknown.json", value)
 
 
@@ -127,8 +127,7 @@ def build_corpus(
             for split, stream in streams.items()
         }
         vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits, tokenizer)
-        first_line = vocab.tokenize(next(read_first_lines(texts["train"], 1)))
-        write_unknown(folder, seen, chosen.ids, streams, len(first_line))
+        write_unknown(folder, seen, chosen.ids, streams)
     vocab.save(folder / "vocab.json")
     return vocab
 
@@ -220,8 +219,6 @@ class EncodedCorpus:
     splits: dict[str, EncodedSplit]
     unknown_tokens: Sequence[str]
     """The tokens of all splits that the vocabulary lacks, in the order of their first appearance."""
-    first_line: int
-    """Tokens of the text's first line."""
 
 
 def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
@@ -238,7 +235,7 @@ def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
         if len(unknown) != vocab.splits[split].num_unknown:
             raise DataError(f"{folder}: unknown.json belongs to another vocab.json: {_ADVICE}")
         splits[split] = EncodedSplit(vocab, load_split(folder, split, mmap=True, vocab=vocab), unknown, value["tokens"])
-    return EncodedCorpus(vocab, splits, value["tokens"], value["first_line"])
+    return EncodedCorpus(vocab, splits, value["tokens"])
 
 
 BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
