@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import (
-    read_checksummed,
-    read_npy,
-    require_sha256,
-    write_blocks,
-    write_checksummed,
-)
+from seqlm.core.files import read_checksummed, read_npy, require_sha256, write_blocks, write_checksummed
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
