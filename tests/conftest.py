@@ -26,7 +26,7 @@ LONGEST = (
     "core/test_compiling.py",
     "gradients/test_gradients.py",
     "project/test_check_lock.py",
-    "project/test_experiments.py",  # needs the workspace that the first one makes
+    "project/test_notebook.py",  # needs the workspace that the first one makes
 )
 
 

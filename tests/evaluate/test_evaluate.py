@@ -1,5 +1,6 @@
 """The evaluate stage by hand, after scores changed or were left behind."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,17 @@ from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage
+from stages_by_hand import RunStage, in_this_process, prepare
 from subwords import build
 
 SETTINGS = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic_counts": None}
 
 
-@pytest.fixture
-def layout(tmp_path: Path, run_stage: RunStage) -> Layout:
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """A folder in which all models were scored, and the run ``small`` dynamically too."""
-    layout = write_models(tmp_path)
+    layout = write_models(prepare(tmp_path_factory.mktemp("scored")))
+    run_stage = in_this_process(layout.root)
     change_params(layout.params, SETTINGS)
     for arguments in (("--model", "small"), *(("--kind", kind) for kind in KINDS), ("--word-to-char",)):
         assert run_stage("score", *arguments).returncode == 0
@@ -28,6 +30,18 @@ def layout(tmp_path: Path, run_stage: RunStage) -> Layout:
     write_csv(layout.reports("train", "small", "history.csv"), history)
     write_json(layout.reports("train", "small", "summary.json"), {"batch_reduced": False})
     return layout
+
+
+@pytest.fixture
+def layout(scored: Layout, tmp_path: Path) -> Layout:
+    """A copy of the folder for one test."""
+    shutil.copytree(scored.root, tmp_path, dirs_exist_ok=True)
+    return Layout(tmp_path)
+
+
+@pytest.fixture
+def run_stage(layout: Layout) -> RunStage:
+    return in_this_process(layout.root)
 
 
 def models(layout: Layout) -> set[str]:

@@ -252,10 +252,10 @@ print(peak() - before)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_does_not_grow_with_the_text(kind: Kind, tmp_path: Path) -> None:
-    # Sixteen million characters, of which a tenth of a million is scored: a list of all tokens would take 130 MB
-    # of pointers, and their ends and costs 256 MB more.
+    # Eight million characters, of which a tenth of a million is scored: a list of all tokens would take 64 MB of
+    # pointers, and their ends and costs 128 MB more.
     layout = write_corpus(tmp_path, num_lines=100)
-    repeat_train(layout, kind, 16_000_000)
+    repeat_train(layout, kind, 8_000_000)
     command = [sys.executable, "-c", PEAK_MEMORY, str(tmp_path), kind]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 60e6

@@ -1,20 +1,18 @@
 """Smoothing: by hand, as distributions, against nltk, and a method that is added."""
 
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from project.templates.absolute import AbsoluteDiscounting
 from seqlm.core.errors import DataError
-from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
-from seqlm.ngrams.models.base import InterpolatedModel, Uniform, token_nll
+from seqlm.ngrams.models.base import Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
 from seqlm.ngrams.models.registry import build_models, highest_orders, load_kneser_ney, load_models, save_models
@@ -246,46 +244,20 @@ def test_stored_counts_are_checked(tmp_path: Path) -> None:
             load_models(tmp_path, 3)
 
 
-class WittenBell(InterpolatedModel):
-    """P_n(x | c) = (n(c, x) + t(c) P_{n-1}(x)) / (n(c) + t(c)), where t(c) different tokens follow c."""
-
-    smoothing = "witten-bell"
-    backoff = "lower"
-
-    def __init__(self, counts: NgramCounts, order: int) -> None:
-        self.counts = counts
-        self.order = order
-
-    @classmethod
-    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003
-        return [cls(counts, order) for order in range(1, counts.max_order + 1)]
-
-    @property
-    def unigram(self) -> Probs:
-        shares, weight = self.interpolation(1, slice(None), slice(None))
-        return shares + weight / self.counts.vocab_size
-
-    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
-        table = self.counts.table(n)
-        types = table.sum_by_context(lambda some: table.counts[some] > 0)[contexts]
-        sums = table.context_totals[contexts] + types
-        # The n-gram that ends the text may be a context that nothing follows.
-        return table.counts[rows] / np.maximum(sums, 1), np.where(sums > 0, types / np.maximum(sums, 1), 1.0)
-
-
 def test_a_smoothing_method_that_is_added_is_built_stored_and_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = count_ngrams(TEXT, V, 2)
     save_models(tmp_path, counts, ngram_settings(1.0))
-    monkeypatch.setattr(registry, "SMOOTHINGS", (*registry.SMOOTHINGS, WittenBell))
-    with pytest.raises(DataError, match="no settings of witten-bell: count again"):
+    monkeypatch.setattr(registry, "SMOOTHINGS", (*registry.SMOOTHINGS, AbsoluteDiscounting))
+    with pytest.raises(DataError, match="no settings of absolute: count again"):
         load_models(tmp_path, V)
-    save_models(tmp_path, counts, ngram_settings(1.0) | {"witten-bell": {}})
+    save_models(tmp_path, counts, ngram_settings(1.0) | {"absolute": {"discount": 0.5}})
     models = load_models(tmp_path, V)
-    assert "witten-bell-2" in [model.name for model in highest_orders(models)]
-    # a, b, c are 3 types of 6 tokens: P(b) = (2 + 3/4) / 9. After a, b and c: P(b | a) = (2 + 2 P(b)) / (3 + 2).
-    p_b = 2.75 / 9
-    assert models["witten-bell-2"].probs(np.array([1, 2])) == pytest.approx([(2 + 2 * p_b) / 5])
+    assert "absolute-2" in [model.name for model in highest_orders(models)]
+    # a, b, c are 3 types of 6 tokens: P(b) = (2 - 0.5 + 0.5 x 3/4) / 6. After a, b twice and c once:
+    # P(b | a) = (2 - 0.5 + 0.5 x 2 P(b)) / 3.
+    p_b = (1.5 + 0.5 * 3 / 4) / 6
+    assert models["absolute-2"].probs(np.array([1, 2])) == pytest.approx([(1.5 + p_b) / 3])
     for context in ([], [1], [3], [0, 0]):
-        assert models["witten-bell-2"].next_distribution(np.array(context, int)).sum() == pytest.approx(1)
+        assert models["absolute-2"].next_distribution(np.array(context, int)).sum() == pytest.approx(1)

@@ -1,16 +1,20 @@
 """The page and the figures on it."""
 
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from seqlm.report.figures.book import partition_figure, unrolled_figure
 from seqlm.report.figures.evaluation import highlights_figure, learning_figure
 from seqlm.report.figures.style import model_styles, new_figure, style, svg_text
-from seqlm.report.page import inline_svg
+from seqlm.report.page import inline_svg, passage_html
+from seqlm.score.surprisal_view import passage
+from seqlm.vocab.kinds import token_kind
 from smoke import ROOT
 
 PAGE = ROOT / "reports" / "index.html"
@@ -114,3 +118,11 @@ def test_names_with_markup_are_shown_as_text(tmp_path: Path) -> None:
     assert "<script>" not in found
     assert 'id="x-a"' in found
     assert 'xlink:href="#x-a"' in found
+
+
+def test_a_passage_shades_scored_tokens_and_shows_markup_as_text() -> None:
+    found = passage(token_kind("word"), ["<b>", "&", "x"], np.array([math.log(2), np.inf]), 100)
+    # The first token is not scored, so it has no shade.
+    assert passage_html(found) == (
+        '<i title="not scored">&lt;b&gt; </i><i class=s0 title=1.0>&amp; </i><i class=s9 title=infinite>x </i>'
+    )

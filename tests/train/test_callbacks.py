@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -84,42 +85,23 @@ def test_an_error_leaves_files_as_they_were(tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"a.csv": "before"}
 
 
-class RecordingBoard:
-    """Stands in for TensorBoard's writer."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.values: list[tuple[str, float, int]] = []
-        boards.append(self)
-
-    def add_scalar(self, tag: str, value: float, step: int) -> None:
-        self.values.append((tag, value, step))
-
-    def __enter__(self) -> "RecordingBoard":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.values.append(("closed", 0, 0))
-
-
-boards: list[RecordingBoard] = []
-
-
 def test_tensorboard_gets_history_rows_at_their_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = SimpleNamespace(SummaryWriter=RecordingBoard)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", module)
+    board = mock.MagicMock()
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", SimpleNamespace(SummaryWriter=board))
+    written = board.return_value.__enter__.return_value.add_scalar
     made = trainer(config(eval_every=2))
     with tensorboard_writer(tmp_path, made) as write:
         made.run(write)
-    board = boards.pop()
-    assert board.folder == str(tmp_path / "x")
-    losses = [(value, step) for tag, value, step in board.values if tag == "train_perplexity"]
-    assert losses == [(row.train_perplexity, row.tokens) for row in made.progress.history]
-    assert len([tag for tag, _, _ in board.values if tag == "val_perplexity"]) == 2
+    board.assert_called_once_with(str(tmp_path / "x"))
+    values = [call.args for call in written.call_args_list]
+    losses = [("train_perplexity", row.train_perplexity, row.tokens) for row in made.progress.history]
+    assert [value for value in values if value[0] == "train_perplexity"] == losses
+    assert len([tag for tag, _, _ in values if tag == "val_perplexity"]) == 2
     # A resumed training starts after what was written.
+    written.reset_mock()
     with tensorboard_writer(tmp_path, trained(config())) as write:
         write(made)
-    assert boards.pop().values == [("closed", 0, 0)]
+    written.assert_not_called()
 
 
 def test_a_missing_tensorboard_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

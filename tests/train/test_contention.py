@@ -51,18 +51,10 @@ def test_a_contended_training_stops_and_resumes_to_the_same_weights(tmp_path: Pa
     assert equal(resumed.network.weights(), trained(run).network.weights())
 
 
-@pytest.mark.parametrize(
-    ("setting", "num_threads"),
-    [(NO_SPINS, 2), ({"GOMP_SPINCOUNT": "7"}, 2), ({"OMP_WAIT_POLICY": "active"}, 2), ({}, 1)],
-    ids=str,
-)
-def test_a_training_continues_if_no_other_wait_would_help(
-    setting: dict[str, str], num_threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in setting.items():
-        monkeypatch.setenv(name, value)
+def test_a_training_of_one_thread_continues_beside_other_work(tmp_path: Path) -> None:
+    """It waits for no other; tests/core/test_cpu_contention.py has the settings with which no other wait would help."""
     made = trainer(config(model="rnn", engine="framework", num_epochs=1))
-    with contended(num_threads):
+    with contended(1):
         made.run(contention_monitor(Checkpoint(tmp_path, "key"), seconds=0.0))
     assert made.is_done
 

@@ -108,8 +108,7 @@ def test_a_killed_or_interrupted_training_resumes_to_the_same_weights(run_stage:
     weights, history = layout.run("x") / "weights.safetensors", layout.reports("train", "x", "history.csv")
     undisturbed, rows = sha256_of_file(weights), history.read_bytes()
     weights.unlink()
-    for stop in (signal.SIGKILL, signal.SIGTERM):
-        stop_after_a_checkpoint(layout, TRAIN, stop)
+    stop_after_a_checkpoint(layout, TRAIN, signal.SIGKILL)  # tests/project/test_pipeline.py has SIGTERM
     code, errors = stop_after_a_checkpoint(layout, TRAIN, signal.SIGINT)
     assert code == 130
     (epoch,) = re.findall(r"^interrupted at epoch (\d\.\d+); `dvc repro` continues from there\n$", errors)

@@ -1,6 +1,7 @@
 """Vocabularies and encoded splits equal those of plain Python, and with the unknown tokens they are the text."""
 
 import json
+import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -86,8 +87,8 @@ def test_words_are_interned_by_first_appearance(make: Callable[[], Interner], bl
 
 def test_many_words_are_told_apart() -> None:
     """Thirty thousand words of 1 to 40 letters, each twice; the table starts with room for five hundred."""
-    rng = np.random.default_rng(0)
-    words = list({"".join(rng.choice(list("abé"), rng.integers(1, 40))) for _ in range(30_000)})
+    rng = random.Random(0)
+    words = list({"".join(rng.choices("abé", k=rng.randint(1, 40))) for _ in range(30_000)})
     interner = HashedWordInterner(1 << 10)
     twice = np.concatenate([interner.intern(" ".join(words)), interner.intern("\n".join(words))])
     assert twice.tolist() == 2 * list(range(len(words)))

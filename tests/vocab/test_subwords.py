@@ -176,14 +176,14 @@ def test_two_runs_give_equal_bytes_whatever_the_threads(tmp_path: Path) -> None:
     # Natural text: among random words, several tokens would be equally good.
     (tmp_path / "train.txt").write_text((Path(__file__).parents[2] / "data/sample.txt").read_text())
     found = []
-    for number, threads in enumerate(("1", "2", "2")):
+    for number, threads in enumerate(("1", "2")):
         environment = os.environ | {"RAYON_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"}
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(number)]
         done = subprocess.run(
             command, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=True
         )
         found.append(done.stdout.split())
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
     assert len(set(found[0])) == 3
 
 
