@@ -124,11 +124,6 @@ def test_a_renamed_run_is_pruned_from_the_lock_file(repository: TinyRepository) 
     assert check(repository) == (0, "", "")
 
 
-def test_make_repro_prunes_after_it_ran() -> None:
-    steps = (ROOT / "Makefile").read_text().split("\nrepro: ")[1].split("\n\n")[0]
-    assert steps.index("dvc repro") < steps.index("python tools/check_lock.py --prune")
-
-
 def test_every_pre_commit_hook_runs_an_existing_program() -> None:
     hooks = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"][0]["hooks"]
     entries = [shlex.split(hook["entry"]) for hook in hooks]

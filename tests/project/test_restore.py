@@ -169,8 +169,9 @@ def test_restore_does_not_interrupt_git(command: str, repository: TinyRepository
     assert repository.git("status", "--porcelain") == before
 
 
-def test_make_runs_restore_and_its_check() -> None:
+def test_make_runs_the_tools_in_order() -> None:
     makefile = (ROOT / "Makefile").read_text()
     steps = {target: makefile.split(f"\n{target}: ")[1].split("\n\n")[0] for target in ("repro", "restore")}
-    assert steps["repro"].index("python tools/restore.py --check") < steps["repro"].index("dvc repro")
+    expected = ["python tools/restore.py --check", "dvc repro", "python tools/check_lock.py --prune"]
+    assert re.findall("|".join(map(re.escape, expected)), steps["repro"]) == expected
     assert "python tools/restore.py\n" in steps["restore"] + "\n"
