@@ -75,10 +75,11 @@ def test_reports_have_nine_significant_digits_and_whole_numbers_in_full(tmp_path
         "mixed": pd.Series([1, None], dtype=object),
         "whole": [large, 0],
         "text": ["0.3333333333333333", None],
+        "nullable": pd.array([7, None], "Int64"),
     }
     write_csv(tmp_path / "x.csv", pd.DataFrame(columns))
     assert (tmp_path / "x.csv").read_text().splitlines()[1:] == [
-        f"0.666666667,0.100000001,1,{large},0.3333333333333333", ",2.0,,0,",
+        f"0.666666667,0.100000001,1,{large},0.3333333333333333,7", ",2.0,,0,,",
     ]  # fmt: skip
 
 

@@ -181,7 +181,9 @@ def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]")
     if isinstance(table, Sequence):
         columns, rows = list(table[0]), (row.values() for row in table)
     else:
-        columns, rows = list(table), table.itertuples(index=False, name=None)
+        # pandas.NA cannot be compared with itself.
+        values = table.astype(object).where(table.notna(), None)
+        columns, rows = list(table), values.itertuples(index=False, name=None)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
