@@ -85,7 +85,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "scratch": {"num_epochs": 100, "patience": 10},
     "lstm": {"num_epochs": 20},
     "gru": {"num_epochs": 20},
-    "transformer": {"num_epochs": 20},
+    "transformer": {"num_epochs": 60},
 }
 """The most epochs. Patience suits only a constant learning rate: a schedule that is cut off has not come to its end."""
 CHARACTERS, WORDS, MIXTURE = "char-kneser-ney", "char-by-word-kneser-ney", "lstm+n-gram"

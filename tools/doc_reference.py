@@ -201,7 +201,9 @@ def stages() -> str:
         each = f"`{name}@NAME` for each NAME of {each_of(stage['foreach'])}. " if "foreach" in stage else ""
         rows = [["command", code(plain(body["cmd"]))]]
         rows.append(["settings", ", ".join(map(code, body.get("params", []))) or settings_of(body["deps"])])
-        rows.append(["reads", files(dep for dep in body["deps"] if dep.startswith(("data/", "reports/")))])
+        rows.append(
+            ["reads", files(dep for dep in body["deps"] if dep.startswith(("benchmarks/", "data/", "reports/")))]
+        )
         made = [out for kind in ("outs", "metrics", "plots") for out in body.get(kind, [])]
         rows.append(["writes", files(next(iter(out)) if isinstance(out, dict) else out for out in made)])
         parts.append(f"## {name}\n\n{each}{body['desc']}.\n\n{table(['', ''], rows)}")

@@ -50,6 +50,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """A folder with scores of made-up models, after the stage evaluate, and all other reports of the project."""
     folder = prepare(tmp_path_factory.mktemp("made-up"))
     shutil.copytree(ROOT / "reports", folder / "reports")
+    shutil.copytree(ROOT / "benchmarks" / "results", folder / "benchmarks" / "results")
     shutil.rmtree(folder / "reports" / "evaluate")
     layout = write_models(folder)
     layout.config("small").unlink()

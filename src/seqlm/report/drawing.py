@@ -8,7 +8,7 @@ from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
-from seqlm.report.figures import book, evaluation, gradients, ngrams
+from seqlm.report.figures import book, curves, evaluation, gradients, ngrams
 from seqlm.report.figures.style import MISSING_GLYPH, model_styles, svg_text, without_font
 from seqlm.report.findings import highlights
 
@@ -21,8 +21,8 @@ _PARTITIONED, _UNROLLED = 29, 9
 def draw_all(layout: Layout, log: Log, num_processes: int | None = None) -> None:
     """Draw every figure into a file of its own; remove figures that are no longer drawn.
 
-    A figure is named after the stage whose tables it shows: ``evaluate-highlights``,
-    ``ngrams-word-zipf``. Characters of the text that no installed font has are logged.
+    A figure is named after the stage or benchmark whose tables it shows: ``evaluate-highlights``,
+    ``ngrams-word-zipf``, ``curves-data``. Characters of the text that no installed font has are logged.
     The files are the same for any number of processes, by default as many as help.
     Raises DataError if a table is missing or broken.
     """
@@ -55,6 +55,7 @@ def _figures(layout: Layout) -> Drawn:
     yield from _of_models(layout)
     yield from _of_gradients(layout)
     yield from _of_truncation(layout)
+    yield from _of_curves(layout)
 
 
 def _of_text(layout: Layout) -> Drawn:
@@ -124,3 +125,8 @@ def _of_truncation(layout: Layout) -> Drawn:
     yield "gradients-truncation", gradients.truncation_figure(draws, convergence)
     yield "gradients-trained", gradients.trained_figure(read_csv(folder / "trained.csv"))
     yield "gradients-cost", gradients.cost_figure(read_csv(folder / "cost.csv"))
+
+
+def _of_curves(layout: Layout) -> Drawn:
+    yield "curves-data", curves.data_figure(read_csv(layout.benchmark("curves_data.csv")))
+    yield "curves-time", curves.time_figure(read_csv(layout.benchmark("curves_time.csv")))

@@ -28,6 +28,8 @@ def all_findings(layout: Layout) -> dict[str, str]:
         "radius": radius_finding(read_json(layout.reports("gradients", "summary.json"))["spectral_radius"]),
         **leader_findings(read_json(evaluate / "leaders.json")),
         "sine": sine_finding(read_json(layout.reports("sine", "summary.json"))["rmse"]),
+        "data": data_finding(read_csv(layout.benchmark("curves_data.csv"))),
+        "time": time_finding(read_csv(layout.benchmark("curves_time.csv"))),
     }
 
 
@@ -161,6 +163,39 @@ def radius_finding(spectral_radius: Mapping[str, Mapping[str, float]]) -> str:
 def sine_finding(rmse: Mapping[str, float]) -> str:
     """Return whether predictions get worse with the number of steps; ``rmse`` has rising numbers of steps."""
     return "The further ahead, the larger the error." if _rises(list(rmse.values())) else ""
+
+
+def data_finding(curves: pd.DataFrame) -> str:
+    """Return from how much text on the best network beats the best n-gram model, and whether mixtures beat both.
+
+    ``curves`` has the columns corpus, family, train_chars, test_bits. Sizes that lack a family are left out.
+    """
+    sentences, mixture_wins = [], True
+    for corpus, rows in curves.groupby("corpus", sort=False):
+        best = rows.pivot_table(index="train_chars", columns="family", values="test_bits", aggfunc="min")
+        best = best.reindex(columns=["ngram", "network", "mixture"]).dropna()
+        wins_from_here = (best["network"] < best["ngram"])[::-1].cummin()[::-1]
+        if wins_from_here.any():
+            first = f"{wins_from_here.idxmax():,} characters"
+            sentences.append(f"On {corpus}, the best network beats the best n-gram model from {first} on.")
+        elif len(best) and (best["ngram"] < best["network"]).all():
+            last = f"{best.index.max():,} characters"
+            sentences.append(f"On {corpus}, the best n-gram model beats the best network up to {last}.")
+        mixture_wins &= bool((best["mixture"] < best[["ngram", "network"]].min(axis=1)).all())
+    if mixture_wins and sentences:
+        sentences.append("A mixture of both is better than either.")
+    return " ".join(sentences)
+
+
+def time_finding(curves: pd.DataFrame) -> str:
+    """Return which training ends with the fewest bits on each corpus; columns corpus, model, seconds, val_bits."""
+    sentences = []
+    for corpus, rows in curves.groupby("corpus", sort=False):
+        ends = rows.sort_values("seconds").groupby("model").tail(1)
+        if len(ends) > 1:
+            best = ends.sort_values("val_bits").iloc[0]
+            sentences.append(f"On {corpus}, {best['model']} ends with the fewest bits, {best['val_bits']:.2f}.")
+    return " ".join(sentences)
 
 
 def _rises(values: Sequence[float]) -> bool:

@@ -139,6 +139,7 @@ def _of_studies(layout: Layout) -> dict[str, Any]:
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
+        "curves": {"machine": ", ".join(read_csv(layout.benchmark("curves_time.csv"))["machine"].unique())},
     }
 
 

@@ -1,0 +1,38 @@
+"""Figures of benchmarks/curves.py: models against the size of their training text, and against time."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from seqlm.report.figures.style import legend_above, model_styles, new_figure, style
+
+
+def data_figure(table: pd.DataFrame) -> Figure:
+    """Draw bits per character on test against characters of training text, one panel for each corpus.
+
+    Columns corpus, model, family, train_chars, test_bits.
+    """
+    return _curves(table, "train_chars", "test_bits", "characters of training text", "bits per character on test")
+
+
+def time_figure(table: pd.DataFrame) -> Figure:
+    """Draw bits per character on val against seconds of training, one panel for each corpus.
+
+    Columns corpus, model, seconds, val_bits; all models are networks.
+    """
+    networks = table.assign(family="network")
+    return _curves(networks, "seconds", "val_bits", "processor seconds of training", "bits per character on val")
+
+
+def _curves(table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str) -> Figure:
+    # Every n-gram model is of an order above 0, and a network has the name of its kind.
+    styles = model_styles(table.drop_duplicates("model").assign(order=1, network=lambda rows: rows["model"]))
+    corpora = list(table["corpus"].unique())
+    with style():
+        figure, _ = new_figure(len(corpora), height=1.2 + 2.6 * len(corpora))
+        for axes, corpus in zip(figure.axes, corpora, strict=True):
+            for model, rows in table[table["corpus"] == corpus].groupby("model", sort=False):
+                axes.plot(rows[x], rows[y], **styles[str(model)].points, label=str(model))
+            axes.set(xscale="log", title=corpus, ylabel=y_label)
+        figure.axes[-1].set_xlabel(x_label)
+        legend_above(figure, figure.axes[0], 2)
+    return figure
