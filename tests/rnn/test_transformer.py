@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from compiled_networks import network_settings
 from seqlm.rnn import transformer
 from seqlm.rnn.scoring import stream_nll, window_nll
-from seqlm.rnn.transformer import Transformer
+from seqlm.rnn.transformer import Transformer, rotate
 from small_training import config, equal, trained
 
 V = 6
@@ -162,7 +162,8 @@ def pytorch_name(name: str) -> str:
 
 
 @torch.no_grad()
-def test_the_layers_are_pytorch_s_encoder_with_a_causal_mask() -> None:
+def test_without_rotations_the_layers_are_pytorch_s_encoder_with_a_causal_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "rotate", lambda vectors, _: vectors)
     made, ids = network(9, num_layers=3), text(4, 9)
     layer = nn.TransformerEncoderLayer(
         8, 2, 32, dropout=0, activation="gelu", batch_first=True, norm_first=True, dtype=torch.float64
@@ -171,9 +172,23 @@ def test_the_layers_are_pytorch_s_encoder_with_a_causal_mask() -> None:
     weights = {pytorch_name(name): weight for name, weight in made.state_dict().items() if name.startswith("layers")}
     encoder.load_state_dict(weights | {f"norm.{name}": weight for name, weight in made.norm.state_dict().items()})
     mask = nn.Transformer.generate_square_subsequent_mask(9, dtype=torch.float64)
-    hidden = encoder(made.embedding(ids) + made.positions.weight, mask=mask, is_causal=True)
+    hidden = encoder(made.embedding(ids), mask=mask, is_causal=True)
     logits, _ = made(ids, made.initial_state(4))
     torch.testing.assert_close(logits, made.output(hidden), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6, 7])
+def test_rotations_show_the_distance_between_two_positions_and_nothing_else(size: int) -> None:
+    angles = torch.arange(9.0, dtype=torch.float64)[:, None] * torch.tensor([1.0, 0.1, 0.01])[: size // 2]
+    generator = torch.Generator().manual_seed(0)
+    query, key = torch.randn(2, size, dtype=torch.float64, generator=generator)
+    rotation = angles.cos(), angles.sin()
+    products = rotate(query.expand(9, -1), rotation) @ rotate(key.expand(9, -1), rotation).T  # (9, 9)
+    for offset in range(-8, 9):
+        diagonal = products.diagonal(offset)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(products[0, 0], query @ key)
+    assert size == 1 or products[0].diff().abs().min() > 1e-3
 
 
 def test_tied_weights_are_one_parameter() -> None:

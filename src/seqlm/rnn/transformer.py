@@ -1,11 +1,11 @@
 """A small transformer: decoder-only, with the norm before each part (Radford et al. 2019; Xiong et al. 2020).
 
-With X (B, T, h) the sum of a token's embedding and its position's, each layer computes
+With X (B, T, h) the embeddings of the tokens, each layer computes
 
     X <- X + Attention(Norm(X))     Attention mixes each position with those before it
     X <- X + MLP(Norm(X))           MLP(X) = GELU(X W_1 + b_1) W_2 + b_2, 4 h wide inside
 
-and the logits are Norm(X) W_o + b_o.
+and the logits are Norm(X) W_o + b_o. Attention sees positions by rotations of its queries and keys (Su et al. 2021).
 
 A transformer has no recurrent state: it reads a window of at most W tokens. Longer texts are read in windows that
 overlap by half, so that every token, except those at the beginning of the text, is predicted from at least half a
@@ -26,8 +26,13 @@ from seqlm.rnn.settings import NetworkSettings
 
 M = TypeVar("M", nn.Embedding, nn.Linear)
 
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines of the angles of T positions, each ``(T, d / 2)`` for heads of size d."""
+
 _INIT_STD = 0.02
 """Standard deviation of the initial weights (Radford et al. 2019)."""
+_ROTARY_BASE = 1000.0
+"""The slowest pair of components turns by about 1 radian in as many positions."""
 _TOKENS_AT_ONCE = 1 << 13
 """Most tokens, in all windows, that are read at once: the memory of a long text is bounded."""
 
@@ -57,6 +62,18 @@ def _drawn(module: M, std: float = _INIT_STD) -> M:
     return module
 
 
+def rotate(vectors: Tensor, rotation: Rotation) -> Tensor:
+    """Turn pairs of components of ``vectors`` (..., T, d), i and i + d / 2, by the angles of their positions.
+
+    The product of a query and a key then depends on their positions only through the distance. If d is odd, the last
+    component stays as it is.
+    """
+    cosines, sines = rotation
+    half = cosines.shape[1]
+    first, second, rest = torch.split(vectors, (half, half, vectors.shape[-1] - 2 * half), -1)
+    return torch.cat([first * cosines - second * sines, first * sines + second * cosines, rest], -1)
+
+
 class Layer(nn.Module):
     """Causal self-attention and an MLP, each added to its input."""
 
@@ -71,17 +88,20 @@ class Layer(nn.Module):
         self.mlp_input = _drawn(linear(num_hiddens, 4 * num_hiddens))
         self.mlp_output = _drawn(linear(4 * num_hiddens, num_hiddens), output_std)
 
-    def forward(self, hidden: Tensor, drop: Callable[[Tensor], Tensor], cache: KeyValueCache | None) -> Tensor:
+    def forward(
+        self, hidden: Tensor, rotation: Rotation, drop: Callable[[Tensor], Tensor], cache: KeyValueCache | None
+    ) -> Tensor:
         """Return the outputs ``(B, T, h)`` for inputs ``(B, T, h)``.
 
         With a cache, the inputs are either the first tokens that it sees, or one token that follows these.
         """
-        hidden = hidden + drop(self._attend(self.attention_norm(hidden), cache))
+        hidden = hidden + drop(self._attend(self.attention_norm(hidden), rotation, cache))
         return hidden + drop(self.mlp_output(F.gelu(self.mlp_input(self.mlp_norm(hidden)))))
 
-    def _attend(self, hidden: Tensor, cache: KeyValueCache | None) -> Tensor:
+    def _attend(self, hidden: Tensor, rotation: Rotation, cache: KeyValueCache | None) -> Tensor:
         projected = self.attention_input(hidden).unflatten(2, (3, self.num_heads, -1))  # (B, T, 3, heads, d)
         queries, keys, values = projected.permute(2, 0, 3, 1, 4)  # (B, heads, T, d) each
+        queries, keys = rotate(queries, rotation), rotate(keys, rotation)
         if cache is not None:
             keys, values = cache.append(keys, values)
         # A single token may attend to all tokens: none comes after it.
@@ -94,9 +114,12 @@ class Transformer(AutogradNetwork):
     """A transformer whose window W is ``num_steps``.
 
     Shapes: V vocabulary, h hidden units, B batch rows, T steps, K windows of w tokens, where w = W or, if the text is
-    shorter, K = 1. Positions have learned embeddings. Dropout comes after the embedding and before each addition, with
-    one mask for all positions. The state holds the tokens of the current window, ``(B, p)`` with p <= W.
+    shorter, K = 1. Dropout comes after the embedding and before each addition, with one mask for all positions. The
+    state holds the tokens of the current window, ``(B, p)`` with p <= W.
     """
+
+    _cosines: Tensor
+    _sines: Tensor
 
     def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
         """Draw the weights from N(0, 0.02) by ``seed``; biases are zero.
@@ -110,7 +133,6 @@ class Transformer(AutogradNetwork):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.embedding = _drawn(nn.Embedding(vocab_size, num_hiddens, dtype=double))
-            self.positions = _drawn(nn.Embedding(self.window, num_hiddens, dtype=double))
             # The sum of all parts of all layers starts equally large, whatever their number.
             std = _INIT_STD / (2 * settings.num_layers) ** 0.5
             layers = (Layer(num_hiddens, settings.num_heads, std) for _ in range(settings.num_layers))
@@ -119,8 +141,13 @@ class Transformer(AutogradNetwork):
             self.output = _drawn(nn.Linear(num_hiddens, vocab_size, dtype=double))
             if settings.tie_weights:
                 self.output.weight = self.embedding.weight
+        head_size = num_hiddens // settings.num_heads
+        self._cache_shape = (settings.num_heads, self.window, head_size)
+        speeds = _ROTARY_BASE ** (-torch.arange(head_size // 2, dtype=double) / max(head_size // 2, 1))
+        angles = torch.arange(self.window, dtype=double)[:, None] * speeds  # (W, d / 2)
+        self.register_buffer("_cosines", angles.cos(), persistent=False)
+        self.register_buffer("_sines", angles.sin(), persistent=False)
         self.float()
-        self._cache_shape = (settings.num_heads, self.window, num_hiddens // settings.num_heads)
 
     def initial_state(self, batch_size: int) -> Tensor:
         """Return the empty window of ``batch_size`` rows, shape ``(batch_size, 0)``."""
@@ -191,10 +218,11 @@ class Transformer(AutogradNetwork):
         With caches, the tokens follow those that are in the caches.
         """
         start = caches[0].length if caches else 0
-        drop = partial(self._drop, noise=noise)
-        hidden = drop(self.embedding(ids) + self.positions.weight[start : start + ids.shape[1]])
+        places = slice(start, start + ids.shape[1])
+        rotation, drop = (self._cosines[places], self._sines[places]), partial(self._drop, noise=noise)
+        hidden = drop(self.embedding(ids))
         for index, layer in enumerate(self.layers):
-            hidden = layer(hidden, drop, caches[index] if caches else None)
+            hidden = layer(hidden, rotation, drop, caches[index] if caches else None)
         normed: Tensor = self.norm(hidden)
         return normed
 
