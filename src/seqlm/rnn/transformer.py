@@ -70,7 +70,7 @@ def rotate(vectors: Tensor, rotation: Rotation) -> Tensor:
     """
     cosines, sines = rotation
     half = cosines.shape[1]
-    first, second, rest = torch.split(vectors, (half, half, vectors.shape[-1] - 2 * half), -1)
+    first, second, rest = torch.split(vectors, [half, half, vectors.shape[-1] - 2 * half], -1)
     return torch.cat([first * cosines - second * sines, first * sines + second * cosines, rest], -1)
 
 
