@@ -38,6 +38,7 @@ TIMES = pd.DataFrame(
         # The network wins at first only, or loses at some sizes only: nothing is said.
         (data((3, 2, 1), (2, 3, 3)), ""),
         (data((2, 2, 1), (2, 3, 1)), ""),
+        (data((2.01, 2, 1), (2.01, 2, 1)), ""),  # may be chance
     ],
 )
 def test_who_wins_from_where_on(table: pd.DataFrame, expected: str) -> None:

@@ -11,6 +11,8 @@ from seqlm.core.layout import Layout
 
 _ZIPF_EXPONENTS = (0.8, 1.2)
 _HEAPS_EXPONENTS = (0.05, 0.95)
+_CLEARLY = 0.02
+"""Bits per character."""
 _OVERFITTED = 1.1
 """A run is overfitted if its last perplexity on val is higher than its best one by this factor."""
 
@@ -168,20 +170,21 @@ def sine_finding(rmse: Mapping[str, float]) -> str:
 def data_finding(curves: pd.DataFrame) -> str:
     """Return from how much text on the best network beats the best n-gram model, and whether mixtures beat both.
 
-    ``curves`` has the columns corpus, family, train_chars, test_bits. Sizes that lack a family are left out.
+    ``curves`` has the columns corpus, family, train_chars, test_bits. Sizes that lack a family are left out. To beat is
+    to need at least 0.02 bits less: smaller differences may be chance.
     """
     sentences, mixture_wins = [], True
     for corpus, rows in curves.groupby("corpus", sort=False):
         best = rows.pivot_table(index="train_chars", columns="family", values="test_bits", aggfunc="min")
         best = best.reindex(columns=["ngram", "network", "mixture"]).dropna()
-        wins_from_here = (best["network"] < best["ngram"])[::-1].cummin()[::-1]
+        wins_from_here = (best["network"] < best["ngram"] - _CLEARLY)[::-1].cummin()[::-1]
         if wins_from_here.any():
             first = f"{wins_from_here.idxmax():,} characters"
             sentences.append(f"On {corpus}, the best network beats the best n-gram model from {first} on.")
-        elif len(best) and (best["ngram"] < best["network"]).all():
+        elif len(best) and (best["ngram"] < best["network"] - _CLEARLY).all():
             last = f"{best.index.max():,} characters"
             sentences.append(f"On {corpus}, the best n-gram model beats the best network up to {last}.")
-        mixture_wins &= bool((best["mixture"] < best[["ngram", "network"]].min(axis=1)).all())
+        mixture_wins &= bool((best["mixture"] < best[["ngram", "network"]].min(axis=1) - _CLEARLY).all())
     if mixture_wins and sentences:
         sentences.append("A mixture of both is better than either.")
     return " ".join(sentences)
