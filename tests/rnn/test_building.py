@@ -124,7 +124,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
     cycle = np.tile([1, 2, 3, 4, 5], 60)
     ended = trained(run, cycle)
     perplexities = [row.train_perplexity for row in ended.progress.history]
-    assert perplexities[-1] < 1.2 < 1.8 < perplexities[0]
+    assert perplexities[-1] < 1.2 < 1.5 < perplexities[0]
 
     # Interrupted and resumed, it ends with the same weights.
     begun = trainer(run, cycle)
