@@ -48,10 +48,9 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.rnn.scoring import stream_nll
-from seqlm.score.model_info import ModelInfo, describe_ngram
-from seqlm.score.networks.scoring import describe_run
-from seqlm.score.store import Score, score_of
+from seqlm.rnn.array_network import stream_nll
+from seqlm.score.networks import describe_run
+from seqlm.score.store import ModelInfo, Score, describe_ngram, score_of
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer

@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
-from seqlm.rnn.generation import continue_prefixes
+from seqlm.rnn.array_network import continue_prefixes
 from seqlm.rnn.scratch import ScratchRNN
 
 VOCAB_SIZE, NUM_HIDDENS, NUM_PREFIXES = 28, 512, 256

@@ -23,13 +23,14 @@ import pandas as pd
 
 from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
-from seqlm.sine import networks, study
-from seqlm.sine.networks import MLP, Network, SineRNN, noisy_sine, train_model
+from seqlm.sine import study
 from seqlm.sine.settings import SineParams
-from seqlm.sine.study import study_sine
+from seqlm.sine.study import MLP, Network, SineRNN, noisy_sine, study_sine, train_model
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+# As they are before one of them is replaced.
+WINDOWS, RMSE_BY_K = study.windows, study.rmse_by_k
 
 # Wrong versions: each replaces one function or one setting of the program.
 
@@ -38,7 +39,7 @@ def shifted(by: int) -> Callable[..., tuple[Floats, Floats]]:
     """Return the function ``windows`` with labels that are ``by`` steps too late."""
 
     def windows(series: Floats, tau: int) -> tuple[Floats, Floats]:
-        features, labels = networks.windows(series, tau)
+        features, labels = WINDOWS(series, tau)
         return features[:-by], labels[by:]
 
     return windows
@@ -46,7 +47,7 @@ def shifted(by: int) -> Callable[..., tuple[Floats, Floats]]:
 
 def seen(series: Floats, tau: int) -> tuple[Floats, Floats]:
     """Return windows whose label is their own last value."""
-    features, _ = networks.windows(series, tau)
+    features, _ = WINDOWS(series, tau)
     return features, features[:, -1:]
 
 
@@ -69,11 +70,11 @@ def halved(*arguments: Any) -> list[float]:
 
 
 def all_pairs(series: Floats, tau: int, _: SineParams) -> tuple[Floats, Floats]:
-    return networks.windows(series, tau)
+    return WINDOWS(series, tau)
 
 
 def error_on_every_row(predictions: Floats, series: Floats, tau: int, _: int) -> Floats:
-    return networks.rmse_by_k(predictions, series, tau, 0)
+    return RMSE_BY_K(predictions, series, tau, 0)
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

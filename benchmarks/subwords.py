@@ -24,7 +24,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.score.metrics import summarise
+from seqlm.score.store import summarise
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import SubwordParams

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from seqlm.core.devices import resolve_device
-from seqlm.gradients.truncation import Truncation, flop_count, stored_bytes
+from seqlm.gradients.truncation import Truncation, stored_bytes
 from seqlm.rnn.scratch import ScratchRNN
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS = 28, 32, 1024
@@ -56,7 +56,7 @@ def compare(num_hiddens: int, device: torch.device, rounds: int) -> None:
     full = statistics.median(times[NUM_STEPS])
     for length in LENGTHS:
         truncation = Truncation("full" if length == NUM_STEPS else "regular", length)
-        flop = flop_count(truncation, NUM_STEPS, num_hiddens, VOCAB_SIZE) * BATCH_SIZE
+        flop = truncation.flop_count(NUM_STEPS, num_hiddens, VOCAB_SIZE) * BATCH_SIZE
         median = statistics.median(times[length])
         stored = stored_bytes(length, num_hiddens, VOCAB_SIZE) * BATCH_SIZE
         print(

@@ -17,7 +17,7 @@ def main(layout: Layout) -> None:
     from seqlm.evaluate.ranking import rank_models
     from seqlm.evaluate.settings import EvaluateParams
     from seqlm.heldout.scored_text import Folds, load_heldout
-    from seqlm.train.runs import run_names, training_summaries
+    from seqlm.train.settings import run_names, training_summaries
     from seqlm.vocab.settings import KINDS
 
     params = load(layout.params, "evaluate", EvaluateParams)

@@ -49,7 +49,7 @@ def main(
     )
     from seqlm.models.language_model import SamplingConfig
     from seqlm.models.opening import Models
-    from seqlm.train.runs import run_names
+    from seqlm.train.settings import run_names
 
     by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
     models = Models(layout, device, num_threads)

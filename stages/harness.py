@@ -79,7 +79,7 @@ def clear_stale_runs(layout: Layout, runs: list[str]) -> None:
     Their stages are removed from ``dvc.lock`` too, so that it can be committed. Call it after the stage has read and
     written everything else, so that an error removes nothing.
     """
-    from seqlm.train.runs import remove_stale_runs
+    from seqlm.train.settings import remove_stale_runs
 
     if not is_under_dvc():
         return

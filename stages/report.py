@@ -17,12 +17,12 @@ def main(layout: Layout) -> None:
     from seqlm.evaluate.columns import describe_reduced_batches, describe_share, table_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page
-    from seqlm.report.parity import applies, empty_tables, metrics, parity_tables
-    from seqlm.train.runs import run_names, training_summaries
+    from seqlm.report.parity import metrics, parity_tables
+    from seqlm.train.settings import run_names, training_summaries
 
-    draw_all(layout, click.echo)
+    draw_all(layout)
     # DVC expects these files for every corpus; for another one than the book's they are empty.
-    parity = parity_tables(layout) if applies(read_json(layout.corpus_record)) else empty_tables()
+    parity = parity_tables(layout)
     for name, rows in parity.items():
         write_csv(layout.reports("book", f"{name}.csv"), rows)
     write_json(layout.reports("book", "metrics.json"), metrics(parity))

@@ -30,7 +30,6 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     from seqlm.train.callbacks import (
         checkpoint_writer,
         describe_plan,
-        restart_if_contended,
         restored_on_error,
         sample_prefix,
         train_to_end,
@@ -38,7 +37,7 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
     from seqlm.train.history import headline, history_table, summarise
     from seqlm.train.ranks import local_device, local_threads, process_group
-    from seqlm.train.runs import read_config
+    from seqlm.train.settings import read_config
     from seqlm.train.trainer import Trainer
     from seqlm.vocab.corpus import load_split
     from seqlm.vocab.vocabulary import Vocab
@@ -49,7 +48,7 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
     vocab = Vocab.load(layout.vocab(config.token))
     train_ids, val_ids = (load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val"))
     prefix = sample_prefix(config, vocab, val_ids)
-    with restart_if_contended(click.echo), process_group(device) as ranks:
+    with process_group(device) as ranks:
         trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks)
         if ranks.is_first:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""

@@ -16,12 +16,10 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from default_params import PARAMS_FILE
 from seqlm.core import devices
 from seqlm.core.settings import read_params
-from seqlm.rnn.generation import continue_prefixes
-from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.array_network import continue_prefixes, stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import diagnose
-from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
-from seqlm.score.networks.scoring import network_predictor
+from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_roots, network_predictor, trained_weights
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 

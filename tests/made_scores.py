@@ -6,8 +6,7 @@ import numpy as np
 
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText, Stream, stream_of
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import Score, score_of
+from seqlm.score.store import ModelInfo, Score, score_of
 from seqlm.vocab.corpus import SPLITS
 
 

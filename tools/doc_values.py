@@ -18,7 +18,7 @@ A whole table is between two comments that name its file, the rows to keep and t
 Code is between two comments that name its file and the function, without its docstring; for a part of a function, also
 the beginnings of the first and the last line:
 
-    <!-- code: src/seqlm/sine/networks.py windows -->
+    <!-- code: src/seqlm/sine/study.py windows -->
     <!-- code: src/seqlm/rnn/scratch.py ScratchRNN._run | w_hh, steps = | self._activate -->
     <!-- end -->
 """

@@ -9,6 +9,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
+import matplotlib as mpl
 import psutil
 import pytest
 import torch
@@ -21,8 +22,8 @@ from seqlm.core.layout import Layout
 from seqlm.core.processes import map_in_processes
 from seqlm.report.drawing import draw_all
 from seqlm.report.figures import style as figure_style
-from seqlm.report.figures.gradients import alignment_figure, cost_figure, reach_figure
-from seqlm.report.figures.style import style, svg_text
+from seqlm.report.figures.plots import alignment_figure, cost_figure, reach_figure
+from seqlm.report.figures.style import svg_text
 from smoke import ROOT
 
 TABLES = ROOT / "reports" / "gradients"
@@ -90,7 +91,7 @@ def test_any_number_of_processes_draws_the_same_bytes_in_order() -> None:
 
 def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> None:
     (drawn_once, *_), (saved, *_) = drawn(), drawn()
-    with style():
+    with mpl.rc_context(figure_style.RC_PARAMS):
         saved.savefig(tmp_path / "saved.svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
     saved_text = (tmp_path / "saved.svg").read_text().replace("#010203", "currentColor")
     assert figure_style._compact(saved_text) == svg_text(drawn_once)
@@ -111,7 +112,7 @@ def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path,
         shutil.copytree(ROOT / "reports" / name, layout.reports(name))
     write_text(layout.figure("book-unrolled"), "old")
     with pytest.raises(DataError, match=r"summary\.json: no such file: run the stage that writes it"):
-        draw_all(layout, print, num_processes)
+        draw_all(layout, num_processes)
     assert [path.read_text() for path in layout.figure("x").parent.iterdir()] == ["old"]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seqlm.core.progress import clocked, timed
+from seqlm.core.progress import clocked
 
 
 class Clock:
@@ -34,10 +34,3 @@ def test_each_item_comes_with_its_own_seconds(clock: Clock) -> None:
         found[name] = seconds
         clock.now += 10  # what is done with an item is not its own time
     assert found == {"first": 2, "second": 3}
-
-
-def test_what_stands_inside_is_timed(clock: Clock) -> None:
-    said: list[str] = []
-    with timed("the work", said.append):
-        clock.now += 1.25
-    assert said == ["the work: 1.2 s"]

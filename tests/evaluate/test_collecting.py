@@ -10,9 +10,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import collect_scores
 from seqlm.evaluate.tables import choices, diagnosed, headlines
-from seqlm.score.metrics import headline
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import Score, save_score
+from seqlm.score.store import ModelInfo, Score, headline, save_score
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS
 

@@ -11,8 +11,7 @@ from seqlm.evaluate.columns import main_table
 from seqlm.evaluate.ranking import Comparison, Result, rank_models
 from seqlm.evaluate.tables import headlines
 from seqlm.heldout.scored_text import Folds
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.score.store import TRAIN_SUBSET, ModelInfo, Score
 from seqlm.vocab.corpus import SPLITS
 
 TEXTS = {"char": dict.fromkeys(SPLITS, scored_text(1000))}

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,33 +13,35 @@ import pytest
 import torch
 
 from default_params import PARAMS_FILE
-from seqlm.core.devices import processes_that_learn
-from seqlm.core.errors import DataError
-from seqlm.core.settings import load
-from seqlm.gradients import short_runs, study
-from seqlm.gradients.equations import (
+from equations import (
     LinearRNN,
-    eigenvector_alignment,
     full_derivative,
     linear_gradients,
     randomized_derivative,
     state_gradient,
     truncated_derivative,
 )
+from seqlm.core.devices import processes_that_learn
+from seqlm.core.errors import DataError
+from seqlm.core.settings import load
+from seqlm.gradients import study
+from seqlm.gradients import truncation as truncation_module
 from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import ShortRun, StepStats, draw_windows, scale_recurrence, train_briefly
-from seqlm.gradients.spectra import SpectrumRecorder, clip_run, moments, singular_values, spectral_radius
-from seqlm.gradients.study import keep_frequent, study_gradients
+from seqlm.gradients.spectra import eigenvector_alignment, singular_values, spectral_radius
+from seqlm.gradients.study import Task, keep_frequent, study_gradients
 from seqlm.gradients.truncation import (
     GradientError,
+    ShortRun,
+    StepStats,
     Truncation,
-    flop_count,
+    TruncationNoise,
+    draw_windows,
     gradient_draws,
     gradient_error,
-    longest_stretch,
+    scale_recurrence,
     stored_bytes,
-    trained_perplexity,
+    train_briefly,
     truncations,
 )
 from seqlm.rnn.building import build_network
@@ -51,6 +54,12 @@ RNG = np.random.default_rng(0)
 T, D, H, Q = 7, 3, 4, 2
 MODEL = LinearRNN(RNG.normal(size=(H, D)), RNG.normal(size=(H, H)), RNG.normal(size=(Q, H)))
 INPUTS, TARGETS = RNG.normal(size=(T, D)), RNG.normal(size=(T, Q))
+
+
+def task(ids: np.ndarray, vocab_size: int, **settings: object) -> Task:
+    """Return a study of a text with these settings, in one process."""
+    params = load(PARAMS_FILE, "gradients", GradientsParams).model_copy(update=settings)
+    return Task(params, ids, ids, vocab_size, 0, 1)
 
 
 def by_autograd() -> tuple[dict[str, torch.Tensor], np.ndarray, list[torch.Tensor]]:
@@ -202,33 +211,33 @@ def test_the_operation_count_is_that_of_the_model() -> None:
     own = {torch.ops.aten.addmm_: count_addmm}  # the counter knows addmm, not its form in place
     with FlopCounterMode(display=False, custom_mapping=own) as counter:
         model.compute_gradients(ids, ids, model.initial_state(1))
-    assert counter.get_total_flops() == flop_count(Truncation("full", 9), 9, 6, 5)
+    assert counter.get_total_flops() == Truncation("full", 9).flop_count(9, 6, 5)
     # Cut at every step: the 8 products of (8.7.14), 2 * 6 * 6 operations each, are not needed.
-    assert flop_count(Truncation("full", 9), 9, 6, 5) - flop_count(Truncation("regular", 1), 9, 6, 5) == 8 * 72
-    assert flop_count(Truncation("randomized", 4), 9, 6, 5) == flop_count(Truncation("regular", 4), 9, 6, 5)
+    assert Truncation("full", 9).flop_count(9, 6, 5) - Truncation("regular", 1).flop_count(9, 6, 5) == 8 * 72
+    assert Truncation("randomized", 4).flop_count(9, 6, 5) == Truncation("regular", 4).flop_count(9, 6, 5)
 
 
 def test_stored_bytes_by_hand() -> None:
     generator = torch.Generator().manual_seed(0)
     # 4 states (that before the first step too) of 6 floats, and 3 distributions over 5 tokens: 39 floats.
     assert stored_bytes(3, 6, 5) == 4 * 39
-    assert longest_stretch(Truncation("regular", 3), 10, generator) == 3
-    assert longest_stretch(Truncation("full", 10), 10, generator) == 10
+    assert Truncation("regular", 3).longest_stretch(10, generator) == 3
+    assert Truncation("full", 10).longest_stretch(10, generator) == 10
     # Two steps, cut in between with probability 1/4: 2 steps with probability 3/4, else 1.
-    assert longest_stretch(Truncation("randomized", 4), 2, generator) == pytest.approx(1.75, abs=0.05)
+    assert Truncation("randomized", 4).longest_stretch(2, generator) == pytest.approx(1.75, abs=0.05)
 
 
 def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> None:
     ids = np.tile([0, 1, 2, 1], 200)
-    run = ShortRun(20, 8, 0)
-    first, again = (trained_perplexity(Truncation("full", 8), ids, ids, 3, 8, run) for _ in range(2))
+    small = task(ids, 3, num_minibatches=20, num_steps=8, num_hiddens=8)
+    first, again = (study._perplexity_after(small, (Truncation("full", 8), 0)) for _ in range(2))
     assert first == again
     # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
     losses, last_losses = [], []
     for length in (1, 8):
         generator = torch.Generator().manual_seed(0)
         model, cut = ScratchRNN(3, 8, "tanh", generator), Truncation("regular", length)
-        steps = train_briefly(model, ids, run, draw=lambda cut=cut: cut.draw(8, 32, torch.Generator()))
+        steps = train_briefly(model, ids, ShortRun(20, 8, 0), draw=lambda cut=cut: cut.draw(8, 32, torch.Generator()))
         losses.append(steps[0].loss)
         last_losses.append(steps[-1].loss)
     assert losses[0] == losses[1]
@@ -240,7 +249,7 @@ def test_the_learning_rate_of_adam_falls_to_zero(
     optimizer: Any, rates: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[float] = []
-    monkeypatch.setattr(short_runs.Optimizer, "step", lambda _, lr: seen.append(lr))
+    monkeypatch.setattr(truncation_module.Optimizer, "step", lambda _, lr: seen.append(lr))
     ids = np.tile([0, 1, 2, 1], 20)
     model = ScratchRNN(3, 4, "tanh", torch.Generator().manual_seed(0))
     train_briefly(model, ids, ShortRun(4, 8, 0, optimizer=optimizer))
@@ -248,24 +257,24 @@ def test_the_learning_rate_of_adam_falls_to_zero(
 
 
 def test_only_the_truncation_of_short_trainings_is_random() -> None:
-    noise = short_runs.TruncationNoise(lambda: torch.zeros(5, 2))
+    noise = TruncationNoise(lambda: torch.zeros(5, 2))
     assert noise.dropout_mask(torch.zeros(2, 5, 3), 0.5).tolist() == np.ones((2, 1, 3)).tolist()
     assert noise.bptt_keep(5).tolist() == np.zeros((5, 2)).tolist()
 
 
 def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
-    assert moments(300) == [0, 18, 75, 150, 300]
-    assert moments(2) == [0, 1, 2]
+    for num_minibatches, moments in ((32, [0, 2, 8, 16, 32]), (2, [0, 1, 2])):
+        small = task(np.tile([0, 1, 2, 1], 200), 3, num_minibatches=num_minibatches, num_steps=8, num_hiddens=8)
+        _, spectra = study._reach_of_model(small, "scratch")
+        assert list(spectra) == moments
+
+
+def test_spectra_by_hand() -> None:
     # A shear: both eigenvalues are 1, the singular values the golden ratio and its inverse.
-    matrix = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
-    recorder = SpectrumRecorder(matrix, [0, 2])
-    for num_trained in range(3):
-        recorder(num_trained)
-    first, last = recorder.spectra
-    assert (first.minibatch, last.minibatch) == (0, 2)
-    assert first.radius == pytest.approx(1, abs=1e-3)
+    matrix = np.array([[1.0, 1.0], [0.0, 1.0]])
+    assert spectral_radius(matrix) == pytest.approx(1, abs=1e-3)
     golden = (1 + 5**0.5) / 2
-    np.testing.assert_allclose(last.singular_values, [golden, 1 / golden], rtol=1e-6)
+    np.testing.assert_allclose(singular_values(matrix), [golden, 1 / golden], rtol=1e-6)
     assert np.isnan(spectral_radius(np.full((2, 2), np.inf)))
     assert np.isnan(singular_values(np.full((2, 2), np.inf))).all()
 
@@ -285,8 +294,8 @@ def test_relu_diverges_without_clipping_and_not_with_it(root: Path) -> None:
     text = (root / "data/sample.txt").read_text().lower()
     letters = sorted(set(text))
     ids = np.array([letters.index(letter) for letter in text])
-    run = ShortRun(60, 48, 0)
-    clipped, unclipped = (clip_run("relu", clip, ids, len(letters), 64, run) for clip in (1.0, None))
+    small = task(ids, len(letters), num_minibatches=60, num_steps=48, num_hiddens=64)
+    clipped, unclipped = (study._clip_run(small, ("relu", clip)) for clip in ("clip at 1", "no clip"))
     assert len(clipped) == 60
     assert clipped[-1].is_finite
     assert max(step.norm for step in clipped) > 1
@@ -382,6 +391,7 @@ def small() -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
 IDS = keep_frequent(np.random.default_rng(0).integers(0, 9, 500), 6)
 WINDOWS = draw_windows(IDS, 64, 8, np.random.default_rng(0))
 RUN = ShortRun(4, 8, 0)
+SMALL_TASK = replace(task(IDS, 6, **SMALL), val_ids=IDS[:50])
 STRATEGIES = [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
 
 
@@ -437,13 +447,13 @@ def test_truncations_are_measured_on_an_untrained_network_whose_states_last(trun
 def test_cost_and_perplexity_of_a_truncation(truncation: Truncation, small: Any) -> None:
     tables, summary = small
     key = {"strategy": truncation.strategy, "length": truncation.length}
-    steps = longest_stretch(truncation, 8, torch.Generator().manual_seed(0))
+    steps = truncation.longest_stretch(8, torch.Generator().manual_seed(0))
     assert columns_of(tables["cost"], **key) == {
         "steps": [steps],
-        "megaflop": [flop_count(truncation, 8, 8, 6) / 1_000_000],
+        "megaflop": [truncation.flop_count(8, 8, 6) / 1_000_000],
         "kilobytes": [stored_bytes(steps, 8, 6) / 1000],
     }
-    perplexities = [trained_perplexity(truncation, IDS, IDS[:50], 6, 8, ShortRun(4, 8, seed)) for seed in (0, 1)]
+    perplexities = [study._perplexity_after(SMALL_TASK, (truncation, seed)) for seed in (0, 1)]
     assert columns_of(tables["trained"], **key) == {"seed": [0, 1], "val_perplexity": perplexities}
     if truncation.strategy != "regular":
         assert summary["val_perplexity"][truncation.strategy] == pytest.approx(sum(perplexities) / 2)
@@ -456,7 +466,8 @@ def test_every_step_with_and_without_clipping_is_recorded(
     activation: Any, clip: str, limit: float | None, small: Any
 ) -> None:
     tables, summary = small
-    steps = clip_run(activation, limit, IDS, 6, 8, RUN)
+    assert study._CLIPS[clip] == limit
+    steps = study._clip_run(SMALL_TASK, (activation, clip))
     assert columns_of(tables["unclipped"], run=f"{activation}, {clip}", activation=activation, clip=clip) == {
         "minibatch": [1, 2, 3, 4],
         "norm": [step.norm for step in steps],
@@ -467,7 +478,7 @@ def test_every_step_with_and_without_clipping_is_recorded(
 
 def test_a_step_that_is_not_finite_is_an_empty_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {"tanh": [StepStats(2.0, 0.0), StepStats(np.inf, np.nan)], "relu": [StepStats(1.0, 0.0)]}
-    monkeypatch.setattr(study, "clip_run", lambda activation, *_: steps[activation])
+    monkeypatch.setattr(study, "_clip_run", lambda _, run: steps[run[0]])
     tables, summary = small_study(1, num_val=2)
     assert summary["diverged_at"] == {"tanh, clip at 1": 2, "tanh, no clip": 2}
     found = tables["unclipped"][tables["unclipped"]["activation"] == "tanh"]

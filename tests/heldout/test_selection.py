@@ -18,9 +18,9 @@ from seqlm.heldout.selection import encode_text, find_passages, select_heldout
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.metrics import summarise
+from seqlm.score.store import summarise
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab

@@ -15,12 +15,12 @@ from seqlm.heldout.scored_text import load_heldout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.models.opening import Models, open_models
 from seqlm.models.user_text import surprisal_table
-from seqlm.score.networks.scoring import score_run
+from seqlm.score.networks import score_run
 from seqlm.score.ngrams import score_kind
 from seqlm.score.settings import ScoreParams
 from seqlm.score.store import Score, load_score, save_scores, score_of
 from seqlm.score.word_to_char import score_word_to_char
-from seqlm.train.runs import read_config
+from seqlm.train.settings import read_config
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import change_params

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from seqlm.core.layout import Layout
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import load_network
-from seqlm.rnn.scoring import stream_nll
 from small_runs import write_models
 from smoke import ROOT, change_params
 from stages_by_hand import RunStage, prepare

@@ -24,7 +24,7 @@ from seqlm.ngrams.arpa import read_arpa
 from seqlm.ngrams.models.registry import load_models
 from seqlm.rnn.building import load_network
 from seqlm.score.store import load_score
-from seqlm.train.runs import read_config
+from seqlm.train.settings import read_config
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 

@@ -11,7 +11,7 @@ import pytest
 from chinese import chinese_markdown
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import describe_reduced_batches
-from seqlm.train.runs import run_names, training_summaries
+from seqlm.train.settings import run_names, training_summaries
 from smoke import ROOT, SMALL
 from workspace import Workspace, stages_run
 
@@ -101,8 +101,5 @@ def test_chinese_gets_its_page(num_bytes: int, params: dict[str, Any], tmp_path:
     workspace = prepare(tmp_path, chinese_markdown(num_bytes), params | AUTO | {"preprocess.normalise": "none"})
     result = workspace.run("dvc", "repro", timeout=3000)
     require_page(workspace, result.stdout + result.stderr)
-    # A font of this machine has the characters, or one line says what to install.
-    said = [line for line in result.stdout.splitlines() if line.startswith("no installed font has")]
     drawn = (workspace.folder / "reports/figures/book-partition.svg").read_text(encoding="utf-8")
-    assert len(said) <= 1
-    assert said or re.search("[\u4e00-\u9fff]", drawn)
+    assert re.search("[\u4e00-\u9fff]", drawn)

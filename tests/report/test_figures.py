@@ -8,8 +8,8 @@ import pytest
 from seqlm.ngrams.corpus_stream import join_splits
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe
-from seqlm.report.figures.gradients import graph_figure, information_figure, truncation_figure, unclipped_figure
-from seqlm.report.figures.ngrams import zipf_figure
+from seqlm.report.figures.diagrams import graph_figure
+from seqlm.report.figures.plots import information_figure, truncation_figure, unclipped_figure, zipf_figure
 from seqlm.report.figures.style import svg_text
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus
 

@@ -14,14 +14,12 @@ from seqlm.core.files import read_csv, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, Column
 from seqlm.heldout.scored_text import load_heldout
-from seqlm.report.figures.evaluation import highlights_figure
-from seqlm.report.figures.ngrams import order_figure
+from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import all_findings, highlights
 from seqlm.report.page import build_page
 from seqlm.report.parity import empty_tables
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import save_score, score_of
+from seqlm.score.store import ModelInfo, save_score, score_of
 from small_runs import write_models
 from smoke import ROOT
 from stages_by_hand import in_this_process, prepare

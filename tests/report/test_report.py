@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seqlm.report.figures.book import partition_figure, unrolled_figure
-from seqlm.report.figures.evaluation import highlights_figure, learning_figure
-from seqlm.report.figures.style import model_styles, new_figure, style, svg_text
+from seqlm.report.figures.diagrams import partition_figure, unrolled_figure
+from seqlm.report.figures.plots import highlights_figure, learning_figure
+from seqlm.report.figures.style import model_styles, new_figure, svg_text
 from seqlm.report.page import inline_svg, passage_html
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import token_kind
@@ -81,8 +81,7 @@ def test_the_page_works_with_a_screen_reader(outline: Outline) -> None:
 
 def test_equal_figures_give_equal_bytes() -> None:
     def draw() -> str:
-        with style():
-            figure, axes = new_figure()
+        with new_figure() as (figure, axes):
             axes.plot([1, 2], [3, 4], label="line")
             axes.legend()
         return svg_text(figure)

@@ -12,12 +12,10 @@ from pydantic import ValidationError
 from compiled_networks import network_settings
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
-from seqlm.rnn.array_network import ArrayNetwork
+from seqlm.rnn.array_network import ArrayNetwork, continue_prefixes, stream_nll
 from seqlm.rnn.building import build_network, load_network, save_network
-from seqlm.rnn.generation import continue_prefixes
-from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.settings import KINDS, NetworkKind
-from seqlm.score.networks.dynamic import dynamic_nll, gradient_roots
+from seqlm.score.networks import dynamic_nll, gradient_roots
 from seqlm.train.trainer import Trainer
 from small_training import config, trained, trainer
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from compiled_networks import compute, distance, network_settings, printed_with_each_width, threads
-from seqlm.gradients.short_runs import TruncationNoise
+from seqlm.gradients.truncation import TruncationNoise
+from seqlm.rnn.array_network import continue_prefixes
 from seqlm.rnn.building import build_network, load_network, save_network
-from seqlm.rnn.compiled_layers import CompiledLayers
-from seqlm.rnn.compiled_rnn import CompiledRNN
+from seqlm.rnn.compiled_rnn import CompiledLayers, CompiledRNN
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.generation import continue_prefixes
 from seqlm.rnn.network import Network, Noise, RandomNoise
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings

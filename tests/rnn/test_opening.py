@@ -9,14 +9,13 @@ import torch
 
 from compiled_networks import network_settings
 from seqlm.core.errors import DataError
-from seqlm.rnn.building import build_network, load_network, save_network
-from seqlm.rnn.opening import open_network
+from seqlm.rnn.building import build_network, load_network, open_network, save_network
 
 RESULTS = """
 import numpy as np
-from seqlm.rnn.generation import continue_prefixes
-from seqlm.rnn.scoring import stream_nll, window_nll
-from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.rnn.array_network import continue_prefixes
+from seqlm.rnn.array_network import stream_nll, window_nll
+from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_roots, trained_weights
 
 def results(network):
     ids = np.random.default_rng(0).integers(1, 9, 300)
@@ -31,7 +30,7 @@ def results(network):
 WITHOUT_TORCH = f"""
 import sys
 from pathlib import Path
-from seqlm.rnn.opening import open_network
+from seqlm.rnn.building import open_network
 {RESULTS}
 for name in sys.argv[2:]:
     print(results(open_network(Path(sys.argv[1]) / name, name, "cpu", 2)))

@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from compiled_networks import network_settings, threads
+from seqlm.rnn.array_network import is_large, probabilities, stream_nll, window_nll
 from seqlm.rnn.compiled.logsumexp import nll_of_logits
-from seqlm.rnn.compiled_layers import CompiledLayers
+from seqlm.rnn.compiled_rnn import CompiledLayers
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.logits import is_large, probabilities
-from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import stream_nll, window_nll
+from seqlm.rnn.network import Network, nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.rnn.tensor_logits import nll
 
 VOCAB = 3001  # not a multiple of any width of registers
 

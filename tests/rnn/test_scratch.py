@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqlm.gradients.short_runs import TruncationNoise
+from seqlm.gradients.truncation import TruncationNoise
 from seqlm.rnn.scratch import ScratchRNN
 
 V, H, B, T = 7, 5, 3, 6

@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def serve(member: int, size: int, control: Control, work: tuple, done: int) -> i
 def test_every_member_sees_what_the_others_wrote_before_the_barrier() -> None:
     for size in (1, 2, 3):
         written, sums = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        with Team(size, serve, (written, sums)) as members:
+        with closing(Team(size, serve, (written, sums))) as members:
             for _ in range(200):
                 members.run()
         assert written.tolist() == [200 * (member + 1) for member in range(size)]
@@ -54,7 +55,7 @@ def test_members_without_work_sleep_until_the_next_task() -> None:
         return (time.process_time() - begin) / 0.2
 
     written, sums = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    with Team(2, serve, (written, sums)) as members:
+    with closing(Team(2, serve, (written, sums))) as members:
         for tasks in (1, 2, 3):
             members.run()
             assert written.tolist() == [tasks, 2 * tasks]
@@ -72,7 +73,7 @@ def fail(member: int, size: int, control: Control, _work: tuple, _done: int) -> 
 
 
 def test_a_member_that_fails_does_not_leave_the_others_waiting() -> None:
-    with Team(2, fail, (np.zeros(1),)) as members, pytest.raises(ValueError, match="no part for me"):
+    with closing(Team(2, fail, (np.zeros(1),))) as members, pytest.raises(ValueError, match="no part for me"):
         members.run()
 
 
@@ -81,7 +82,7 @@ def test_a_team_that_stops_leaves_no_thread() -> None:
     members = Team(3, serve, (np.zeros(3, np.int64), np.zeros(3, np.int64)))
     members.run()
     assert threading.active_count() == before + 2
-    members.stop()
+    members.close()
     assert threading.active_count() == before
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from compiled_networks import network_settings
 from seqlm.rnn import transformer
-from seqlm.rnn.scoring import stream_nll, window_nll
+from seqlm.rnn.array_network import stream_nll, window_nll
 from seqlm.rnn.transformer import Transformer, rotate
 from small_training import config, equal, trained
 

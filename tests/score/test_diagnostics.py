@@ -8,10 +8,10 @@ from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import perplexity_by_position
-from seqlm.score.networks.scoring import network_predictor
+from seqlm.score.networks import network_predictor
 from seqlm.score.ngrams import ngram_predictor
 
 TEXT = np.random.default_rng(0).integers(0, 5, 400)

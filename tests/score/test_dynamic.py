@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from compiled_networks import threads
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.specs import scratch_parameters
-from seqlm.score.networks.dynamic import DAMPING, DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks import DAMPING, DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from small_runs import config
 
 

@@ -9,11 +9,11 @@ PROGRAM = """
 import resource, sys
 import numpy as np, torch
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.compiled_layers import CompiledLayers
-from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.compiled_rnn import CompiledLayers
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.score.diagnostics import calibration_rows, perplexity_by_position
-from seqlm.score.networks.scoring import network_predictor
+from seqlm.score.networks import network_predictor
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

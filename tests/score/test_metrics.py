@@ -12,7 +12,7 @@ from made_scores import scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_json
 from seqlm.heldout.scored_text import stream_of
-from seqlm.score.metrics import headline, summarise
+from seqlm.score.store import headline, summarise
 
 
 def test_metrics_by_hand() -> None:

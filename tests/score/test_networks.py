@@ -8,14 +8,20 @@ from compiled_networks import threads
 from made_scores import network as describe
 from made_scores import stream
 from seqlm.heldout.scored_text import Stream, Streams
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.network import Network
-from seqlm.rnn.scoring import stream_nll
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.metrics import summarise
-from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
-from seqlm.score.networks.scoring import describe_run, score_dynamically, score_network
+from seqlm.score.networks import (
+    DynamicRule,
+    describe_run,
+    dynamic_nll,
+    gradient_roots,
+    score_dynamically,
+    score_network,
+    trained_weights,
+)
 from seqlm.score.settings import DynamicParams
-from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.score.store import TRAIN_SUBSET, Score, summarise
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config

@@ -19,8 +19,8 @@ from seqlm.core.settings import load
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network, load_network, save_network
-from seqlm.rnn.scoring import stream_nll
 from seqlm.score.ngrams import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
 from seqlm.score.store import TRAIN_SUBSET, load_scores

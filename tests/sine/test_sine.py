@@ -15,7 +15,8 @@ from default_params import PARAMS_FILE
 from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
 from seqlm.report.parity import compare, sine_values
-from seqlm.sine.networks import (
+from seqlm.sine.settings import SineParams
+from seqlm.sine.study import (
     MLP,
     Adam,
     Network,
@@ -27,11 +28,10 @@ from seqlm.sine.networks import (
     noisy_sine,
     repeat_last,
     rmse_by_k,
+    study_sine,
     train_model,
     windows,
 )
-from seqlm.sine.settings import SineParams
-from seqlm.sine.study import study_sine
 from smoke import change_params
 from stages_by_hand import RunStage
 

@@ -7,7 +7,7 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.runs import remove_stale_runs, run_names
+from seqlm.train.settings import remove_stale_runs, run_names
 from smoke import ROOT
 from stages_by_hand import RunStage
 

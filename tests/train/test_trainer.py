@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqlm.core.errors import DivergenceError
-from seqlm.rnn.scoring import stream_nll
+from seqlm.rnn.array_network import stream_nll
 from small_training import TEXT, config, equal, trained, trainer
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from seqlm.core.metrics import perplexity
+from seqlm.rnn.array_network import rows_nll, stream_nll
 from seqlm.rnn.building import build_network
-from seqlm.rnn.scoring import rows_nll, stream_nll
-from seqlm.train import validation
-from seqlm.train.validation import val_nll
+from seqlm.train import trainer as training
+from seqlm.train.trainer import val_nll
 from small_training import TEXT, config, trained, trainer
 
 LONG = np.random.default_rng(1).integers(1, 6, 20_000)
@@ -68,7 +68,7 @@ def test_a_training_reads_no_more_of_val_than_its_setting_says(monkeypatch: pyte
         seen.append(rows[:, 1:].size)
         return rows_nll(network, rows, num_steps)
 
-    monkeypatch.setattr(validation, "rows_nll", counting)
+    monkeypatch.setattr(training, "rows_nll", counting)
     made.run(lambda _: None)
     assert 0 < sum(seen) <= 3 * 1000
 

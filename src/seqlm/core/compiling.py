@@ -80,9 +80,10 @@ class SourceHashLocator:
         """Make the folder, and remove the oldest versions."""
         if not self._path.is_dir():
             self._path.mkdir(parents=True, exist_ok=True)
-            versions = sorted(self._path.parent.iterdir(), key=_time_written)
-            for version in versions[:-_MAX_VERSIONS]:
-                shutil.rmtree(version, ignore_errors=True)
+            with suppress(OSError):  # another process may have removed one since
+                versions = sorted(self._path.parent.iterdir(), key=lambda version: version.lstat().st_mtime)
+                for version in versions[:-_MAX_VERSIONS]:
+                    shutil.rmtree(version, ignore_errors=True)
 
     def get_cache_path(self) -> str:
         """Return the folder."""
@@ -99,13 +100,6 @@ class SourceHashLocator:
 
 def _folder() -> Path:
     return Path(config.CACHE_DIR or platformdirs.user_cache_path("seqlm")) / "compiled"
-
-
-def _time_written(version: Path) -> float:
-    try:
-        return version.stat().st_mtime
-    except OSError:  # another process has removed it since
-        return 0.0
 
 
 @cache

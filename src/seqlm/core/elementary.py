@@ -9,13 +9,10 @@ every folder.
 """
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
-from numpy import float64
+from numba import njit
+from numpy import float64, int64
 from numpy.typing import ArrayLike, NDArray
 
 from seqlm.core.compiling import compiled
@@ -40,38 +37,19 @@ _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _SMALLEST_NORMAL, _SUBNORMAL_SHIFT = 2.0**-1022, 54
 
 
-@intrinsic
-def _bits_of(_typing: Any, _value: Any) -> Any:
-    """Return the 64 bits of a number as an integer."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-@intrinsic
-def _number_of(_typing: Any, _bits: Any) -> Any:
-    """Return the number whose 64 bits are an integer."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
 @njit(error_model="numpy")
 def exp_of(x: float64) -> float:
     """Return e to the power x, to within a unit in the last place."""
     inside = min(max(x, _LOWEST), _HIGHEST)
-    shifted = inside * _LOG2_E + _ROUNDER
-    n, exponent = shifted - _ROUNDER, _bits_of(shifted) - _ROUNDER_BITS
+    shifted = float64(inside * _LOG2_E + _ROUNDER)
+    n, exponent = shifted - _ROUNDER, shifted.view(int64) - _ROUNDER_BITS
     r = (inside - n * _LN2_HIGH) - n * _LN2_LOW
     rest = _E8 + r * (_E9 + r * (_E10 + r * (_E11 + r * (_E12 + r * _E13))))
     rest = _E2 + r * (_E3 + r * (_E4 + r * (_E5 + r * (_E6 + r * (_E7 + r * rest)))))
     # The power of two comes in two factors, because it may be beyond the range of numbers when the result is not.
     half = exponent >> 1
-    first, second = _number_of((half + _BIAS) << _BITS), _number_of((exponent - half + _BIAS) << _BITS)
+    first = int64((half + _BIAS) << _BITS).view(float64)
+    second = int64((exponent - half + _BIAS) << _BITS).view(float64)
     found = (1.0 + (r + r * r * rest)) * first * second
     return x if x != x else found  # NaN stays NaN
 
@@ -80,10 +58,10 @@ def exp_of(x: float64) -> float:
 def log_of(x: float64) -> float:
     """Return the natural logarithm of x, to within a unit in the last place; of 0, minus infinity."""
     is_small = x < _SMALLEST_NORMAL
-    bits = _bits_of(x * 2.0**_SUBNORMAL_SHIFT if is_small else x)
+    bits = float64(x * 2.0**_SUBNORMAL_SHIFT if is_small else x).view(int64)
     # x = 2^k (1 + f), with 1 + f from sqrt(1/2) to sqrt(2).
     k = (bits - _SQRT_HALF_BITS) >> _BITS
-    f = _number_of(bits - (k << _BITS)) - 1.0
+    f = int64(bits - (k << _BITS)).view(float64) - 1.0
     k -= _SUBNORMAL_SHIFT if is_small else 0
     s, half_square = f / (2.0 + f), 0.5 * f * f
     z = s * s

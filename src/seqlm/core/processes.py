@@ -1,18 +1,17 @@
 """This process among others: worker processes, DVC above it, and other work on the same processors."""
 
-import contextlib
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
@@ -29,8 +28,6 @@ _HIGH_LOAD = 0.25
 """Fraction of the processors from which other processes' load is high."""
 _CROWD = 2.5
 """Average number of processes that want each processor, over the last minute, from which no spinning pays."""
-_ENOUGH, _HALF = 0.75, 0.45
-"""Fractions of the processor time its threads ask for that a training gets alone, and beside one process on each."""
 
 
 def num_processors() -> int:
@@ -45,31 +42,10 @@ def shorten_spinning() -> None:
     Call this before PyTorch is imported, which reads the setting once. A user's own setting stays.
     """
     # Some systems do not show other processes.
-    with contextlib.suppress(psutil.Error, OSError):
+    with suppress(psutil.Error, OSError):
         if _SETTINGS.isdisjoint(os.environ) and psutil.cpu_percent(_SAMPLE_S) >= 100 * _HIGH_LOAD:
             is_crowd = psutil.getloadavg()[0] >= _CROWD * (psutil.cpu_count() or 1)
             os.environ.update(NO_SPINS if is_crowd else FEW_SPINS)
-
-
-def shorter_wait(received: float) -> dict[str, str] | None:
-    """Return how threads that ``received`` this fraction of the processor time they want should wait.
-
-    None means no change: the user chose how they wait, they wait shortly enough already, or this
-    system has no such setting.
-    """
-    # Only PyTorch's builds for Linux use the library that reads it.
-    if sys.platform != "linux" or received >= _ENOUGH:
-        return None
-    wanted = NO_SPINS if received < _HALF else FEW_SPINS
-    now = {name: os.environ[name] for name in _SETTINGS & os.environ.keys()}
-    return wanted if now == {} or (now == FEW_SPINS and wanted == NO_SPINS) else None
-
-
-def re_exec(wait: Mapping[str, str]) -> NoReturn:
-    """Start this process again, with the same process id and command, and the given way to wait."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execve(sys.executable, sys.orig_argv, {**os.environ, **wait})
 
 
 class OtherLoad:
@@ -92,7 +68,7 @@ class OtherLoad:
 
 def _processor_seconds() -> tuple[float, float, float]:
     """Return the processors' seconds since the system started: all, busy, and used by this process."""
-    with contextlib.suppress(psutil.Error, OSError):
+    with suppress(psutil.Error, OSError):
         times, own = psutil.cpu_times(), psutil.Process().cpu_times()
         # Linux counts the time of guests as that of users too.
         total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
@@ -216,14 +192,14 @@ def _ancestors_up_to_dvc() -> list[psutil.Process] | None:
 
 def _ancestors() -> list[psutil.Process]:
     """Return the ancestors of this process; none if the system hides them, like Linux without /proc."""
-    with contextlib.suppress(psutil.Error, OSError):
+    with suppress(psutil.Error, OSError):
         return list(psutil.Process().parents())
     return []
 
 
 def _names_and_environment(process: psutil.Process) -> tuple[set[str], dict[str, str]]:
     """Return the names of a process and its environment, as far as the system shows them."""
-    with contextlib.suppress(psutil.Error, OSError):
+    with suppress(psutil.Error, OSError):
         shown = process.as_dict(["name", "exe", "environ"])
         return {Path(shown[key] or "").name.lower() for key in ("name", "exe")}, shown["environ"] or {}
     return set(), {}

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -16,11 +15,3 @@ def clocked(items: Iterable[T]) -> Iterator[tuple[T, float]]:
     for item in items:
         yield item, time.monotonic() - begin
         begin = time.monotonic()
-
-
-@contextmanager
-def timed(what: str, log: Log) -> Iterator[None]:
-    """Log how long the block took."""
-    begin = time.monotonic()
-    yield
-    log(f"{what}: {time.monotonic() - begin:.1f} s")

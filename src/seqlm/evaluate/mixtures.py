@@ -16,9 +16,7 @@ from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText
-from seqlm.score.metrics import finite_bits
-from seqlm.score.model_info import DYNAMIC, ModelInfo
-from seqlm.score.store import Score, load_scores, score_of
+from seqlm.score.store import DYNAMIC, ModelInfo, Score, finite_bits, load_scores, score_of
 from seqlm.vocab.kinds import KINDS
 
 FORMAT = 1

@@ -8,8 +8,7 @@ from typing import Any
 from seqlm.evaluate.mixtures import Texts, predicting_all, val_bits
 from seqlm.evaluate.uncertainty import Calibration, Interval, Pair
 from seqlm.heldout.scored_text import Folds
-from seqlm.score.metrics import finite_bits
-from seqlm.score.store import Score
+from seqlm.score.store import Score, finite_bits
 
 GROUPS = ("static", "dynamic", "ngram")
 """Of models that have a leader; ``ngram`` has the static n-gram models."""

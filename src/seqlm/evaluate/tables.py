@@ -17,8 +17,7 @@ from seqlm.core.metrics import Nats
 from seqlm.evaluate.mixtures import predicting_all, val_bits
 from seqlm.evaluate.ranking import Result
 from seqlm.heldout.scored_text import Heldout
-from seqlm.score.metrics import headline
-from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.score.store import TRAIN_SUBSET, Score, headline
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import KINDS, token_kind
 

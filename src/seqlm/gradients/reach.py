@@ -17,11 +17,9 @@ class Cell(Protocol):
 
     def forward(self, inputs: Floats, state: Floats) -> Floats:
         """Return the next state ``(B, h)``; ``inputs`` ``(B, gates * h)`` have been through their weights."""
-        ...
 
     def backward(self, gradient: Floats) -> Floats:
         """Undo the last step: return the gradient by the state before it, given that by the state after it."""
-        ...
 
 
 class SimpleCell:

@@ -1,21 +1,15 @@
-"""What carries a state from step to step: singular values and spectral radius of W_hh, and what clipping does.
+"""What carries a state from step to step: singular values and spectral radius of W_hh, and its leading eigenvector.
 
 LAPACK's values differ in their last digits between processors. The loops here compute in double precision and in a
 fixed order.
 """
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from seqlm.core.compiling import compiled
 from seqlm.core.elementary import Floats, matmul
-from seqlm.gradients.short_runs import Ids, ShortRun, StepStats, scale_recurrence, train_briefly
-from seqlm.rnn.scratch import ScratchRNN
 
 _NUM_SQUARINGS = 60
 _MAX_SWEEPS = 60
@@ -76,50 +70,23 @@ def _make_orthogonal(columns: Floats) -> None:
             return
 
 
-def moments(num_minibatches: int) -> list[int]:
-    """Return when a training is measured: at its beginning, after 1/16, 1/4 and 1/2 of its minibatches, at its end."""
-    return sorted({0, *(num_minibatches // part for part in (16, 4, 2, 1))})
+def eigenvector_alignment(matrix: Floats, vector: Floats, num_powers: int) -> Floats:
+    """Return |cos| of the angle between M^k v and the leading eigenvector, k = 0 .. num_powers (exercise 8.7-1).
 
-
-@dataclass(frozen=True)
-class Spectrum:
-    """The spectrum of a matrix after some minibatches of a training."""
-
-    minibatch: int
-    radius: float
-    singular_values: Floats
-    """In descending order, shape ``(h,)``."""
-
-
-@dataclass(frozen=True)
-class SpectrumRecorder:
-    """A callback of a training that records the spectrum of a matrix at some moments."""
-
-    matrix: Tensor
-    """A view that the training changes, shape ``(h, h)``."""
-    at: list[int]
-    spectra: list[Spectrum] = field(default_factory=list)
-
-    def __call__(self, num_trained: int) -> None:
-        """Record the spectrum if this is one of the moments."""
-        if num_trained in self.at:
-            matrix = self.matrix.double().numpy()
-            self.spectra.append(Spectrum(num_trained, spectral_radius(matrix), singular_values(matrix)))
-
-
-def clip_run(
-    activation: Literal["tanh", "relu"],
-    grad_clip: float | None,
-    ids: Ids,
-    vocab_size: int,
-    num_hiddens: int,
-    run: ShortRun,
-) -> list[StepStats]:
-    """Train the RNN from scratch with SGD at a learning rate of 1, with clipping or without (exercise 8.5-4).
-
-    W_hh starts with a spectral radius near 1: with the book's weights, N(0, 0.01), gradients are too small to be
-    clipped.
+    ``matrix`` is symmetric and has one leading eigenvector, to which its powers turn every vector.
     """
-    model = ScratchRNN(vocab_size, num_hiddens, activation, torch.Generator().manual_seed(run.seed))
-    scale_recurrence(model)
-    return train_briefly(model, ids, replace(run, optimizer="sgd", grad_clip=grad_clip))
+    power = matrix
+    for _ in range(_NUM_SQUARINGS):
+        power = matmul(power, power)
+        power /= np.abs(power).max()
+    leading = _unit(power[:, np.argmax(np.diag(power))])
+    cosines, current = [], _unit(vector)
+    for _ in range(num_powers + 1):
+        cosines.append(abs(float((current * leading).sum())))
+        current = _unit(matmul(matrix, current[:, None])[:, 0])
+    return np.array(cosines)
+
+
+def _unit(vector: Floats) -> Floats:
+    unit: Floats = vector / np.sqrt((vector * vector).sum())
+    return unit

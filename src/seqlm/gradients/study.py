@@ -16,22 +16,25 @@ from seqlm.core.elementary import Floats, geomspace, matmul
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.processes import map_in_processes
-from seqlm.gradients.equations import eigenvector_alignment
 from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.short_runs import Ids, ShortRun, StepStats, draw_windows, scale_recurrence, train_briefly
-from seqlm.gradients.spectra import Spectrum, SpectrumRecorder, clip_run, moments
+from seqlm.gradients.spectra import eigenvector_alignment, singular_values, spectral_radius
 from seqlm.gradients.truncation import (
+    BATCH_SIZE,
     GradientError,
+    Ids,
+    ShortRun,
+    StepStats,
     Truncation,
-    flop_count,
+    draw_windows,
     gradient_draws,
     gradient_error,
-    longest_stretch,
+    scale_recurrence,
     stored_bytes,
-    trained_perplexity,
+    train_briefly,
     truncations,
 )
+from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
@@ -82,12 +85,7 @@ class Task:
 
 
 def study_gradients(
-    params: GradientsParams,
-    train_ids: Ids,
-    val_ids: Ids,
-    vocab_size: int,
-    seed: int,
-    num_processes: int | None = None,
+    params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab_size: int, seed: int, num_processes: int | None = None
 ) -> tuple[Tables, dict[str, Any]]:
     """Measure gradients on a training stream; val judges the models of short trainings. Return tables and a summary.
 
@@ -106,8 +104,8 @@ def study_gradients(
     train, val = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size), keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
     task = Task(params, train, val, size, seed, num_processes or processes_that_learn())
     # The processes are copies of this one: what it has loaded of the compiled loops, none of them has to load again.
-    once = replace(task.run, num_minibatches=1)
-    trained_perplexity(Truncation("full", params.num_steps), train, val[:2], size, params.num_hiddens, once)
+    once = replace(task, val_ids=val[:2], params=params.model_copy(update={"num_minibatches": 1}))
+    _perplexity_after(once, (Truncation("full", params.num_steps), seed))
     tables, summary = _reach(task)
     tables |= _truncation(task) | {"cost": _cost(task), "trained": _trained(task)}
     tables["unclipped"], summary["diverged_at"] = _unclipped(task)
@@ -132,11 +130,11 @@ def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
         for moment, norms in norms_by_moment.items():
             columns = {"model": model, "moment": moment, "k": range(len(norms)), "norm": norms / norms[0]}
             norms_at.append(pd.DataFrame(columns))
-        for found in spectra:
-            radius.append((model, found.minibatch, found.radius, found.singular_values[0]))
-            spectrum += [(model, found.minibatch, rank, value) for rank, value in enumerate(found.singular_values, 1)]
+        for minibatch, (its_radius, values) in spectra.items():
+            radius.append((model, minibatch, its_radius, values[0]))
+            spectrum += [(model, minibatch, rank, value) for rank, value in enumerate(values, 1)]
         if spectra:
-            summary[model] = {"initial": spectra[0].radius, "trained": spectra[-1].radius}
+            summary[model] = {"initial": spectra[0][0], "trained": spectra[max(spectra)][0]}
     tables = {
         "reach": pd.concat(norms_at, ignore_index=True),
         "spectrum": pd.DataFrame(spectrum, columns=["model", "minibatch", "rank", "singular_value"]),
@@ -145,16 +143,25 @@ def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
     return tables, {"spectral_radius": summary}
 
 
-def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], list[Spectrum]]:
-    """Return a model's reach before and after its training, and its spectra in between."""
-    network = build_network(
-        network_settings(name, task.params.num_hiddens, task.params.num_steps), task.vocab_size, task.seed
-    )
-    matrix = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
-    recorder = SpectrumRecorder(matrix, moments(task.params.num_minibatches) if name in _UNGATED else [])
+def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], dict[int, tuple[float, Floats]]]:
+    """Return a model's reach before and after its training, and the radius and singular values of its W_hh.
+
+    These are measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the end.
+    """
+    params = task.params
+    settings = network_settings(name, params.num_hiddens, params.num_steps)
+    network = build_network(settings, task.vocab_size, task.seed)
+    weight = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
+    spectra: dict[int, tuple[float, Floats]] = {}
+
+    def record(num_trained: int) -> None:
+        if name in _UNGATED and num_trained in {0, *(params.num_minibatches // part for part in (16, 4, 2, 1))}:
+            matrix = weight.double().numpy()
+            spectra[num_trained] = spectral_radius(matrix), singular_values(matrix)
+
     initial = reach(name, network, task.windows)
-    train_briefly(network, task.train_ids, task.run, recorder)
-    return {"initial": initial, "trained": reach(name, network, task.windows)}, recorder.spectra
+    train_briefly(network, task.train_ids, task.run, record)
+    return {"initial": initial, "trained": reach(name, network, task.windows)}, spectra
 
 
 def network_settings(name: str, num_hiddens: int, num_steps: int) -> NetworkSettings:
@@ -201,8 +208,8 @@ def _truncation_error(task: Task, truncation: Truncation) -> GradientError:
 def _cost(task: Task) -> pd.DataFrame:
     params, rows = task.params, []
     for truncation in [*truncations(params.lengths), Truncation("full", params.num_steps)]:
-        steps = longest_stretch(truncation, params.num_steps, torch.Generator().manual_seed(task.seed))
-        megaflop = flop_count(truncation, params.num_steps, params.num_hiddens, task.vocab_size) / 1e6
+        steps = truncation.longest_stretch(params.num_steps, torch.Generator().manual_seed(task.seed))
+        megaflop = truncation.flop_count(params.num_steps, params.num_hiddens, task.vocab_size) / 1e6
         kilobytes = stored_bytes(steps, params.num_hiddens, task.vocab_size) / 1e3
         rows.append((truncation.strategy, truncation.length, steps, megaflop, kilobytes))
     return pd.DataFrame(rows, columns=["strategy", "length", "steps", "megaflop", "kilobytes"])
@@ -221,10 +228,23 @@ def _trained(task: Task) -> pd.DataFrame:
 
 
 def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
-    """Return the perplexity on val after a training with some truncation and seed."""
-    truncation, seed = training
-    run = replace(task.run, seed=seed)
-    return trained_perplexity(truncation, task.train_ids, task.val_ids, task.vocab_size, task.params.num_hiddens, run)
+    """Return the perplexity on val of the RNN from scratch after a short training; nan if the training diverged.
+
+    Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
+    """
+    (truncation, seed), num_steps = training, task.params.num_steps
+    generator = torch.Generator().manual_seed(seed)
+    model = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", generator)
+    steps = train_briefly(
+        model,
+        task.train_ids,
+        replace(task.run, seed=seed),
+        draw=lambda: truncation.draw(num_steps, BATCH_SIZE, generator),
+    )
+    if steps and not steps[-1].is_finite:
+        return float("nan")
+    nll = stream_nll(model, task.val_ids)
+    return perplexity(float(nll.sum()), len(nll))
 
 
 def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -242,8 +262,16 @@ def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
 
 
 def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[StepStats]:
+    """Train the RNN from scratch with SGD at a learning rate of 1, with clipping or without (exercise 8.5-4).
+
+    W_hh starts with a spectral radius near 1: with the book's weights, N(0, 0.01), gradients are too small to be
+    clipped.
+    """
     activation, clip = run
-    return clip_run(activation, _CLIPS[clip], task.train_ids, task.vocab_size, task.params.num_hiddens, task.run)
+    generator = torch.Generator().manual_seed(task.seed)
+    model = ScratchRNN(task.vocab_size, task.params.num_hiddens, activation, generator)
+    scale_recurrence(model)
+    return train_briefly(model, task.train_ids, replace(task.run, optimizer="sgd", grad_clip=_CLIPS[clip]))
 
 
 def _information(task: Task) -> pd.DataFrame:

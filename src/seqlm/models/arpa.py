@@ -17,7 +17,7 @@ from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader,
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
-from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import ModelInfo
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 

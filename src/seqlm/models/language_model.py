@@ -21,9 +21,8 @@ from seqlm.core.text import quantity
 from seqlm.heldout.scored_text import Ids, Stream
 from seqlm.heldout.selection import encode_text
 from seqlm.models.units import TokensInText, anchors, unit_bits, unit_texts
-from seqlm.score.metrics import summarise
-from seqlm.score.model_info import ModelInfo
 from seqlm.score.settings import By, Space
+from seqlm.score.store import ModelInfo, summarise
 from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ class ScoredTokens:
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """What :func:`~seqlm.score.metrics.summarise` returns."""
+        """What :func:`~seqlm.score.store.summarise` returns."""
         return summarise(self.nats, self.stream)
 
     @cached_property

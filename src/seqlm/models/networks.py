@@ -11,15 +11,12 @@ from seqlm.core.metrics import Nats
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
-from seqlm.rnn.array_network import ArrayNetwork
-from seqlm.rnn.logits import probabilities
-from seqlm.rnn.opening import open_network
-from seqlm.rnn.scoring import stream_nll
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.networks.dynamic import DynamicRule, dynamic_nll, gradient_roots, trained_weights
-from seqlm.score.networks.scoring import describe_run
+from seqlm.rnn.array_network import ArrayNetwork, probabilities, stream_nll
+from seqlm.rnn.building import open_network
+from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_roots, trained_weights
 from seqlm.score.settings import DynamicParams
-from seqlm.train.runs import read_config
+from seqlm.score.store import ModelInfo
+from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
 
 
@@ -52,7 +49,7 @@ class _NetworkReader(Reader):
 
 
 class DynamicNetwork(LanguageModel):
-    """A network that keeps learning from the text that it reads (:mod:`seqlm.score.networks.dynamic`)."""
+    """A network that keeps learning from the text that it reads (:mod:`seqlm.score.networks`)."""
 
     def __init__(self, static: StaticNetwork, train: Ids, params: DynamicParams, chosen: Mapping[str, float]) -> None:
         """Take the static network, the tokens of train, the settings, and those that were chosen on val."""

@@ -9,8 +9,8 @@ from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
 from seqlm.ngrams.models.base import NGramModel
-from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams import ModelAfter, recounted_nll
+from seqlm.score.store import ModelInfo
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.vocab.vocabulary import Vocab
 

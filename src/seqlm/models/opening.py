@@ -22,12 +22,11 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import highest_orders, load_counts, load_models
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.preprocess.settings import PreprocessParams
-from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.ngrams import recounted_on
 from seqlm.score.settings import ScoreParams
-from seqlm.score.store import Score, load_description
+from seqlm.score.store import ModelInfo, Score, describe_ngram, load_description
 from seqlm.score.word_to_char import WordToCharReader
-from seqlm.train.runs import run_names
+from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab

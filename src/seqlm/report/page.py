@@ -16,7 +16,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share
 from seqlm.report.findings import all_findings, highlights
 from seqlm.score.surprisal_view import INFINITE
-from seqlm.train.runs import run_names, training_summaries
+from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
 
 _BITS_PER_SHADE = 1.2
@@ -95,14 +95,12 @@ def _render(template: str, **content: object) -> str:
 
 def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows beside its figures, by the names that its template knows."""
-    own = {"corpus": read_json(layout.corpus_record), "findings": all_findings(layout)}
-    return own | _of_text(layout) | _of_models(layout) | _of_studies(layout)
-
-
-def _of_text(layout: Layout) -> dict[str, Any]:
     ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
+    table = read_csv(layout.reports("evaluate", "table.csv"))
     return {
+        "corpus": read_json(layout.corpus_record),
+        "findings": all_findings(layout),
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
         "vocabs": [
             {"noun": kind.noun, "has_unknown": kind.has_unknown}
@@ -113,12 +111,6 @@ def _of_text(layout: Layout) -> dict[str, Any]:
         "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
         "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
         "storage": {kind: _records(read_csv(folder / "storage.csv")) for kind, folder in ngrams.items()},
-    }
-
-
-def _of_models(layout: Layout) -> dict[str, Any]:
-    table = read_csv(layout.reports("evaluate", "table.csv"))
-    return {
         "table": _records(table),
         "columns": [column for column in COLUMNS if column.heading],
         "highlights": ", ".join(f"{row.model} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
@@ -131,11 +123,6 @@ def _of_models(layout: Layout) -> dict[str, Any]:
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
         "passages": _passages(read_json(layout.passages)),
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
-    }
-
-
-def _of_studies(layout: Layout) -> dict[str, Any]:
-    return {
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
@@ -162,10 +149,8 @@ def _passages(found: dict[str, Any]) -> dict[str, Markup]:
 
 def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Return each model's samples, the model that predicts test best first."""
-    grouped: dict[str, list[dict[str, Any]]] = {}
-    for sample in samples:
-        grouped.setdefault(sample["model"], []).append(sample)
-    return {model: grouped[model] for model in ranked if model in grouped}
+    grouped = {model: [sample for sample in samples if sample["model"] == model] for model in ranked}
+    return {model: its_samples for model, its_samples in grouped.items() if its_samples}
 
 
 def _number(value: float | None, digits: int = 3) -> str:

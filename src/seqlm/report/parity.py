@@ -50,8 +50,10 @@ def read_book() -> dict[str, list[dict[str, Any]]]:
 def parity_tables(layout: Layout) -> dict[str, pd.DataFrame]:
     """Return the two tables, each with the columns ``columns_of`` it, for the run in this folder.
 
-    Raises DataError if a report is missing or broken.
+    They are empty for another corpus than the book's. Raises DataError if a report is missing or broken.
     """
+    if not applies(read_json(layout.corpus_record)):
+        return empty_tables()
     return compare(
         _sine_values(layout) | _text_values(layout) | _ngram_values(layout) | _minibatch_values() | _run_values(layout)
     )

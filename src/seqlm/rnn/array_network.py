@@ -1,4 +1,4 @@
-"""The interface of networks for scoring, dynamic evaluation and generation: arrays in, arrays out, without PyTorch."""
+"""Networks that take and return arrays, without PyTorch: their interface, and scoring and generation with them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import exp
 from seqlm.core.metrics import Nats
 
 T = TypeVar("T")
@@ -20,6 +21,13 @@ Weights = list[Any]
 """Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes. Both add, multiply
 and divide in the same way."""
 
+_LOGITS_AT_ONCE = 1 << 22
+"""Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
+_PROBABILITIES_AT_ONCE = 1 << 21
+_LARGE_VOCAB = 1024
+_CHUNK = 4096
+"""Tokens that are read at once."""
+
 
 class HasArrays(Protocol):
     """A network that may itself work with tensors."""
@@ -27,7 +35,6 @@ class HasArrays(Protocol):
     @property
     def arrays(self) -> "ArrayNetwork":
         """The same network, with the same weights, for arrays."""
-        ...
 
 
 class ArrayNetwork(HasArrays, Protocol):
@@ -40,56 +47,44 @@ class ArrayNetwork(HasArrays, Protocol):
 
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state of ``batch_size`` rows."""
-        ...
 
     def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
-        ...
 
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
         The logits of a large vocabulary are never in memory for all tokens at once.
         """
-        ...
 
     def advance_state(self, ids: Ids, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
-        ...
 
     def step_fn(self, state: State) -> Callable[[Ids], Logits]:
         """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state."""
-        ...
 
     def continue_greedily(self, ids: Ids, state: State, num_preds: int) -> Ids:
         """Return ``(B, num_preds)`` tokens that follow ``ids`` ``(B,)``, each the most likely except token 0."""
-        ...
 
     def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
         """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state."""
-        ...
 
     @property
     def weights(self) -> Weights:
         """The parameters, not as copies."""
-        ...
 
     @property
     def gradients(self) -> Weights:
         """Their gradients."""
-        ...
 
     def adapt(self, lr: float, scales: Weights, trained: Weights, pulls: Weights) -> None:
         """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
-        ...
 
     def copy(self) -> Self:
         """Return a copy with weights of its own, which one thread computes."""
-        ...
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
-        ...
 
     def without_subnormals(self) -> AbstractContextManager[None]:
         """Treat numbers below 1.2e-38 as zero in this thread, if the processor can.
@@ -97,4 +92,71 @@ class ArrayNetwork(HasArrays, Protocol):
         They change no weight, and a processor may take a hundred times as long for them. They arise from the tiny
         probabilities of most tokens of a large vocabulary, and from states of a network that keeps learning.
         """
-        ...
+
+
+def tokens_at_once(vocab_size: int) -> int:
+    """Return for how many tokens, at least one, the logits may be in memory at once."""
+    return max(_LOGITS_AT_ONCE // vocab_size, 1)
+
+
+def is_large(vocab_size: int) -> bool:
+    """Whether a vocabulary is so large that the logits of a text take more time and memory than its states."""
+    return vocab_size > _LARGE_VOCAB
+
+
+def probabilities(logits: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
+    """Yield the probabilities of all tokens under ``logits`` (N, V), in parts ``(n, V)`` of bounded size."""
+    num_rows = max(_PROBABILITIES_AT_ONCE // logits.shape[1], 1)
+    for start in range(0, len(logits), num_rows):
+        part = np.asarray(logits[start : start + num_rows], np.float64)
+        weights = exp(part - part.max(1, keepdims=True))
+        yield weights / weights.sum(1, keepdims=True)
+
+
+def stream_nll(network: HasArrays, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
+    """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
+
+    The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
+    """
+    return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
+
+
+def window_nll(network: HasArrays, windows: Ids) -> Nats:
+    """Return -log p of tokens 2..T of windows ``(B, T)``, each read from the zero state; shape ``(B, T - 1)``."""
+    num_windows, length = windows.shape
+    arrays = network.arrays
+    if is_large(arrays.vocab_size):
+        return rows_nll(network, windows, max(_CHUNK // num_windows, 1))
+    at_once = max(tokens_at_once(arrays.vocab_size) // length, 1)
+    parts = [windows[start : start + at_once] for start in range(0, num_windows, at_once)]
+    return np.concatenate([rows_nll(network, part, length) for part in parts])
+
+
+def rows_nll(network: HasArrays, rows: Ids, num_steps: int) -> Nats:
+    """Return -log p of tokens 2..T of ``rows`` (B, T), which are read together, ``num_steps`` at a time."""
+    arrays = network.arrays
+    state, found = arrays.initial_state(len(rows)), np.empty((len(rows), max(rows.shape[1] - 1, 0)))
+    for start in range(0, found.shape[1], num_steps):
+        end = min(start + num_steps, found.shape[1])
+        found[:, start:end], state = arrays.token_nll(rows[:, start:end], rows[:, start + 1 : end + 1], state)
+    return found
+
+
+def continue_prefixes(network: HasArrays, prefixes: list[list[int]], num_preds: int) -> list[list[int]]:
+    """Return the ``num_preds`` most likely tokens for each prefix, as in section 8.5.
+
+    The state warms up on the prefix; prefixes of one length share a batch. ``<unk>``, token 0, is never chosen. Raises
+    ValueError for an empty prefix.
+    """
+    if not all(prefixes):
+        raise ValueError("an empty prefix gives the model nothing to continue")
+    arrays, continuations = network.arrays, [[0]] * len(prefixes)
+    for length in set(map(len, prefixes)):
+        members = [index for index, prefix in enumerate(prefixes) if len(prefix) == length]
+        ids = np.array([prefixes[index] for index in members])  # (B, length)
+        logits, state = arrays.logits(ids, arrays.initial_state(len(ids)))
+        first = logits[:, -1, 1:].argmax(1) + 1
+        following = arrays.continue_greedily(first, state, num_preds - 1)
+        for index, tokens in zip(members, np.column_stack([first, following]).tolist(), strict=True):
+            continuations[index] = tokens
+    return continuations

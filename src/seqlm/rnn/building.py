@@ -1,45 +1,57 @@
-"""From a network's settings to a network, new or stored."""
+"""From a network's settings to a network, new or stored, with PyTorch only if it is needed."""
 
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
 
-from seqlm.core.files import sha256_of_file, write_bytes, write_checksummed
-from seqlm.rnn.network import Network, Weights
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
+from seqlm.core.settings import check
+from seqlm.rnn.array_network import ArrayNetwork
+from seqlm.rnn.compiled.compiling import has_fma
+from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.settings import KINDS, NetworkSettings
-from seqlm.rnn.stored import FORMAT, not_its_weights, read_description, runs_compiled
 
-_CPU = torch.device("cpu")
+if TYPE_CHECKING:
+    import torch
+
+    from seqlm.rnn.network import Network, Weights
+
+_FORMAT = 3
+_ADVICE = "train again"
 
 
-def build_network(settings: NetworkSettings, vocab_size: int, seed: int, device: torch.device = _CPU) -> Network:
+def build_network(
+    settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
+) -> "Network":
     """Return an untrained network on a device; equal settings and seeds give equal weights everywhere.
 
     With ``engine: auto``, on a CPU with FMA, the network is its kind's compiled one if there is one.
     """
     kind = KINDS[settings.model]
-    make = resolve_name(kind.compiled if kind.compiled and runs_compiled(settings, device) else kind.network)
+    make = resolve_name(kind.compiled if kind.compiled and _compiled_parameters(settings, device) else kind.network)
     network: Network = make(settings, vocab_size, seed)
     return network.to(device)
 
 
 def save_network(
-    folder: Path, run: str, settings: NetworkSettings, vocab_size: int, weights: Weights, engine: str
+    folder: Path, run: str, settings: NetworkSettings, vocab_size: int, weights: "Weights", engine: str
 ) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
 
     Of the settings of a training only those of the network are stored, and the engine that trained it.
     """
     path = folder / "weights.safetensors"
-    write_bytes(path, save_tensors(weights))
+    write_bytes(path, save_arrays({name: weight.numpy() for name, weight in weights.items()}))
     write_checksummed(
         folder / "model.json",
         {
-            "format": FORMAT,
+            "format": _FORMAT,
             "run": run,
             "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
             "vocab_size": vocab_size,
@@ -49,12 +61,64 @@ def save_network(
     )
 
 
-def load_network(folder: Path, run: str, device: torch.device) -> Network:
-    """Return the stored network of a run for tensors. Raises DataError as :func:`read_description` does."""
-    (settings, vocab_size), weights = read_description(folder, run), folder / "weights.safetensors"
+def open_network(folder: Path, run: str, device: "str | torch.device", num_threads: int) -> ArrayNetwork:
+    """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
+
+    ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
+    settings, or of another run, and MachineError if there is no such device.
+    """
+    settings, vocab_size, weights = _read_network(folder, run)
+    if name := _compiled_parameters(settings, device):
+        shapes, spec = resolve_name(name)(settings, vocab_size)
+        if any(name not in weights or weights[name].shape != shape for name, shape in shapes.items()):
+            raise _not_its_weights(folder)
+        flat = np.concatenate([weights[name].reshape(-1) for name in shapes])
+        return CompiledNetwork(spec, flat, num_threads)
+    import torch
+
+    from seqlm.core.devices import resolve_device
+
+    torch.set_num_threads(num_threads)
+    return load_network(folder, run, resolve_device(device) if isinstance(device, str) else device).arrays
+
+
+def load_network(folder: Path, run: str, device: "torch.device") -> "Network":
+    """Return the stored network of a run for tensors. Raises DataError as :func:`open_network` does."""
+    import torch
+
+    settings, vocab_size, weights = _read_network(folder, run)
     network = build_network(settings, vocab_size, seed=0, device=device)
     try:
-        network.load_weights(load_tensors(weights.read_bytes()))
-    except (SafetensorError, KeyError, RuntimeError) as error:
-        raise not_its_weights(weights) from error
+        network.load_weights({name: torch.from_numpy(weight) for name, weight in weights.items()})
+    except (KeyError, RuntimeError) as error:
+        raise _not_its_weights(folder) from error
     return network.eval()
+
+
+def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device") -> str | None:
+    """Return the name of the function that gives the parameters, if the network runs as compiled loops.
+
+    It does with ``engine: auto``, on a CPU with FMA, if its kind has loops.
+    """
+    runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma()
+    return KINDS[settings.model].parameters if runs_compiled else None
+
+
+def _read_network(folder: Path, run: str) -> tuple[NetworkSettings, int, dict[str, Any]]:
+    """Return the settings, the vocabulary size and the weights of a stored network."""
+    path, weights = folder / "model.json", folder / "weights.safetensors"
+    description = read_checksummed(path, _FORMAT, _ADVICE)
+    if description["run"] != run:
+        raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
+    require_sha256(weights, description["sha256"], path.name, _ADVICE)
+    try:
+        settings = check(description["network"], "network", NetworkSettings, source=str(path))
+        return settings, description["vocab_size"], load_arrays(weights.read_bytes())
+    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
+        raise DataError(f"{error}: {_ADVICE}") from error
+    except SafetensorError as error:
+        raise _not_its_weights(folder) from error
+
+
+def _not_its_weights(folder: Path) -> DataError:
+    return DataError(f"{folder / 'weights.safetensors'}: not the weights of this model: {_ADVICE}")

@@ -1,7 +1,7 @@
-"""What the networks with compiled loops have in common: one flat tensor of parameters, and a team of threads."""
+"""Networks with compiled loops: one flat tensor of parameters, and a team of threads."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,15 +11,17 @@ from torch import Tensor, nn
 from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.compiled.network import CompiledNetwork
+from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.network import Network, Noise, Weights
-from seqlm.rnn.specs import Parameters, places
+from seqlm.rnn.settings import NetworkSettings
+from seqlm.rnn.specs import Parameters, layers_parameters, places
 
 
 class CompiledRNN(Network):
     """A recurrent network whose parameters are views of one flat tensor, and their gradients of another.
 
     So clipping and the optimiser see one tensor. On a CPU, in single precision, its equations run as compiled loops
-    (:mod:`seqlm.rnn.compiled`); a subclass may also write them for any device.
+    (:mod:`seqlm.rnn.compiled`); a subclass for any device also has them for when :attr:`is_compiled` is false.
     """
 
     may_compile = True
@@ -105,40 +107,8 @@ class CompiledRNN(Network):
     @torch.no_grad()
     def forward(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
-        if not self.is_compiled:
-            return self._plain_forward(ids, state)
         logits, after = self._compiled().logits(ids.numpy(), state.numpy())
         return torch.from_numpy(logits), torch.from_numpy(after)
-
-    @torch.no_grad()
-    def token_nll(self, ids: Tensor, targets: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Do what :meth:`Network.token_nll` does."""
-        if not self.is_compiled:
-            return super().token_nll(ids, targets, state)
-        nll, after = self._compiled().token_nll(ids.numpy(), targets.numpy(), state.numpy())
-        return torch.from_numpy(nll), torch.from_numpy(after)
-
-    @torch.no_grad()
-    def advance_state(self, ids: Tensor, state: Tensor) -> Tensor:
-        """Return the state after ids ``(B, T)``."""
-        if not self.is_compiled:
-            return self._plain_forward(ids, state)[1]
-        return torch.from_numpy(self._compiled().advance_state(ids.numpy(), state.numpy()))
-
-    @torch.no_grad()
-    def step_fn(self, state: Tensor) -> Callable[[Tensor], Tensor]:
-        """Do what :meth:`Network.step_fn` does."""
-        if not self.is_compiled:
-            return super().step_fn(state)
-        step = self._compiled().step_fn(state.numpy())
-        return lambda ids: torch.from_numpy(step(ids.numpy()))
-
-    @torch.no_grad()
-    def continue_greedily(self, ids: Tensor, state: Tensor, num_preds: int) -> Tensor:
-        """Do what :meth:`Network.continue_greedily` does; compiled loops use as many threads as PyTorch has."""
-        if not self.is_compiled:
-            return super().continue_greedily(ids, state, num_preds)
-        return torch.from_numpy(self._compiled().continue_greedily(ids.numpy(), state.numpy(), num_preds))
 
     @torch.no_grad()
     def compute_gradients(
@@ -147,8 +117,6 @@ class CompiledRNN(Network):
         """Do what :meth:`Network.compute_gradients` does; the gradient is ``flat.grad``."""
         masks = [] if noise is None else self._dropout_masks(noise, *inputs.shape)
         keep = None if noise is None else self._bptt_keep(noise, inputs.shape[1])
-        if not self.is_compiled:
-            return self._plain_gradients(inputs, targets, state, keep)
         loops = self._compiled()
         loops.gradient = self._gradient().numpy()
         nll, after = loops.compute_gradients(
@@ -165,12 +133,31 @@ class CompiledRNN(Network):
         """Return the factors of what steps send back, ``(T, B)``; None: all are 1."""
         return None
 
-    def _plain_forward(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Do what :meth:`forward` does by the equations, on any device."""
-        raise NotImplementedError("this network runs on a CPU and in single precision only")
 
-    def _plain_gradients(
-        self, inputs: Tensor, targets: Tensor, state: Tensor, keep: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Do what :meth:`compute_gradients` does by the equations, on any device."""
-        raise NotImplementedError("this network runs on a CPU and in single precision only")
+class CompiledLayers(CompiledRNN):
+    """Layers of ``rnn``, ``gru`` or ``lstm`` cells, faster than the framework's on a CPU, in single precision.
+
+    The parameters, their initial values and the places of dropout are those of
+    :class:`seqlm.rnn.framework.FrameworkRNN`: either can load the other's weights. The state is ``(L, P, B, h)`` for
+    L layers, P state tensors (2 of an lstm, 1 of the others), B batch rows and h hidden units.
+    """
+
+    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
+        """Draw the weights as the framework's network does, by ``seed``."""
+        super().__init__(layers_parameters(settings, vocab_size))
+        self.load_weights(FrameworkRNN(settings, vocab_size, seed).weights())
+        self._num_layers, self._num_parts = settings.num_layers, 1 + self._spec.cell.has_memory
+        self._embedding_size, self._dropout = settings.size_of_embedding or 0, settings.dropout
+
+    def initial_state(self, batch_size: int) -> Tensor:
+        """Return the zero state, shape ``(L, P, batch_size, h)``."""
+        return torch.zeros(self._num_layers, self._num_parts, batch_size, self.num_hiddens)
+
+    def _dropout_masks(self, noise: Noise, batch_size: int, num_steps: int) -> list[Tensor]:
+        if self._dropout == 0:
+            return []
+        sizes, one = [self._embedding_size] * bool(self._embedding_size), self.flat.detach()[0]
+        return [
+            noise.dropout_mask(one.expand(batch_size, num_steps, size), self._dropout)[:, 0]
+            for size in sizes + [self.num_hiddens] * self._num_layers
+        ]

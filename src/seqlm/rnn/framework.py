@@ -1,12 +1,8 @@
 """Recurrent networks on the framework's own layers (section 8.6): rnn, gru, lstm."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from seqlm.rnn.logits import is_large
 from seqlm.rnn.network import AutogradNetwork, Noise
 from seqlm.rnn.settings import NetworkSettings
 
@@ -65,19 +61,14 @@ class FrameworkRNN(AutogradNetwork):
 
     def _outputs(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
         """Return what the last layer outputs, ``(B, T, h)``, and the new state."""
-        layers = [layer for layer in self.layers if isinstance(layer, nn.RNNBase)]
         if self.embedding is not None:
             hidden = self._drop(self.embedding(ids), noise)  # (B, T, E)
-        elif torch.is_grad_enabled() or not is_large(self.vocab_size):
+        else:
             # Not F.one_hot, which makes integers of eight bytes first.
             hidden = self.output.weight.new_zeros(*ids.shape, self.vocab_size)  # (B, T, V)
             hidden.scatter_(2, ids[..., None], 1.0)
-        else:
-            # A one-hot token adds a column of the matrix to the sums: the layer gets that column as its input.
-            columns = layers[0].get_parameter("weight_ih_l0").T.contiguous()
-            hidden, layers[0] = F.embedding(ids, columns), _without_matrix(layers[0])
         new_state: State = []
-        for layer, layer_state in zip(layers, state, strict=True):
+        for layer, layer_state in zip(self.layers, state, strict=True):
             hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
             hidden = self._drop(hidden, noise)
             new_state.append(layer_state)
@@ -85,14 +76,3 @@ class FrameworkRNN(AutogradNetwork):
 
     def _drop(self, hidden: Tensor, noise: Noise | None) -> Tensor:
         return hidden if noise is None or self._dropout == 0 else hidden * noise.dropout_mask(hidden, self._dropout)
-
-
-def _without_matrix(layer: nn.RNNBase) -> nn.RNNBase:
-    """Return a layer whose input is the product of the input and its matrix, and that is otherwise the same."""
-    matrix = layer.get_parameter("weight_ih_l0")
-    options = {"nonlinearity": layer.nonlinearity} if isinstance(layer, nn.RNN) else {}
-    make: Callable[..., nn.RNNBase] = type(layer)
-    made = make(len(matrix), layer.hidden_size, batch_first=True, device="meta", **options)
-    identity = torch.eye(len(matrix), device=matrix.device, dtype=matrix.dtype)
-    made.load_state_dict(layer.state_dict() | {"weight_ih_l0": identity}, assign=True)
-    return made

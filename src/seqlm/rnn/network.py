@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
-from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits
-from seqlm.rnn.logits import tokens_at_once
-from seqlm.rnn.tensor_logits import nll
-from seqlm.rnn.threads import imap_one_thread_each
+from seqlm.core.threads import imap
+from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits, tokens_at_once
+from seqlm.rnn.compiled.compiling import has_fma
+from seqlm.rnn.compiled.logsumexp import nll_of_logits
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,17 +26,18 @@ State = Any
 tuples of states. Only the network itself looks inside."""
 Weights = dict[str, Tensor]
 
+_DOUBLES_BYTES = 1 << 24
+"""Most bytes of logits in double precision at once."""
+
 
 class Noise(Protocol):
     """The random factors that a training draws anew for each minibatch."""
 
     def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:
         """Return factors of shape ``(B, 1, size)`` for a tensor of shape ``(B, T, size)``: 0 or 1 / (1 - dropout)."""
-        ...
 
     def bptt_keep(self, num_steps: int) -> Tensor | None:
         """Return factors of shape ``(T, B)`` on the gradient that each step sends back (8.7.8); None: all are 1."""
-        ...
 
 
 class RandomNoise:
@@ -64,6 +65,21 @@ class RandomNoise:
             return None
         keep = torch.empty(num_steps, self._batch_size, device=self._generator.device)
         return keep.bernoulli_(chance, generator=self._generator).div_(chance)[:, self._rows]
+
+
+def nll(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return -log p of ``targets`` (...) under ``logits`` (..., V), on the CPU in double precision."""
+    rows, wanted = logits.flatten(0, -2), targets.flatten()
+    if logits.device.type == "cpu" and logits.dtype == torch.float32 and has_fma():
+        found = torch.from_numpy(nll_of_logits(rows.numpy(), wanted.numpy(), torch.get_num_threads()))
+    else:
+        num_rows = max(_DOUBLES_BYTES // (8 * rows.shape[1]), 1)
+        losses = []
+        for some, its in zip(torch.split(rows, num_rows), torch.split(wanted, num_rows), strict=True):
+            doubles = in_double(some)
+            losses.append(F.cross_entropy(doubles, its.to(doubles.device), reduction="none").cpu())
+        found = torch.cat(losses)
+    return found.view(targets.shape)
 
 
 class Network(nn.Module, ABC):
@@ -139,14 +155,6 @@ class Network(nn.Module, ABC):
 
         return step
 
-    @torch.no_grad()
-    def continue_greedily(self, ids: Tensor, state: State, num_preds: int) -> Tensor:
-        """Return ``(B, num_preds)`` tokens that follow ``ids`` ``(B,)``, each the likeliest except token 0."""
-        step, chosen = self.step_fn(state), [ids]
-        for _ in range(num_preds):
-            chosen.append(step(chosen[-1])[:, 1:].argmax(1) + 1)
-        return torch.stack(chosen[1:], 1) if num_preds else ids.new_empty(len(ids), 0)
-
     def named_weights(self) -> Weights:
         """Return the weights by name, not as copies; tied weights come once."""
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
@@ -220,12 +228,17 @@ class _TensorNetwork:
 
         return take_step
 
+    @torch.no_grad()
     def continue_greedily(self, ids: Ids, state: State, num_preds: int) -> Ids:
-        return self._network.continue_greedily(self._tensor(ids), state, num_preds).cpu().numpy()
+        step, last = self._network.step_fn(state), self._tensor(ids)
+        chosen = last.new_empty(len(ids), num_preds)
+        for index in range(num_preds):
+            last = chosen[:, index] = step(last)[:, 1:].argmax(1) + 1
+        return chosen.cpu().numpy()
 
     def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
         nll, state = self._network.compute_gradients(self._tensor(inputs), self._tensor(targets), state)
-        return in_double(nll).cpu().numpy(), state
+        return nll.cpu().double().numpy(), state
 
     @property
     def weights(self) -> list[Tensor]:
@@ -246,7 +259,16 @@ class _TensorNetwork:
         return type(self)(copy.deepcopy(self._network))
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        return imap_one_thread_each(function, items, self._network.device)
+        num_threads = torch.get_num_threads() if self._network.device.type == "cpu" else 1
+        if num_threads == 1:
+            yield from map(function, items)
+            return
+        # A single text hardly gives PyTorch more than one thread's work: each item is computed by one thread.
+        torch.set_num_threads(1)
+        try:
+            yield from imap(function, items, num_threads)
+        finally:
+            torch.set_num_threads(num_threads)
 
     @contextmanager
     def without_subnormals(self) -> Iterator[None]:

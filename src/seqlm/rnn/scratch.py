@@ -11,7 +11,6 @@ on any device.
 """
 
 import itertools
-from collections.abc import Callable
 from typing import Literal, Self
 
 import torch
@@ -21,9 +20,7 @@ from seqlm.rnn.compiled_rnn import CompiledRNN
 from seqlm.rnn.network import Noise
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.rnn.specs import scratch_parameters
-from seqlm.rnn.tensor_logits import nll_and_gradient
 
-State = Tensor
 _INIT_STD = 0.01
 """Standard deviation of the initial weights in the book."""
 
@@ -55,37 +52,22 @@ class ScratchRNN(CompiledRNN):
         made.may_compile = settings.engine == "auto"
         return made
 
-    def initial_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> Tensor:
         """Return the zero state, shape ``(batch_size, h)``."""
         return self.flat.detach().new_zeros(batch_size, self.num_hiddens)
-
-    @torch.no_grad()
-    def step_fn(self, state: State) -> Callable[[Tensor], Tensor]:
-        """Do what :meth:`Network.step_fn` does, into the same buffers at every step."""
-        if self.is_compiled:
-            return super().step_fn(state)
-        weights = self.named_weights()
-        inputs, w_hh, w_hq, b_q = weights["W_xh"] + weights["b_h"], weights["W_hh"], weights["W_hq"], weights["b_q"]
-        before, after = state.clone(), torch.empty_like(state)
-        logits = state.new_empty(len(state), self.vocab_size)
-
-        def step(ids: Tensor) -> Tensor:
-            nonlocal before, after
-            torch.index_select(inputs, 0, ids, out=after)
-            self._activate(after.addmm_(before, w_hh))
-            before, after = after, before
-            return torch.addmm(b_q, before, w_hq, out=logits)
-
-        return step
 
     def _bptt_keep(self, noise: Noise, num_steps: int) -> Tensor | None:
         return noise.bptt_keep(num_steps)
 
-    def _plain_forward(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+    @torch.no_grad()
+    def forward(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
+        if self.is_compiled:
+            return super().forward(ids, state)
         _, logits, after = self._run(ids.T, state)
         return logits.view(*ids.T.shape, -1).transpose(0, 1), after
 
-    def _run(self, ids: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+    def _run(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the states before and after each step (T + 1, B, h), logits (T B, V), and the last state.
 
         ``ids`` is (T, B).
@@ -103,13 +85,18 @@ class ScratchRNN(CompiledRNN):
         logits = torch.addmm(weights["b_q"], outputs, weights["W_hq"])  # (T * B, V)
         return hiddens, logits, hiddens[-1].clone()
 
-    def _plain_gradients(
-        self, inputs: Tensor, targets: Tensor, state: State, keep: Tensor | None
-    ) -> tuple[Tensor, State]:
+    @torch.no_grad()
+    def compute_gradients(
+        self, inputs: Tensor, targets: Tensor, state: Tensor, noise: Noise | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Do what :meth:`Network.compute_gradients` does; the gradient is ``flat.grad``."""
+        if self.is_compiled:
+            return super().compute_gradients(inputs, targets, state, noise)
+        keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
         weights, grads = self.named_weights(), self.named_gradients()
         hiddens, logits, after = self._run(inputs.T, state)
         outputs, deltas = hiddens[1:].flatten(0, 1), torch.empty_like(hiddens[1:])  # (T * B, h), (T, B, h)
-        nll, d_logits = nll_and_gradient(logits, targets.T.flatten())  # (8.7.11)
+        nll, d_logits = _nll_and_gradient(logits, targets.T.flatten())  # (8.7.11)
         torch.mm(outputs.T, d_logits, out=grads["W_hq"])
         torch.sum(d_logits, 0, out=grads["b_q"])
         torch.mm(d_logits, weights["W_hq"].T, out=deltas.view(-1, self.num_hiddens))
@@ -137,3 +124,15 @@ class ScratchRNN(CompiledRNN):
         for t in range(len(steps) - 2, -1, -1):
             later = steps[t + 1] if keep is None else steps[t + 1] * keep[t + 1, :, None]
             steps[t].addmm_(later, w_back).mul_(slope_steps[t])
+
+
+def _nll_and_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return -log p of ``targets`` (N,) and the gradient of its mean by ``logits`` (N, V).
+
+    The gradient is (softmax - one-hot) / number of targets (8.7.11).
+    """
+    log_probs, wanted = torch.log_softmax(logits, 1), targets[:, None]
+    nll = -log_probs.gather(1, wanted)[:, 0]
+    d_logits = log_probs.exp_()
+    d_logits.scatter_add_(1, wanted, torch.full_like(wanted, -1, dtype=d_logits.dtype))
+    return nll, d_logits.mul_(1 / len(targets))

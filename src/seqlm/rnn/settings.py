@@ -26,7 +26,7 @@ class NetworkKind(NamedTuple):
     loops need no PyTorch. None: the kind has no compiled loops."""
 
 
-_FRAMEWORK, _COMPILED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.compiled_layers:CompiledLayers"
+_FRAMEWORK, _COMPILED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.compiled_rnn:CompiledLayers"
 _PARAMETERS = "seqlm.rnn.specs:layers_parameters"
 _ONE_LAYER: dict[str, object] = {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0}
 _FIXED_IF_RECURRENT: dict[str, object] = {"num_heads": 1, "truncation": "regular"}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqlm.rnn.compiled.cells import LAYOUTS
+from seqlm.rnn.compiled.cells import LAYOUTS, CellLayout
 from seqlm.rnn.compiled.parameters import ABSENT, NetworkSpec
 from seqlm.rnn.settings import NetworkSettings
 
@@ -39,19 +39,8 @@ def scratch_parameters(vocab_size: int, num_hiddens: int, activation: str) -> Pa
         "W_hq": (num_hiddens, vocab_size),
         "b_q": (vocab_size,),
     }
-    start = places(shapes)
-    spec = NetworkSpec(
-        vocab_size=vocab_size,
-        num_hiddens=num_hiddens,
-        embedding_size=0,
-        cell=LAYOUTS[activation],
-        layers=np.array([[start["W_xh"], start["W_hh"], start["b_h"], ABSENT]]),
-        embedding=ABSENT,
-        outputs=start["W_hq"],
-        output_bias=start["b_q"],
-        has_input_rows=True,
-    )
-    return Parameters(shapes, spec)
+    layers = [["W_xh", "W_hh", "b_h", "no second bias"]]
+    return _parameters(shapes, LAYOUTS[activation], layers, ("W_hq", "b_q"), has_input_rows=True)
 
 
 def parameters_of_scratch(settings: NetworkSettings, vocab_size: int) -> Parameters:
@@ -65,23 +54,32 @@ def layers_parameters(settings: NetworkSettings, vocab_size: int) -> Parameters:
     cell = LAYOUTS[settings.activation if settings.model == "rnn" else settings.model]
     rows = len(cell.input_blocks) * num_hiddens
     shapes: Shapes = {_EMBEDDING: (vocab_size, embedding_size)} if embedding_size else {}
-    names = [[f"layers.{layer}.{name}_l0" for name in _OF_LAYER] for layer in range(settings.num_layers)]
-    for layer, of_layer in enumerate(names):
+    layers = [[f"layers.{layer}.{name}_l0" for name in _OF_LAYER] for layer in range(settings.num_layers)]
+    for layer, names in enumerate(layers):
         num_inputs = num_hiddens if layer else embedding_size or vocab_size
-        shapes |= dict(zip(of_layer, [(rows, num_inputs), (rows, num_hiddens), (rows,), (rows,)], strict=True))
+        shapes |= dict(zip(names, [(rows, num_inputs), (rows, num_hiddens), (rows,), (rows,)], strict=True))
     if not settings.tie_weights:
         shapes[_OUTPUT] = (vocab_size, num_hiddens)
     shapes[_OUTPUT_BIAS] = (vocab_size,)
-    start = places(shapes)
+    outputs = _EMBEDDING if settings.tie_weights else _OUTPUT
+    return _parameters(shapes, cell, layers, (outputs, _OUTPUT_BIAS), has_input_rows=False)
+
+
+def _parameters(
+    shapes: Shapes, cell: CellLayout, layers: list[list[str]], outputs: tuple[str, str], *, has_input_rows: bool
+) -> Parameters:
+    """Return parameters, given the names of each layer's and of the output layer's, in the order of their spec."""
+    start, (output, output_bias) = places(shapes), outputs
+    num_hiddens, (vocab_size,) = shapes[layers[0][1]][1], shapes[output_bias]
     spec = NetworkSpec(
         vocab_size=vocab_size,
         num_hiddens=num_hiddens,
-        embedding_size=embedding_size,
+        embedding_size=shapes[_EMBEDDING][1] if _EMBEDDING in shapes else 0,
         cell=cell,
-        layers=np.array([[start[name] for name in of_layer] for of_layer in names]),
+        layers=np.array([[start.get(name, ABSENT) for name in names] for names in layers]),
         embedding=start.get(_EMBEDDING, ABSENT),
-        outputs=start[_EMBEDDING if settings.tie_weights else _OUTPUT],
-        output_bias=start[_OUTPUT_BIAS],
-        has_input_rows=False,
+        outputs=start[output],
+        output_bias=start[output_bias],
+        has_input_rows=has_input_rows,
     )
     return Parameters(shapes, spec)

@@ -29,10 +29,7 @@ class Predictor:
 
 def diagnose(predictor: Predictor, ids: NDArray[np.integer]) -> dict[str, Any]:
     """Return a model's perplexity by position and its calibration on a stream."""
-    return {
-        "positions": perplexity_by_position(predictor, ids),
-        "calibration": calibration_rows(predictor, ids),
-    }
+    return {"positions": perplexity_by_position(predictor, ids), "calibration": calibration_rows(predictor, ids)}
 
 
 def perplexity_by_position(predictor: Predictor, ids: NDArray[np.integer]) -> list[float | None]:

@@ -17,9 +17,8 @@ from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.ngrams.models.registry import build_models, load_counts
 from seqlm.ngrams.settings import Unknown
 from seqlm.score.diagnostics import Predictor, diagnose
-from seqlm.score.model_info import describe_ngram
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, if_better, save_scores, score_of, with_train_subset
+from seqlm.score.store import Score, describe_ngram, if_better, save_scores, score_of, with_train_subset
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab

@@ -14,7 +14,7 @@ import copy
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,21 +27,13 @@ from seqlm.core.metrics import Nats
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Streams, read_streams
-from seqlm.heldout.spelling import (
-    BLANKS,
-    NO_SEPARATOR,
-    WORD_BEGINS,
-    SeparatorModel,
-    SpellingModel,
-    estimate_separators,
-)
+from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, SeparatorModel, SpellingModel, estimate_separators
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
-from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, if_better, save_scores, score_of
+from seqlm.score.store import ModelInfo, Score, if_better, save_scores, score_of
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
@@ -82,33 +74,22 @@ class Lexicon:
         self.spelling = SpellingModel(self.words)
         unspelled = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
         self._num_unspelled = max(len(unspelled), 1)
+        self.prefix_range = lru_cache(_CACHED_RANGES)(self._find_prefix_range)
+        """Returns which of the sorted words from ``first`` to ``stop``, which share their first ``length`` characters,
+        have a character at index ``length``."""
 
     def letter(self, character: str) -> str:
         """Return a token of the characters' vocabulary as a letter of the words."""
         return _UNKNOWN_LETTER if character == UNKNOWN else character
 
-    def prefix_range(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
-        """Return which of the sorted words from ``first`` to ``stop`` have a character at index ``length``.
+    def _find_prefix_range(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
+        def at_length(word: str) -> str:
+            return word[length : length + 1]
 
-        These words share their first ``length`` characters.
-        """
-        return self._prefix_range(first, stop, length, character) if first < stop else (first, stop)
-
-    @cached_property
-    def _prefix_range(self) -> Callable[[int, int, int, str], tuple[int, int]]:
-        words = self.words
-
-        @lru_cache(_CACHED_RANGES)
-        def prefix_range(first: int, stop: int, length: int, character: str) -> tuple[int, int]:
-            def at_length(word: str) -> str:
-                return word[length : length + 1]
-
-            return (
-                bisect_left(words, character, first, stop, key=at_length),
-                bisect_right(words, character, first, stop, key=at_length),
-            )
-
-        return prefix_range
+        return (
+            bisect_left(self.words, character, first, stop, key=at_length),
+            bisect_right(self.words, character, first, stop, key=at_length),
+        )
 
     def spelling_prob(self, prefix: str, character: str) -> float:
         """Return p of the next character of an unknown word; characters that no word has share one probability."""

@@ -1,22 +1,20 @@
-"""What happens while a training runs: checkpoints, a growing history, the terminal, TensorBoard, Ctrl-C, restarts."""
+"""What happens while a training runs: checkpoints, a growing history, the terminal, TensorBoard, Ctrl-C."""
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from seqlm.core.errors import Interrupted, MachineError
 from seqlm.core.files import write_bytes, write_table
-from seqlm.core.processes import OtherLoad, re_exec, shorter_wait
-from seqlm.rnn.generation import continue_prefixes
+from seqlm.rnn.array_network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import headline, history_table
 from seqlm.train.settings import RunConfig
@@ -127,53 +125,6 @@ def tensorboard_writer(folder: Path, trainer: Trainer) -> Iterator[Callback]:
         yield write
 
 
-_SECONDS_BETWEEN_CHECKS = 2.0
-
-
-class RestartRequested(Exception):
-    """Other work uses the processors. A checkpoint is saved, from which a new process continues."""
-
-    def __init__(self, wait: dict[str, str]) -> None:
-        """``wait``: how the threads of the new process should wait for each other."""
-        super().__init__(wait)
-        self.wait = wait
-
-
-def contention_monitor(checkpoint: Checkpoint, seconds: float = _SECONDS_BETWEEN_CHECKS) -> Callback:
-    """Return a callback that raises RestartRequested if other work leaves the training's threads too little time.
-
-    It checks every few ``seconds`` and saves the checkpoint before it raises.
-    """
-    other_load, last, previous_share = OtherLoad(), (time.monotonic(), time.process_time()), 1.0
-
-    def check(trainer: Trainer) -> None:
-        nonlocal last, previous_share
-        num_threads, now = torch.get_num_threads(), (time.monotonic(), time.process_time())
-        # Compiled loops adapt to other work themselves and leave PyTorch one thread, which waits for no other. Of
-        # several processes, none may stop alone.
-        if num_threads == 1 or trainer.ranks.size > 1 or trainer.is_done or now[0] - last[0] < seconds:
-            return
-        elapsed, worked = now[0] - last[0], now[1] - last[1]
-        share = worked / (elapsed * num_threads) if other_load.is_high() else 1.0
-        # Two checks in a row must see other work: a moment of it is not worth a restart.
-        if wait := shorter_wait(max(share, previous_share)):
-            checkpoint.save(*trainer.state())
-            raise RestartRequested(wait)
-        last, previous_share = now, share
-
-    return check
-
-
-@contextmanager
-def restart_if_contended(log: Callable[[str], object]) -> Iterator[None]:
-    """Continue a training that raises RestartRequested in this context in a restarted process, and log it."""
-    try:
-        yield
-    except RestartRequested as request:
-        log("other work uses the processors too: restarting with threads that wait awake for a shorter time")
-        re_exec(request.wait)
-
-
 _SAMPLE_TOKENS = 50
 _MEASURED_S = 2.0
 """Seconds over which the speed of a training is measured before its end is forecast."""
@@ -185,12 +136,11 @@ def train_to_end(
 ) -> None:
     """Run a training to its end; show it on the terminal, in ``reports`` and, if given, in the folder ``tensorboard``.
 
-    Raises RestartRequested if it should continue in a new process, and Interrupted after Ctrl-C.
+    Raises Interrupted after Ctrl-C.
     """
     with ExitStack() as stack:
         callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
         callbacks += [history_writer(reports), checkpoint_writer(checkpoint, trainer.config.checkpoint_s)]
-        callbacks.append(contention_monitor(checkpoint))
         if tensorboard is not None:
             callbacks.append(stack.enter_context(tensorboard_writer(tensorboard, trainer)))
         if trainer.ranks.size == 1:  # a checkpoint needs all processes, and Ctrl-C may have ended the others

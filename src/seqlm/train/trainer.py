@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqlm.core.errors import DivergenceError
-from seqlm.core.metrics import perplexity
+from seqlm.core.metrics import Nats, perplexity
 from seqlm.core.optimizer import Optimizer
+from seqlm.core.text import evenly_spaced
+from seqlm.rnn.array_network import HasArrays, rows_nll, stream_nll, tokens_at_once
 from seqlm.rnn.building import build_network
 from seqlm.rnn.network import Network, RandomNoise, State
 from seqlm.train.checkpoints import flatten_state, unflatten_state
@@ -25,10 +27,14 @@ from seqlm.train.history import HistoryRow, Progress, RunningTotals
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, scheduled_lr, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
-from seqlm.train.validation import val_nll
 
 MINIBATCHES_BETWEEN_CHECKS = 64
 """Reading the loss waits for the device, and processes wait for each other: do neither after every minibatch."""
+_NUM_PASSAGES = 64
+_MAX_PARTS, _MIN_PART_TOKENS = 32, 512
+"""A val that is read completely is read in this many parts at once, or fewer if they would be shorter."""
+_WARM_UP = 64
+"""Tokens at the beginning of a passage that only warm up the state."""
 
 Callback = Callable[["Trainer"], None]
 
@@ -230,3 +236,32 @@ class Trainer:
 def _with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names begin with ``prefix``, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def val_nll(network: HasArrays, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
+    """Return -log p of the tokens of a split that an evaluation reads.
+
+    Up to ``max_tokens`` are all read; many of them in parallel parts, each after a warm-up on the text before it. If
+    there are more, 64 evenly spaced passages are read in parallel, each after a warm-up; ``max_tokens`` include those.
+    """
+    num_targets = len(ids) - 1
+    if max_tokens is not None and len(ids) > max_tokens:
+        length = max_tokens // _NUM_PASSAGES
+        starts = evenly_spaced(_NUM_PASSAGES, length, num_targets)
+        return _windows_nll(network, ids, starts, length, starts + min(_WARM_UP, length // 2))
+    num_parts = min(_MAX_PARTS, num_targets // _MIN_PART_TOKENS)
+    if num_parts < 2:
+        return stream_nll(network, ids)
+    length = _WARM_UP + -(-(num_targets - _WARM_UP) // num_parts)
+    starts = np.minimum(np.arange(num_parts) * (length - _WARM_UP), num_targets - length)
+    return _windows_nll(network, ids, starts, length, np.append(0, starts[:-1] + length))
+
+
+def _windows_nll(
+    network: HasArrays, ids: NDArray[np.integer], starts: NDArray[np.int64], length: int, scored_from: NDArray[np.int64]
+) -> Nats:
+    """Return -log p of windows of ``length`` targets that are read in parallel, each from its position in the text
+    ``scored_from`` on."""
+    windows = ids[starts[:, None] + np.arange(length + 1)].astype(np.int64)
+    nll = rows_nll(network, windows, max(tokens_at_once(network.arrays.vocab_size) // len(starts), 1))
+    return nll[starts[:, None] + np.arange(length) >= scored_from[:, None]]

@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import legend_above, model_styles, new_figure, style
+from seqlm.report.figures.style import model_styles, new_figure
 
 
 def data_figure(table: pd.DataFrame) -> Figure:
@@ -27,12 +27,10 @@ def _curves(table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str) -> 
     # Every n-gram model is of an order above 0, and a network has the name of its kind.
     styles = model_styles(table.drop_duplicates("model").assign(order=1, network=lambda rows: rows["model"]))
     corpora = list(table["corpus"].unique())
-    with style():
-        figure, _ = new_figure(len(corpora), height=1.2 + 2.6 * len(corpora))
+    with new_figure(len(corpora), height=1.2 + 2.6 * len(corpora), legend=2) as (figure, _):
         for axes, corpus in zip(figure.axes, corpora, strict=True):
             for model, rows in table[table["corpus"] == corpus].groupby("model", sort=False):
                 axes.plot(rows[x], rows[y], **styles[str(model)].points, label=str(model))
             axes.set(xscale="log", title=corpus, ylabel=y_label)
         figure.axes[-1].set_xlabel(x_label)
-        legend_above(figure, figure.axes[0], 2)
     return figure

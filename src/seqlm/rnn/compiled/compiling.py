@@ -6,10 +6,10 @@ Python, which for large tuples of arrays is larger than the function itself. The
 that compiling takes low.
 """
 
+import platform
 from functools import cache
 
 import numpy as np
-from llvmlite import binding, ir
 from numba import config, njit
 from numba.core.codegen import get_host_cpu_features
 
@@ -26,35 +26,19 @@ jit_inline = njit(nogil=True, error_model="numpy", _nrt=False, inline="always")
 
 START, ONCE = np.int64(0), np.int64(1)
 """Numbers that are not literals."""
-_PROBE = ir.VectorType(ir.FloatType(), 8)
 
 
 @cache
 def has_fma() -> bool:
-    """Whether this processor multiplies and adds in one instruction: x86 with FMA, every aarch64.
+    """Whether this processor multiplies and adds in one instruction: x86 with FMA, every ARM processor of 64 bits.
 
     On others each fused operation is a call of a C function, and the loops, which consist of little else, are many
     times slower than PyTorch.
     """
-    # The compiler itself is asked, for the processor that Numba compiles for.
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    name = config.CPU_NAME or binding.get_host_cpu_name()
-    return fuses(binding.Target.from_default_triple().create_target_machine(cpu=name, features=cpu_features(), opt=2))
+    return platform.machine().lower() in {"aarch64", "arm64"} or "+fma" in cpu_features().split(",")
 
 
 def cpu_features() -> str:
     """Return the features of this processor that Numba uses, as LLVM writes them: ``+avx2,-avx512f,...``."""
     found: str = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
     return found
-
-
-def fuses(machine: binding.TargetMachine) -> bool:
-    """Whether code for a machine multiplies and adds vectors in single precision without calling a function."""
-    module = ir.Module()
-    kind = ir.FunctionType(_PROBE, [_PROBE] * 3)
-    fma = ir.Function(module, kind, "llvm.fma.v8f32")
-    probe = ir.Function(module, kind, "probe")
-    builder = ir.IRBuilder(probe.append_basic_block())
-    builder.ret(builder.call(fma, probe.args))
-    return "fmaf" not in machine.emit_assembly(binding.parse_assembly(str(module)))

@@ -1,4 +1,4 @@
-"""Tokens through the layers of a network as compiled loops: what scoring, generation and training share.
+"""Tokens through the layers of a network as compiled loops: what scoring, generation and training share, and reading.
 
 All matrices are in panels (:mod:`seqlm.rnn.compiled.tiles`). If a matrix belongs to several steps of a minibatch of B
 rows, its row ``t * B + b`` is batch row b at step t. A layer takes a few steps at a time: their products with the
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.rnn.compiled.cells import CellStep, activate
-from seqlm.rnn.compiled.compiling import ONCE, jit_inline, jit_internal
+from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.parameters import PackedWeights, is_one_hot
+from seqlm.rnn.compiled.team import Control, barrier
 from seqlm.rnn.compiled.tiles import (
     PANELS_OF_ROW,
     WIDTH,
@@ -32,6 +33,20 @@ class BatchRows(NamedTuple):
     first: int
     last: int
     batch_size: int
+
+
+class InferenceBuffers(NamedTuple):
+    """Space for reading a text: for S steps at a time of every layer."""
+
+    embedded: Panels
+    """(S B, E)."""
+    gates: NDArray[np.float32]
+    """(L, panels of all blocks, S B, WIDTH)."""
+    states: NDArray[np.float32]
+    """(L, panels, 2 S B, WIDTH): step t has the rows from ``t % (2 S) * B`` on, so that a layer may read the steps
+    that the one below it has taken while that one takes the next."""
+    memories: NDArray[np.float32]
+    """The same, of an LSTM."""
 
 
 @jit_inline
@@ -102,6 +117,85 @@ def output_logits(
                 for k in range(WIDTH):
                     logits[p, row + t * rows.batch_size + b, k] = weights.output_bias[p, 0, k]
     add_products(logits, row, outputs, output_row, num_steps, rows, weights.outputs)
+
+
+@jit_internal
+def _copy_outputs(outputs: Panels, output_row: int, num_steps: int, rows: BatchRows, target: Panels, row: int) -> None:
+    for p in range(target.shape[0]):
+        for place in range(num_steps * rows.batch_size):
+            if rows.first <= place % rows.batch_size < rows.last:
+                for k in range(WIDTH):
+                    target[p, row + place, k] = outputs[p, output_row + place, k]
+
+
+@jit_internal
+def _take_steps(
+    weights: PackedWeights, layer: int, tokens: Tokens, time: int, buffers: InferenceBuffers, logits: Panels,
+    outputs: Panels, row: int, first: int, last: int,
+) -> None:  # fmt: skip
+    """Take a layer through the steps of ``tokens`` (at most S, B), the first of which is step ``time``."""
+    num_steps, batch_size = tokens.shape
+    rows, states, gates = BatchRows(first, last, batch_size), buffers.states[layer], buffers.gates[layer]
+    ring = states.shape[1]
+    here = time * batch_size % ring
+    inputs, input_row = buffers.embedded, START
+    if layer > 0:
+        inputs, input_row = buffers.states[layer - 1], here
+    elif weights.spec.embedding_size > 0:
+        embed(weights, tokens, buffers.embedded, START, rows)
+    input_projection(weights, layer, tokens, rows, inputs, input_row, gates, START)
+    for t in range(num_steps):
+        before, after = ((time + t - 1) * batch_size) % ring, here + t * batch_size
+        step = CellStep(
+            gates, t * batch_size + first, states, buffers.memories[layer], before + first, after + first, last - first
+        )
+        recurrent_step(weights, layer, step, t)
+    if layer == len(weights.spec.layers) - 1:
+        if len(logits) > 0:
+            output_logits(weights, states, here, num_steps, rows, logits, row)
+        _copy_outputs(states, here, num_steps, rows, outputs, row)
+
+
+@jit_entry
+def read(
+    weights: PackedWeights, tokens: Tokens, time: int, buffers: InferenceBuffers, logits: Panels, outputs: Panels,
+    first: int, last: int, member: int, size: int, control: Control,
+) -> None:  # fmt: skip
+    """Take batch rows ``first`` to ``last`` of ``tokens`` (T, B) through the network and set their logits (T B, V).
+
+    ``outputs`` gets what the last layer outputs, (T B, h). Either may have no panels, and is left out then. ``time``
+    is the number of the first step, a multiple of S: the state before it is where step ``time`` - 1 leaves it.
+    ``size`` members share the layers, each some steps behind the one below.
+    """
+    num_steps, batch_size = tokens.shape
+    num_layers, at_once = len(weights.spec.layers), buffers.states.shape[2] // (2 * batch_size)
+    num_pieces = (num_steps + at_once - 1) // at_once
+    for turn in range(num_pieces + num_layers - 1):
+        for layer in range(member, num_layers, size):
+            start = (turn - layer) * at_once
+            if 0 <= start < num_steps:
+                piece, row = tokens[start : min(start + at_once, num_steps)], start * batch_size
+                _take_steps(weights, layer, piece, time + start, buffers, logits, outputs, row, first, last)
+        barrier(control, size)
+
+
+@jit_entry
+def write_greedily(
+    weights: PackedWeights, tokens: Tokens, buffers: InferenceBuffers, logits: Panels, first: int, last: int
+) -> None:
+    """Fill rows 1.. of ``tokens`` (N, B), for batch rows ``first`` to ``last``, with the likeliest tokens except 0.
+
+    ``buffers`` are for one step at a time; ``logits`` is (B, V).
+    """
+    for n in range(len(tokens) - 1):
+        for layer in range(len(weights.spec.layers)):
+            _take_steps(weights, layer, tokens[n : n + 1], n, buffers, logits, logits[:0], START, first, last)
+        for b in range(first, last):
+            best = 1
+            for token in range(2, weights.spec.vocab_size):
+                if logits[token // WIDTH, b, token % WIDTH] > logits[best // WIDTH, b, best % WIDTH]:
+                    best = token
+            tokens[n + 1, b] = best
 
 
 def to_tokens(ids: NDArray[np.int64], vocab_size: int) -> Tokens:

@@ -1,27 +1,40 @@
 """A network that runs as compiled loops on NumPy's arrays: for training, scoring, dynamic evaluation and generation."""
 
+import itertools
+import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from seqlm.core.threads import imap
-from seqlm.rnn.compiled.adapting import step_and_pull, without_subnormals
-from seqlm.rnn.compiled.inference import CompiledInference
-from seqlm.rnn.compiled.parameters import Flat, NetworkSpec
-from seqlm.rnn.compiled.tiles import Matrix
+from seqlm.rnn.compiled.compiling import jit_entry
+from seqlm.rnn.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens, write_greedily
+from seqlm.rnn.compiled.logsumexp import Nll, nll_of_outputs
+from seqlm.rnn.compiled.parameters import Flat, NetworkSpec, PackedWeights, empty_packed, pack_weights
+from seqlm.rnn.compiled.team import in_threads, new_control, split_rows
+from seqlm.rnn.compiled.tiles import Matrix, Panels, empty_panels, from_panels, padded
 from seqlm.rnn.compiled.training import CompiledGradients
 
 T = TypeVar("T")
 R = TypeVar("R")
 Ids = NDArray[np.int64]
 State = NDArray[np.float32]
-Nll = NDArray[np.float64]
 
+_ROWS_AT_ONCE = 64
+"""Rows of the steps that a layer takes at a time."""
+_NOTHING = empty_panels(0, 0)
 _MIN_FLOPS_OF_A_TEAM = 2e6
 """A minibatch with fewer floating-point operations takes one thread less time than a team needs to meet."""
+_IS_X86 = platform.machine().lower() in {"x86_64", "amd64"}
+_SUBNORMALS_ARE_ZERO = np.uint32(0x1F80 | 0x8040)
+"""Of the control register: the default, and small results (bit 15) and small arguments (bit 6) are zero."""
 
 
 class CompiledNetwork:
@@ -29,7 +42,7 @@ class CompiledNetwork:
 
     Implements :class:`seqlm.rnn.array_network.ArrayNetwork`. A state is (L, P, B, h) for L layers, P state arrays (2 of
     an lstm, 1 of the others), B batch rows and h hidden units; a network of one layer and one state array may have
-    (B, h).
+    (B, h). All methods raise IndexError for a token outside the vocabulary.
     """
 
     def __init__(self, spec: NetworkSpec, flat: Flat, num_threads: int = 1) -> None:
@@ -37,7 +50,7 @@ class CompiledNetwork:
         self._spec, self.flat, self.gradient, self.num_threads = spec, flat, np.zeros_like(flat), num_threads
         self.vocab_size = spec.vocab_size
         self._gradient_loops: tuple[tuple[object, ...], CompiledGradients] | None = None
-        self._inference_loops: tuple[Flat, CompiledInference] | None = None
+        self._packed: tuple[Flat, PackedWeights] | None = None
 
     @property
     def arrays(self) -> Self:
@@ -61,23 +74,51 @@ class CompiledNetwork:
 
     def logits(self, ids: Ids, state: State) -> tuple[NDArray[np.float32], State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
-        return self._inference().run(ids, state, self.num_threads)
+        batch_size, num_steps = ids.shape
+        logits = empty_panels(num_steps * batch_size, self.vocab_size)
+        after = self._read(ids, state, logits, _NOTHING)
+        rows = from_panels(logits, self.vocab_size).reshape(num_steps, batch_size, -1)
+        return rows.transpose(1, 0, 2), after
 
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
-        """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``."""
-        return self._inference().token_nll(ids, targets, state, self.num_threads)
+        """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
+
+        Logits are in the cache only. Threads first share what they do in :meth:`logits`, then rows of logits.
+        """
+        batch_size, num_steps = ids.shape
+        outputs = empty_panels(num_steps * batch_size, self._spec.num_hiddens)
+        after = self._read(ids, state, _NOTHING, outputs)
+        wanted, weights = to_tokens(targets, self.vocab_size).reshape(-1), self._packed_weights()
+        nll = nll_of_outputs(weights.outputs, weights.output_bias, outputs, self.vocab_size, wanted, self.num_threads)
+        return nll.reshape(num_steps, batch_size).T, after
 
     def advance_state(self, ids: Ids, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
-        return self._inference().advance_state(ids, state, self.num_threads)
+        return self._read(ids, state, _NOTHING, _NOTHING)
 
     def step_fn(self, state: State) -> Callable[[Ids], NDArray[np.float32]]:
         """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state."""
-        return self._inference().step_fn(state)
+        (batch_size, _), times, weights = state.shape[-2:], itertools.count(), self._packed_weights()
+        buffers, logits, control = self._buffers(1, state), empty_panels(batch_size, self.vocab_size), new_control(1)
+
+        def step(ids: Ids) -> NDArray[np.float32]:
+            tokens = to_tokens(ids[:, None], self.vocab_size)
+            read(weights, tokens, next(times), buffers, logits, _NOTHING, 0, batch_size, 0, 1, control)
+            return from_panels(logits, self.vocab_size)
+
+        return step
 
     def continue_greedily(self, ids: Ids, state: State, num_preds: int) -> Ids:
         """Return ``(B, num_preds)`` tokens that follow ``ids`` ``(B,)``, each the most likely except token 0."""
-        return self._inference().continue_greedily(ids, state, num_preds, self.num_threads)
+        tokens, weights = np.empty((num_preds + 1, len(ids)), np.int64), self._packed_weights()
+        tokens[0] = to_tokens(ids[:, None], self.vocab_size)
+        buffers, logits = self._buffers(1, state), empty_panels(len(ids), self.vocab_size)
+
+        def write(first: int, last: int) -> None:
+            write_greedily(weights, tokens, buffers, logits, first, last)
+
+        in_threads(write, split_rows(len(ids), self.num_threads))
+        return tokens[1:].T.copy()
 
     def compute_gradients(
         self, inputs: Ids, targets: Ids, state: State, masks: Sequence[Matrix] = (), keep: Matrix | None = None,
@@ -101,12 +142,12 @@ class CompiledNetwork:
     def stop_threads(self) -> None:
         """End the threads that wait for the next minibatch."""
         if self._gradient_loops is not None:
-            self._gradient_loops[1].stop()
+            self._gradient_loops[1].close()
         self._gradient_loops = None
 
     def adapt(self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]) -> None:
         """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
-        step_and_pull(self.flat, self.gradient, scales[0], trained[0], pulls[0], np.float32(lr))
+        _step_and_pull(self.flat, self.gradient, scales[0], trained[0], pulls[0], np.float32(lr))
 
     def copy(self) -> Self:
         """Return a copy with weights of its own, which one thread computes."""
@@ -116,12 +157,84 @@ class CompiledNetwork:
         """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
         return imap(function, items, self.num_threads)
 
-    def without_subnormals(self) -> AbstractContextManager[Any]:
-        """Treat numbers below 1.2e-38 as zero in this thread, if the processor can."""
-        return without_subnormals()
+    @contextmanager
+    def without_subnormals(self) -> Iterator[None]:
+        """Treat numbers below 1.2e-38 as zero in this thread; nothing happens on processors other than x86."""
+        if not _IS_X86:
+            yield
+            return
+        before = _exchange_control(_SUBNORMALS_ARE_ZERO)
+        try:
+            yield
+        finally:
+            _exchange_control(np.uint32(before))
 
-    def _inference(self) -> CompiledInference:
-        """Return the loops with the weights packed, anew only if the weights have changed."""
-        if self._inference_loops is None or not np.array_equal(self._inference_loops[0], self.flat):
-            self._inference_loops = (self.flat.copy(), CompiledInference(self._spec, self.flat))
-        return self._inference_loops[1]
+    def _packed_weights(self) -> PackedWeights:
+        """Return the weights in panels, packed anew only if they have changed."""
+        if self._packed is None or not np.array_equal(self._packed[0], self.flat):
+            packed = empty_packed(self._spec, self.flat)
+            pack_weights(self.flat, packed)
+            self._packed = (self.flat.copy(), packed)
+        return self._packed[1]
+
+    def _read(self, ids: Ids, state: State, logits: Panels, outputs: Panels) -> State:
+        """Set logits and what the last layer outputs, if they have panels; return the state after ids.
+
+        Threads share the batch rows, or the layers if there are few rows.
+        """
+        (batch_size, num_steps), weights = ids.shape, self._packed_weights()
+        tokens = to_tokens(ids, self.vocab_size)
+        buffers = self._buffers(max(min(_ROWS_AT_ONCE // batch_size, num_steps), 1), state)
+        parts = split_rows(batch_size, self.num_threads)
+        size = min(self.num_threads, len(self._spec.layers)) if len(parts) == 1 else 1
+        control = new_control(size)
+
+        def take(first: int, last: int, member: int) -> None:
+            read(weights, tokens, 0, buffers, logits, outputs, first, last, member, size, control)
+
+        in_threads(take, [(*part, member) for part in parts for member in range(size)])
+        last = (num_steps - 1) * batch_size % buffers.states.shape[2]
+        return state_at(buffers.states, buffers.memories, last, state.shape)
+
+    def _buffers(self, num_steps: int, state: State) -> InferenceBuffers:
+        """Return buffers for so many steps at a time, with the state before step 0 in its place."""
+        spec, batch_size = self._spec, state.shape[-2]
+        rows, hiddens, layers = num_steps * batch_size, spec.num_hiddens, len(spec.layers)
+        buffers = InferenceBuffers(
+            embedded=empty_panels(rows, spec.embedding_size),
+            gates=empty_panels(rows, spec.cell.num_blocks * padded(hiddens), layers),
+            states=empty_panels(2 * rows, hiddens, layers),
+            memories=empty_panels(2 * rows, hiddens if spec.cell.has_memory else 0, layers),
+        )
+        put_state(state, buffers.states, buffers.memories, 2 * rows - batch_size)
+        return buffers
+
+
+@jit_entry
+def _step_and_pull(weights: Flat, gradients: Flat, scales: Flat, trained: Flat, pulls: Flat, lr: np.float32) -> None:
+    """Set w to w - lr g / scale, then to w + pull (trained - w)."""
+    for index in range(len(weights)):
+        moved = weights[index] - lr * (gradients[index] / scales[index])
+        weights[index] = moved + pulls[index] * (trained[index] - moved)
+
+
+@intrinsic
+def _exchange(_typing: Any, _value: Any) -> Any:
+    """Set the control register of this thread's vector arithmetic and return what it was."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer])
+        before, after = (cgutils.alloca_once(builder, ir.IntType(32)) for _ in range(2))
+        builder.store(values[0], after)
+        for name, place in (("stmxcsr", before), ("ldmxcsr", after)):
+            function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
+            builder.call(function, [builder.bitcast(place, pointer)])
+        return builder.load(before)
+
+    return types.uint32(types.uint32), generate
+
+
+@jit_entry
+def _exchange_control(value: np.uint32) -> np.uint32:
+    return _exchange(value)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -174,19 +174,13 @@ class Team:
         if self._failure is not None:
             raise self._failure
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the other threads."""
         _change(self._control, _STOP, 1)
         for alarm in self._alarms:
             alarm.set()
         for thread in self._threads:
             thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def _work(self, member: int) -> None:
         done, alarm = 0, self._alarms[member]

@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.compiling import cpu_features, jit_entry, jit_inline, jit_internal
+from seqlm.rnn.compiled.compiling import cpu_features, jit_inline, jit_internal
 
 _IS_WIDE = "+avx512f" in cpu_features()
 """Whether this processor has the 32 registers of 16 numbers of AVX-512."""
@@ -212,18 +212,9 @@ def from_panels(panels: Panels, columns: int) -> Matrix:
     return panels.transpose(1, 0, 2).reshape(rows, count * WIDTH)[:, :columns]
 
 
-@jit_entry
-def _are_tokens(tokens: Tokens, vocab_size: int) -> bool:
-    for row in range(tokens.shape[0]):
-        for token in tokens[row]:
-            if token < 0 or token >= vocab_size:
-                return False
-    return True
-
-
 def require_tokens(tokens: Tokens, vocab_size: int) -> Tokens:
     """Return ``tokens``, a matrix. Raises IndexError for one outside the vocabulary: the loops do not check."""
-    if not _are_tokens(tokens, vocab_size):
+    if tokens.view(np.uint64).max(initial=0) >= vocab_size:  # negative numbers become large ones
         raise IndexError(f"a token is outside the vocabulary of {vocab_size}")
     return tokens
 

@@ -400,7 +400,7 @@ def serve_gradients(member: int, size: int, control: Control, buffers: TrainBuff
     return task
 
 
-class CompiledGradients:
+class CompiledGradients(Team):
     """The gradients of minibatches of one shape, by a team of threads."""
 
     def __init__(
@@ -412,7 +412,7 @@ class CompiledGradients:
         rows, states_rows = num_steps * batch_size, (num_steps + 1) * batch_size
         at_once = max(_ROWS_OF_STEPS // batch_size, 1)
         states = empty_panels(states_rows, hiddens, layers)
-        self._buffers = TrainBuffers(
+        buffers = TrainBuffers(
             flat=flat,
             gradients=gradients,
             weights=empty_packed(spec, flat),
@@ -437,7 +437,7 @@ class CompiledGradients:
             sent=empty_panels(batch_size, len(cell.state_blocks) * padded(hiddens)),
             sums=empty_panels(ROWS_AT_ONCE, max(max_inputs(spec), hiddens, spec.vocab_size), num_threads),
         )
-        self._team = Team(num_threads, serve_gradients, self._buffers)
+        super().__init__(num_threads, serve_gradients, buffers)
 
     def compute(
         self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: NDArray[np.float32],
@@ -449,7 +449,7 @@ class CompiledGradients:
         ``(B, size)`` each, of the embeddings if there are any, and of every layer; ``keep``: (T, B).
         Raises IndexError for a token outside the vocabulary.
         """
-        buffers, spec = self._buffers, self._buffers.weights.spec
+        buffers, spec = self.buffers, self.buffers.weights.spec
         buffers.inputs[:] = to_tokens(inputs, spec.vocab_size)
         buffers.targets[:] = to_tokens(targets, spec.vocab_size)
         put_state(state, buffers.states, buffers.memories, 0)
@@ -461,10 +461,6 @@ class CompiledGradients:
         buffers.has_keep[0] = keep is not None
         if keep is not None:
             buffers.keep[:] = keep
-        self._team.run()
+        self.run()
         after = state_at(buffers.states, buffers.memories, buffers.inputs.size, state.shape)
         return buffers.nll.T.copy(), after
-
-    def stop(self) -> None:
-        """End the team's threads."""
-        self._team.stop()

@@ -1,4 +1,4 @@
-"""The equations of section 8.7 as the book writes them, for checking and teaching.
+"""The equations of section 8.7 as the book writes them, for checking and teaching: the guide shows them.
 
 The linear RNN of the book is h_t = W_hx x_t + W_hh h_{t-1}, o_t = W_qh h_t, with the
 objective L = 1/T sum_t l(o_t, y_t) (8.7.10) and h_0 = 0.
@@ -10,11 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import matmul
-
 Array = NDArray[np.float64]
-
-_NUM_SQUARINGS = 60
 
 
 @dataclass(frozen=True)
@@ -96,25 +92,3 @@ def randomized_derivative(
             break
         product *= factors[t] / p
     return float(total)
-
-
-def eigenvector_alignment(matrix: Array, vector: Array, num_powers: int) -> Array:
-    """Return |cos| of the angle between M^k v and the leading eigenvector, k = 0 .. num_powers (exercise 8.7-1).
-
-    ``matrix`` is symmetric and has one leading eigenvector, to which its powers turn every vector.
-    """
-    power = matrix
-    for _ in range(_NUM_SQUARINGS):
-        power = matmul(power, power)
-        power /= np.abs(power).max()
-    leading = _unit(power[:, np.argmax(np.diag(power))])
-    cosines, current = [], _unit(vector)
-    for _ in range(num_powers + 1):
-        cosines.append(abs(float((current * leading).sum())))
-        current = _unit(matmul(matrix, current[:, None])[:, 0])
-    return np.array(cosines)
-
-
-def _unit(vector: Array) -> Array:
-    unit: Array = vector / np.sqrt((vector * vector).sum())
-    return unit

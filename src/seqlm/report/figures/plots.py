@@ -1,0 +1,420 @@
+"""Figures of data: of the sine, of n-grams, of models and their trainings, and of gradients."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, NullLocator
+
+from seqlm.report.figures.style import (
+    BLUE,
+    GREY,
+    INK,
+    NGRAM_COLOUR,
+    OCHRE,
+    SERIES,
+    VERMILION,
+    LineStyle,
+    name_and_colour,
+    new_figure,
+)
+
+_NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
+_LINES, _MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "v")
+_ROW_HEIGHT = 0.42
+_DYNAMIC_MARKER = "D"
+_SMOOTHING_WINDOW = 9
+_MIN_TOKENS = 20
+_MAX_POINTS = 200
+_LEAST_SHARE = 1e-12
+_HIGHEST = 1e100
+"""Largest value that is drawn."""
+_MODELS = {
+    "scratch": LineStyle(BLUE, "-", "o"),
+    "relu": LineStyle(BLUE, ":", "s"),
+    "gru": LineStyle(OCHRE, "--", "^"),
+    "lstm": LineStyle(VERMILION, "-.", "v"),
+}
+_STRATEGIES = {"regular": SERIES[0], "randomized": SERIES[1], "full": SERIES[2]}
+
+Styles = Mapping[str, LineStyle]
+"""Model -> how it is drawn."""
+
+
+def predictions_figure(frame: pd.DataFrame, columns: dict[str, str]) -> Figure:
+    """Draw the observed values (grey) and predictions against time, one panel for each kind of prediction.
+
+    ``frame`` has the columns time, observed and those that ``columns`` maps to titles.
+    """
+    frame = frame.iloc[::2]  # the eye sees no difference, and the file is half as large
+    with new_figure(len(columns), height=0.8 + 1.2 * len(columns)) as (figure, panels):
+        for axes, (column, label), look in zip(
+            np.atleast_1d(panels), columns.items(), itertools.cycle(SERIES), strict=False
+        ):
+            axes.plot(frame["time"], frame["observed"], color=GREY, linewidth=0.6)
+            axes.plot(frame["time"], frame[column], color=look.color, linewidth=1.1)
+            axes.set_title(label, loc="left", fontsize=10)
+        axes.set_xlabel("time")
+    return figure
+
+
+def error_figure(errors: pd.DataFrame, noise: float) -> Figure:
+    """Draw the error against k for each network (columns network, k, rmse), with the noise as the floor."""
+    with new_figure(height=3.2, legend=2) as (figure, axes):
+        for (network, rows), look in zip(errors.groupby("network", sort=False), itertools.cycle(SERIES), strict=False):
+            axes.plot(rows["k"], rows["rmse"], **look.line, label=str(network))
+        axes.axhline(noise, color=GREY, linestyle=":", linewidth=1.2, label="noise floor")
+        axes.set(xlabel="k, steps ahead", ylabel="root mean squared error")
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> Figure:
+    """Draw count against rank for each order, with the fitted lines over their range.
+
+    ``ranks`` has the columns n, rank, count; ``fits`` maps n to max_rank, alpha_least_squares
+    and intercept, where n has enough distinct n-grams for a fit.
+    """
+    with new_figure(height=3.6) as (figure, axes):
+        for (order, rows), look in zip(ranks.groupby("n"), itertools.cycle(SERIES), strict=False):
+            name, fit = _NAMES.get(int(str(order)), f"{order}-gram"), fits.get(int(str(order)))
+            label = name if fit is None else f"{name}, slope {-fit['alpha_least_squares']:.2f}"
+            axes.plot(rows["rank"], rows["count"], **look.line, label=label)
+            if fit is not None:
+                ends = (1, fit["max_rank"])
+                line = [math.exp(fit["intercept"] - fit["alpha_least_squares"] * math.log(end)) for end in ends]
+                axes.plot(ends, line, color=look.color, linewidth=0.7)
+        axes.set(xscale="log", yscale="log", xlabel="rank", ylabel="count")
+        axes.set_ylim(bottom=0.7)
+        axes.legend()
+    return figure
+
+
+def growth_figure(growth: pd.DataFrame, beta: float | None) -> Figure:
+    """Draw the number of distinct tokens against the length of the text; columns tokens, distinct.
+
+    ``beta`` is Heaps' exponent, None where there is none.
+    """
+    with new_figure(height=3.2) as (figure, axes):
+        axes.plot(growth["tokens"], growth["distinct"], color=INK)
+        axes.set(xscale="log", yscale="log", xlabel="tokens read", ylabel="distinct tokens")
+        if beta is not None:
+            axes.set_title(f"Heaps' law: exponent {beta:.2f}")
+    return figure
+
+
+def epsilon_figure(curve: pd.DataFrame) -> Figure:
+    """Draw val perplexity against epsilon for each order, a dot on the best; columns order, epsilon, val_perplexity."""
+    with new_figure(height=3.2, legend=3) as (figure, axes):
+        for (order, rows), look in zip(curve.groupby("order"), itertools.cycle(SERIES), strict=False):
+            axes.plot(rows["epsilon"], rows["val_perplexity"], **look.line, label=f"order {order}")
+            best = rows.sort_values("val_perplexity", kind="stable").head(1)
+            axes.plot(best["epsilon"], best["val_perplexity"], "o", color=look.color)
+        axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="perplexity on val")
+    return figure
+
+
+def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> Figure:
+    """Draw bits per character on test against order, one line for each token and smoothing, and networks as levels.
+
+    ``scores`` has the columns token, smoothing, order, bits_per_character; ``table`` is the main table.
+    """
+    networks = table[(table["family"] == "network") & ~table["dynamic"]]
+    # Networks that are far worse than n-gram models would squeeze the curves together.
+    networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
+    lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(_LINES), strict=False))
+    markers = dict(zip(scores["token"].unique(), itertools.cycle(_MARKERS), strict=False))
+    with new_figure(height=4.6, legend=2) as (figure, axes):
+        for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
+            look = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
+            axes.plot(rows["order"], rows["bits_per_character"], **look.points, label=f"{token} {smoothing}")
+        for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
+            axes.axhline(bits, **styles[name].line, linewidth=1.2, label=name)
+        axes.set(xlabel="order of the n-gram model", ylabel="bits per character on test")
+        axes.set_xticks(sorted(scores["order"].unique()))
+    return figure
+
+
+def highlights_figure(table: pd.DataFrame) -> Figure:
+    """Draw the bits per character of a few models, best on top: see :func:`seqlm.report.findings.highlights`.
+
+    A filled mark with its value is test, the bar around it its interval, a hollow mark the text that the model was
+    trained on.
+    """
+    rows = table.iloc[::-1].reset_index(drop=True)
+    with new_figure(height=1.1 + _ROW_HEIGHT * len(rows), legend=3) as (figure, axes):
+        for place, row in enumerate(rows.to_dict("records")):
+            _, colour = name_and_colour(row)
+            marker = _DYNAMIC_MARKER if row["dynamic"] else "o"
+            if pd.notna(row["train_subset_bits"]):
+                ends = [row["train_subset_bits"], row["test_bits"]]
+                axes.plot(ends, [place, place], color=colour, linewidth=1, alpha=0.5)
+                axes.plot(ends[0], place, "o", color=colour, markerfacecolor="none", markersize=5)
+            axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=5, alpha=0.45)
+            axes.plot(row["test_bits"], place, marker, color=colour, markersize=6)
+            axes.annotate(
+                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["high"]), place), xytext=(6, 0),
+                textcoords="offset points", va="center", fontweight="bold",
+            )  # fmt: skip
+            axes.annotate(row["model"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
+        for name, colour in dict(map(name_and_colour, table.to_dict("records"))).items():
+            axes.plot([], [], "o", color=colour, label=name)
+        axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="on its training text")
+        axes.set_yticks([])
+        axes.grid(visible=False)
+        axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.3))
+        axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["high"].max()))
+    return figure
+
+
+def learning_figure(history: pd.DataFrame, styles: Styles) -> Figure:
+    """Draw perplexity against epoch for each run: lines on train, markers on val.
+
+    ``history`` has the columns run, epoch, train_perplexity, val_perplexity.
+    """
+    with new_figure(height=4.2, legend=2) as (figure, axes):
+        for run, rows in history.groupby("run", sort=True):
+            look, shown = styles[str(run)], _thinned(rows)
+            axes.plot(shown["epoch"], shown["train_perplexity"], **look.line, label=str(run), linewidth=1.2)
+            val = _thinned(rows.dropna(subset=["val_perplexity"]), 40)
+            axes.plot(val["epoch"], val["val_perplexity"], look.marker, color=look.color, markersize=3.5)
+        axes.set(xscale="log", yscale="log", xlabel="epoch", ylabel="perplexity")
+    return figure
+
+
+def _thinned(rows: pd.DataFrame, most: int = _MAX_POINTS) -> pd.DataFrame:
+    """Return at most about ``most`` rows, spaced evenly on a logarithmic scale, the first and last among them."""
+    places = {round(len(rows) ** (index / (most - 1))) - 1 for index in range(most)}
+    return rows.iloc[sorted(places)] if len(rows) else rows
+
+
+def clipping_figure(history: pd.DataFrame, styles: Styles) -> Figure:
+    """Draw the norm before clipping and the share of clipped steps; columns run, epoch, grad_norm, clipped_share."""
+    with new_figure(2, height=4.8, legend=2) as (figure, (norms, shares)):
+        for run, rows in history.groupby("run", sort=True):
+            look, shown = styles[str(run)], _thinned(rows)
+            norms.plot(shown["epoch"], shown["grad_norm"], **look.line, label=str(run), linewidth=1)
+            shares.plot(shown["epoch"], shown["clipped_share"], **look.line, linewidth=1)
+        norms.set(xscale="log", yscale="log", title="Mean norm before clipping")
+        shares.set(xscale="log", xlabel="epoch", title="Share of steps clipped", ylim=(-0.02, 1.02))
+    return figure
+
+
+def position_figure(positions: pd.DataFrame, styles: Styles) -> Figure:
+    """Draw perplexity against the number of tokens of context; columns model, position, perplexity."""
+    with new_figure(height=3.8, legend=2) as (figure, axes):
+        for model, rows in positions.groupby("model", sort=False):
+            # Neighbours are averaged because single positions are noisy.
+            smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
+            smooth[rows["position"] <= _SMOOTHING_WINDOW] = rows["perplexity"]
+            shown = _thinned(rows.assign(perplexity=smooth), 80)
+            axes.plot(shown["position"], shown["perplexity"], **styles[str(model)].line, label=str(model))
+        axes.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="perplexity on test")
+    return figure
+
+
+def class_figure(classes: pd.DataFrame, styles: Styles) -> Figure:
+    """Draw each model's mean surprisal by class of character; columns model, token_class, share, bits."""
+    names = list(dict.fromkeys(classes["token_class"]))
+    shares = classes.drop_duplicates("token_class").set_index("token_class")["share"]
+    with new_figure(height=1.4 + 0.5 * len(names), legend=2) as (figure, axes):
+        for model, rows in classes.groupby("model", sort=False):
+            look, bits = styles[str(model)], rows.set_index("token_class")["bits"].reindex(names)
+            axes.plot(bits, range(len(names)), look.marker, color=look.color, label=str(model), markersize=6)
+        axes.set_yticks(range(len(names)), [f"{name} ({shares[name]:.0%})" for name in names])
+        axes.invert_yaxis()
+        axes.set(xlabel="bits per character on test")
+        axes.set_xlim(left=0)
+    return figure
+
+
+def calibration_figure(table: pd.DataFrame, styles: Styles) -> Figure:
+    """Draw how often the most likely token is right against its probability.
+
+    Columns model, confidence, accuracy, tokens.
+    """
+    with new_figure(height=4.4, legend=2) as (figure, axes):
+        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="perfect calibration")
+        # Bins with few tokens are too noisy.
+        for model, rows in table[table["tokens"] >= _MIN_TOKENS].groupby("model", sort=False):
+            axes.plot(rows["confidence"], rows["accuracy"], **styles[str(model)].points, label=str(model))
+        axes.set(xlabel="probability of the likeliest token", ylabel="how often it is right")
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+    return figure
+
+
+def reach_figure(reach: pd.DataFrame) -> Figure:
+    """Draw the gradient's norm against k for each model, before training and after; columns as in the study."""
+    with new_figure(2, height=5, legend=4) as (figure, panels):
+        for axes, moment in zip(panels, ("initial", "trained"), strict=True):
+            _draw_reach(axes, reach[reach["moment"] == moment])
+            axes.set(yscale="log", ylabel="relative to k = 0", title=f"Gradient, {moment} weights")
+        panels[1].set_xlabel("k, steps back")
+    return figure
+
+
+def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
+    for model, curve in reach.groupby("model", sort=False):
+        # A curve ends where it leaves the scale: held at the floor it would look as if it went on.
+        shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
+        axes.plot(curve["k"], shown, **_look(model).line, label=str(model))
+
+
+def _look(model: object) -> LineStyle:
+    return _MODELS.get(str(model), SERIES[2])
+
+
+def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
+    """Draw singular values of W_hh and its spectral radius over training; columns as in the study."""
+    models = list(radius["model"].unique())
+    with new_figure(len(models) + 1, height=1.9 * (len(models) + 1)) as (figure, panels):
+        for axes, model in zip(panels, models, strict=False):
+            groups = list(spectrum[spectrum["model"] == model].groupby("minibatch"))
+            for place, (minibatch, curve) in enumerate(groups):
+                # Later moments are drawn stronger.
+                strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
+                line = _look(model).line | {"alpha": strength, "linestyle": "-"}
+                axes.plot(curve["rank"], curve["singular_value"], **line, label=f"after {minibatch}")
+            axes.set(xlabel="rank", title=f"Singular values, {model}")
+            axes.set_ylim(bottom=0)
+            axes.legend(loc="upper right")
+        last = panels[-1]
+        for model, rows in radius.groupby("model", sort=False):
+            last.plot(rows["minibatch"], rows["spectral_radius"], **_look(model).points, label=str(model))
+        last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
+        last.set(xlabel="minibatches", title="Spectral radius")
+        last.set_ylim(bottom=0)
+        last.legend(loc="best")
+    return figure
+
+
+def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure:
+    """Draw mutual information above that of shuffled text, and beside it the reach of trained gradients.
+
+    Columns distance, bits, shuffled_deviation; model, moment, k, norm. Hollow dots lie
+    within three standard deviations of shuffled text, where there is nothing to see;
+    values at or below zero have no place on the scale.
+    """
+    with new_figure(2, height=5.6) as (figure, (bits, gradients)):
+        floor = 3 * information["shuffled_deviation"]
+        seen = information["bits"].where(information["bits"] > floor)
+        hidden = information["bits"].where((information["bits"] > 0) & (information["bits"] <= floor))
+        settings: dict[str, Any] = {"color": INK, "markersize": 3.5}
+        bits.plot(information["distance"], seen, "o-", **settings, label="above chance")
+        bits.plot(information["distance"], hidden, "o", markerfacecolor="none", **settings, label="not above chance")
+        bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 standard deviations)")
+        # Where all tokens are the same, nothing tells of anything, and zeros have no logarithm.
+        scale = "log" if (information["bits"] > 0).any() else "linear"
+        bits.set(xscale="log", yscale=scale, xlabel="distance between tokens")
+        bits.set_title("Mutual information above chance, bits")
+        _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
+        gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="Gradient, trained weights")
+        gradients.set_xlim(bits.get_xlim())
+        bits.legend(loc="upper right")
+        gradients.legend(loc="lower left")
+    return figure
+
+
+def alignment_figure(alignment: pd.DataFrame) -> Figure:
+    """Draw how powers of a matrix turn a vector to the leading eigenvector; columns power, cosine."""
+    with new_figure(height=2.8) as (figure, axes):
+        axes.plot(alignment["power"], alignment["cosine"], color=INK)
+        axes.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
+        axes.set(xlabel="power of the matrix", ylabel="|cosine|", ylim=(0, 1.05))
+    return figure
+
+
+def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
+    """Draw norm and perplexity of trainings with a clip and without; a cross is the last value before divergence.
+
+    Columns activation, clip, minibatch, norm, perplexity; empty where not finite.
+    """
+    looks = {"tanh": SERIES[0], "relu": SERIES[1]}
+    with new_figure(2, height=5, legend=2) as (figure, panels):
+        for (activation, clip), rows in unclipped.groupby(["activation", "clip"], sort=False):
+            look = looks[str(activation)]
+            line: dict[str, Any] = {"linestyle": ":", "linewidth": 2} if clip == "no clip" else {"linewidth": 1}
+            diverged = pd.isna(rows["norm"].iloc[-1])
+            for axes, column in zip(panels, ("norm", "perplexity"), strict=True):
+                # Near the largest number there is, matplotlib finds no ticks.
+                shown = rows.dropna(subset=[column])
+                shown = shown.assign(**{column: shown[column].clip(upper=_HIGHEST)})
+                axes.plot(shown["minibatch"], shown[column], color=look.color, label=f"{activation}, {clip}", **line)
+                if diverged:
+                    last = shown.iloc[-1:]
+                    axes.plot(last["minibatch"], last[column], "x", color=look.color, markersize=8)
+        for axes, title in zip(panels, ("Norm before clipping", "Perplexity of the minibatch"), strict=True):
+            axes.set(xscale="log", yscale="log", xlabel="minibatch", title=title)
+    return figure
+
+
+def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Figure:
+    """Draw bias and spread against length, and how the mean over draws nears the full gradient.
+
+    Columns as in the study. A bias below two standard errors is left out: so much comes
+    from drawing alone. Bars are two standard errors.
+    """
+    with new_figure(2, height=6, legend=2) as (figure, (left, right)):
+        for strategy, rows in truncation.groupby("strategy", sort=False):
+            look = _STRATEGIES[str(strategy)]
+            spread = rows[rows["spread"] > 0]  # where every step is cut, no draw differs from another
+            left.plot(spread["length"], spread["spread"], "o:", color=look.color, label=f"{strategy}, spread")
+            seen = rows[rows["bias"] > 2 * rows["standard_error"]]
+            if not seen.empty:
+                left.errorbar(
+                    seen["length"], seen["bias"], 2 * seen["standard_error"], fmt="s-", color=look.color, markersize=4,
+                    capsize=2, label=f"{strategy}, bias",
+                )  # fmt: skip
+        left.set(xscale="log", yscale="log", xlabel="length (expected, if randomized)", title="One gradient")
+        left.set_ylabel("share of the full gradient")
+        _name_lengths(left, truncation)
+        for strategy, rows in convergence.groupby("strategy", sort=False):
+            look = _STRATEGIES[str(strategy)]
+            right.plot(rows["draws"], rows["distance"], color=look.color, label=f"{strategy}, distance of the mean")
+            right.plot(rows["draws"], rows["standard_error"], ":", color=look.color, linewidth=1)
+        right.set(
+            xscale="log", yscale="log", xlabel="draws", title=f"Mean of draws, length {truncation['length'].max()}"
+        )
+        right.yaxis.set_minor_formatter(NullFormatter())
+    return figure
+
+
+def trained_figure(trained: pd.DataFrame) -> Figure:
+    """Draw perplexity on val against length: dots are trainings, lines their means; columns as in the study."""
+    with new_figure(height=3.2, legend=3) as (figure, axes):
+        for strategy, rows in trained.groupby("strategy", sort=False):
+            look = _STRATEGIES[str(strategy)]
+            means = rows.groupby("length")["val_perplexity"].mean()
+            axes.plot(rows["length"], rows["val_perplexity"], look.marker, color=look.color)
+            if strategy == "full":
+                axes.axhline(means.iloc[0], **look.line, label="full, mean")
+            else:
+                axes.plot(means.index, means, **look.points, label=f"{strategy}, mean")
+        axes.set(xscale="log", xlabel="length (expected, if randomized)", ylabel="perplexity on val")
+        _name_lengths(axes, trained)
+    return figure
+
+
+def cost_figure(cost: pd.DataFrame) -> Figure:
+    """Draw arithmetic and memory of one window against length; columns as in the study."""
+    panels_of = {"megaflop": "Million operations", "kilobytes": "Stored kilobytes"}
+    with new_figure(2, height=4.8, legend=3) as (figure, panels):
+        for axes, (column, title) in zip(panels, panels_of.items(), strict=True):
+            for strategy, rows in cost.groupby("strategy", sort=False):
+                axes.plot(rows["length"], rows[column], **_STRATEGIES[str(strategy)].points, label=str(strategy))
+            axes.set(
+                xscale="log", xlabel="length (expected, if randomized)", title=title, ylim=(0, 1.1 * cost[column].max())
+            )
+            _name_lengths(axes, cost)
+    return figure
+
+
+def _name_lengths(axes: Axes, table: pd.DataFrame) -> None:
+    lengths = sorted(table["length"].unique())
+    axes.set_xticks(lengths, [str(length) for length in lengths])
+    axes.xaxis.set_minor_locator(NullLocator())

@@ -1,0 +1,261 @@
+"""Scores a trained network, as it is and by dynamic evaluation.
+
+In dynamic evaluation, a network keeps learning from the text that it has predicted (Krause et al. 2018). After each
+segment of text, every parameter takes a step along its gradient divided by the root mean square of its gradients on the
+training text, and is pulled back towards its trained value; parameters with large gradients are pulled more strongly.
+So the influence of earlier text fades. The divisor is damped by a share of the average root mean square: a parameter
+that train hardly uses, such as a row for a rare token, would otherwise take huge steps.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.layout import Layout
+from seqlm.core.metrics import Nats
+from seqlm.core.progress import Log
+from seqlm.core.threads import raise_if_cancelled
+from seqlm.heldout.scored_text import Stream, Streams, read_beginning_of_train, read_streams
+from seqlm.rnn.array_network import (
+    ArrayNetwork,
+    HasArrays,
+    Ids,
+    Weights,
+    probabilities,
+    stream_nll,
+    tokens_at_once,
+    window_nll,
+)
+from seqlm.rnn.building import open_network
+from seqlm.score.diagnostics import Predictor, diagnose
+from seqlm.score.settings import DynamicParams
+from seqlm.score.store import (
+    ModelInfo,
+    Score,
+    beginning_chars,
+    if_better,
+    score_of,
+    shown_bits,
+    summarise,
+    total_nats,
+    with_train_subset,
+)
+from seqlm.train.settings import RunConfig
+from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.vocabulary import Vocab
+
+NUM_TUNING_TOKENS = 20_000
+"""The settings of dynamic evaluation are chosen on this many tokens of val."""
+DAMPING = 0.3
+"""This share of the average root mean square is added to each one before dividing by it."""
+_WARMUP = 64
+"""Tokens that the network reads before a segment of train."""
+_PARTS = 8
+"""The segments of train are summed in this many parts, whatever the number of threads, so that sums have one order."""
+
+
+@dataclass(frozen=True)
+class DynamicRule:
+    """An update scaled by the gradients' root mean squares, and a pull back to the trained weights."""
+
+    lr: float
+    decay: float
+    """Share of the way back that a parameter of average root mean square takes at each update."""
+    roots: Weights
+    """Root mean squares (:func:`gradient_roots`)."""
+    trained: Weights
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """The settings to choose from."""
+        return {"lr": self.lr, "decay": self.decay}
+
+    def apply(self, network: ArrayNetwork) -> None:
+        """Change the weights by their gradients."""
+        network.adapt(self.lr, self._scales, self.trained, self._pulls)
+
+    @cached_property
+    def _average_root(self) -> float:
+        num_weights = sum(math.prod(root.shape) for root in self.roots)
+        average = sum(float(root.sum()) for root in self.roots) / num_weights
+        return average or 1.0  # without any gradient on train, all weights are equally important
+
+    @cached_property
+    def _scales(self) -> Weights:
+        return [root + DAMPING * self._average_root for root in self.roots]
+
+    @cached_property
+    def _pulls(self) -> Weights:
+        """The share of the way back for each parameter, at most 1."""
+        return [(root * (self.decay / self._average_root)).clip(max=1) for root in self.roots]
+
+
+def gradient_roots(network: HasArrays, ids: NDArray[np.integer], *, segment_length: int, num_segments: int) -> Weights:
+    """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
+    arrays, stream = network.arrays, np.asarray(ids, np.int64)
+    num_starts = len(range(0, len(stream) - 1, segment_length))
+    chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
+    parts = np.array_split(chosen * segment_length, _PARTS)
+    totals = [0 * weight for weight in arrays.weights]
+    for part in arrays.imap(partial(_sums_of_squares, arrays, stream, segment_length), parts):
+        for total, squares in zip(totals, part, strict=True):
+            total += squares
+    return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
+
+
+def _sums_of_squares(network: ArrayNetwork, stream: Ids, length: int, starts: NDArray[np.int64]) -> Weights:
+    """Return the sums of each parameter's squared gradients over the segments that begin at ``starts``."""
+    observed = network.copy()
+    squares = [0 * weight for weight in observed.weights]
+    with observed.without_subnormals():
+        for start in starts.tolist():
+            raise_if_cancelled()
+            state = observed.initial_state(1)
+            if start > 0:
+                state = observed.advance_state(stream[None, max(start - _WARMUP, 0) : start], state)
+            observed.compute_gradients(*_segment(stream, start, length), state)
+            for square, gradient in zip(squares, observed.gradients, strict=True):
+                square += gradient * gradient
+    return squares
+
+
+def trained_weights(network: HasArrays) -> Weights:
+    """Return copies of the parameters, in their order."""
+    return network.arrays.copy().weights
+
+
+def dynamic_nll(
+    network: HasArrays, ids: NDArray[np.integer], *, update_every: int, update: Callable[[ArrayNetwork], None]
+) -> Nats:
+    """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
+
+    Each segment is scored before the network learns from it; ``update`` gets the network with its gradients.
+    ``network`` itself is not changed.
+    """
+    adapted, stream, segments = network.arrays.copy(), np.asarray(ids, np.int64), []
+    state = adapted.initial_state(1)
+    with adapted.without_subnormals():
+        for start in range(0, len(stream) - 1, update_every):
+            raise_if_cancelled()
+            inputs, targets = _segment(stream, start, update_every)
+            nats, state = adapted.compute_gradients(inputs, targets, state)
+            segments.append(nats[0])
+            update(adapted)
+    return np.concatenate(segments) if segments else np.empty(0)
+
+
+def _segment(stream: Ids, start: int, length: int) -> tuple[Ids, Ids]:
+    """Return inputs and targets of the segment that begins at ``start``, each ``(1, T)``."""
+    end = min(start + length, len(stream) - 1)
+    return stream[None, start:end], stream[None, start + 1 : end + 1]
+
+
+def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, log: Log) -> Iterator[Score]:
+    """Yield the score of a run; that of its best epoch, if its weights are of another one; and its dynamic score.
+
+    There is a dynamic score if the run saw all of train and learning more helps on val.
+    """
+    vocab, streams = Vocab.load(layout.vocab(config.token), config.token), read_streams(layout, config.token)
+    network = open_network(layout.run(config.run), config.run, config.device, config.num_threads)
+    info = describe_run(config, vocab)
+    subset = None
+    if config.max_tokens is not None:
+        subset = read_beginning_of_train(layout, config.token, config.max_tokens)
+    static = score_network(info, network, streams, subset)
+    yield static
+    if (folder := layout.best_of_run(config.run)).is_dir():
+        best = open_network(folder, config.run, config.device, config.num_threads)
+        yield score_network(describe_run(config, vocab, is_best=True), best, streams, subset, diagnosed=False)
+    if dynamic is not None and config.max_tokens is None:
+        yield from score_dynamically(static, network, streams, dynamic, log)
+
+
+def describe_run(config: RunConfig, vocab: Vocab, *, is_best: bool = False) -> ModelInfo:
+    """Return the description of a run's model, or of its best epoch if the run kept the weights of another one."""
+    return ModelInfo(
+        f"{config.run}@best" if is_best else config.run,
+        "network",
+        config.token,
+        beginning_chars(vocab, config.max_tokens),
+        network=config.model,
+        epoch="best" if is_best else config.keep,
+        chosen_on_val=is_best or config.keep == "best" or config.patience is not None,
+    )
+
+
+def score_network(
+    info: ModelInfo, network: HasArrays, streams: Streams, train_subset: Stream | None, *, diagnosed: bool = True
+) -> Score:
+    """Return a network's score on every split and, for characters and if asked, its diagnostics on test.
+
+    ``train_subset`` is the part of train that it was trained on, if that is not all of it.
+    """
+    score = partial(stream_nll, network)
+    diagnosed = diagnosed and token_kind(info.token).is_character
+    metadata = diagnose(network_predictor(network), streams["test"].ids) if diagnosed else {}
+    found = score_of(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
+    return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
+
+
+def network_predictor(network: HasArrays) -> Predictor:
+    """Return what the diagnostics need of a network."""
+    arrays = network.arrays
+    at_once = tokens_at_once(arrays.vocab_size)
+
+    def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
+        state = arrays.initial_state(1)
+        for start in range(0, len(ids) - 1, at_once):
+            logits, state = arrays.logits(ids[None, start : min(start + at_once, len(ids) - 1)], state)
+            yield from probabilities(logits[0])
+
+    return Predictor(partial(window_nll, arrays), distributions)
+
+
+def score_dynamically(
+    static: Score,
+    network: HasArrays,
+    streams: Streams,
+    params: DynamicParams,
+    log: Log,
+    num_tuning_tokens: int = NUM_TUNING_TOKENS,
+) -> Iterator[Score]:
+    """Yield a network's dynamic score on val and test, unless its ``static`` score is at least as good on val.
+
+    The settings, which its metadata hold, are chosen on the first ``num_tuning_tokens`` tokens of val, where the bits
+    of each are logged. A learning rate of 0, which leaves the network as it is, is always among them.
+    """
+    info = static.info.as_dynamic()
+    val, beginning = streams["val"], streams["val"].beginning(num_tuning_tokens)
+
+    def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nats, float]:
+        begin = time.monotonic()
+        nats = stream.nats(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
+        return nats, time.monotonic() - begin
+
+    unchanged = static.nats["val"] if beginning is val else beginning.nats(partial(stream_nll, network))
+    log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
+    train = streams["train"].ids
+    roots = gradient_roots(network, train, segment_length=params.update_every, num_segments=params.rms_segments)
+    trained = trained_weights(network)
+    rules = [DynamicRule(lr, decay, roots, trained) for lr in params.lrs for decay in params.decays]
+    tried: list[Nats] = []
+    on_beginning = network.arrays.imap(partial(evaluate, stream=beginning), rules)
+    for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
+        tried.append(nats)
+        settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
+        log(f"{info.name}, {settings}: {shown_bits(summarise(nats, beginning))} on val, {seconds:.1f} s")
+    best = min(range(len(rules)), key=lambda index: total_nats(tried[index]))
+    if total_nats(tried[best]) >= total_nats(unchanged):
+        log(f"{info.name}: left out, because no learning rate is better than 0 on val")
+        return
+    rest = ["test"] if beginning is val else ["val", "test"]
+    scored = network.arrays.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
+    nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
+    chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
+    yield from if_better(score_of(info, nats_of, streams, {"choices": chosen}), static, log)
