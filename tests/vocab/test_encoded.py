@@ -112,6 +112,10 @@ def test_provisional_ids_of_any_size_are_kept_in_small_types(tmp_path: Path) -> 
         0: 1, 1: 2, 2: 1, 255: 1, 256: 1, 70_000: 1,
     }  # fmt: skip
     assert (tmp_path / "ids").stat().st_size == 3 * 1 + 1 * 4 + 3 * 4
+    for largest, size in ((255, 1), (256, 2)):
+        small = ProvisionalIds(tmp_path / "ids", [np.array([largest], np.uint32)])
+        assert [part.tolist() for part in small.parts()] == [[largest]]
+        assert (tmp_path / "ids").stat().st_size == size
 
 
 def test_changed_files_of_unknown_tokens_are_refused(tmp_path: Path) -> None:

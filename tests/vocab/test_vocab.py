@@ -72,12 +72,17 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
     build(tmp_path, train="abab\n")
     array = tmp_path / "train.npy"
     array.write_bytes(array.read_bytes()[:-1] + b"\x01")
-    with pytest.raises(DataError, match=r"train\.npy: its content does not match the SHA-256 in vocab\.json"):
+    with pytest.raises(
+        DataError,
+        match=r"train\.npy: its .* the SHA-256 in vocab\.json: run the vocab stage again$",
+    ):
         load_split(tmp_path, "train")
     path = tmp_path / "vocab.json"
+    with pytest.raises(DataError, match=r"holds tokens of kind char, not word: run the vocab stage again$"):
+        Vocab.load(path, "word")
     value = json.loads(path.read_text())
     for change, complaint in (
-        ({"format": 99}, "not in format 3"),
+        ({"format": 99}, "not in format 3, .*: run the vocab stage again$"),
         ({"tokens": ["<unk>", "b", "a"]}, "does not match its SHA-256"),
     ):
         path.write_text(json.dumps(value | change))
