@@ -55,6 +55,13 @@ def test_carrying_the_state_changes_the_training() -> None:
     assert not equal(carried.network.weights(), dropped.network.weights())
 
 
+def test_the_trainer_follows_its_truncation_and_its_limit() -> None:
+    regular, randomized = (trained(config(truncation=truncation)) for truncation in ("regular", "randomized"))
+    assert not equal(regular.network.weights(), randomized.network.weights())
+    limited = trainer(config(max_flops=6 * regular.num_parameters * 300))
+    assert (limited.plan.limit, limited.plan.tokens_to_train) == ("max_flops", 300)
+
+
 @pytest.mark.parametrize(("grad_clip", "advice"), [(None, "set grad_clip to 1"), (1.0, "lower lr or grad_clip")])
 def test_a_loss_that_is_not_finite_is_found_at_once(grad_clip: float | None, advice: str) -> None:
     made = trainer(config(grad_clip=grad_clip))
