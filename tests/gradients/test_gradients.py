@@ -406,7 +406,7 @@ def columns_of(table: pd.DataFrame, **values: object) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
 def test_reach_and_spectra_are_those_of_a_model_before_and_after_its_training(model: str, small: Any) -> None:
     tables, summary = small
-    network = build_network(study.network_settings(model, 8), 6, 0)
+    network = build_network(study.network_settings(model, 8, 8), 6, 0)
     for moment, minibatch in (("initial", 0), ("trained", 4)):
         norms = reach(model, network, WINDOWS)
         expected = {"k": list(range(8)), "norm": (norms / norms[0]).tolist()}
