@@ -81,7 +81,8 @@ class SourceHashLocator:
         if not self._path.is_dir():
             self._path.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # another process may have removed one since
-                versions = sorted(self._path.parent.iterdir(), key=lambda version: version.lstat().st_mtime)
+                folders = filter(Path.is_dir, self._path.parent.iterdir())
+                versions = sorted(folders, key=lambda version: version.stat().st_mtime)
                 for version in versions[:-_MAX_VERSIONS]:
                     shutil.rmtree(version, ignore_errors=True)
 
