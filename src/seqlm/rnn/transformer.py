@@ -29,7 +29,7 @@ M = TypeVar("M", nn.Embedding, nn.Linear)
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the angles of T positions, each ``(T, d / 2)`` for heads of size d."""
 
-_INIT_STD = 0.02
+_INIT_STD = 0.05
 """Standard deviation of the initial weights (Radford et al. 2019)."""
 _ROTARY_BASE = 1000.0
 """The slowest pair of components turns by about 1 radian in as many positions."""
