@@ -75,8 +75,9 @@ def test_old_versions_are_removed(tmp_path: Path, kept: Path) -> None:
     os.utime(first, (0, 0))
     for number in range(7):
         (kept / "compiled" / f"{number}").mkdir()
+    (kept / "compiled" / "gone").symlink_to("nowhere")  # listed, but not there when it is looked at
     call(write_loops(tmp_path / "one", more="1"), kept)
-    assert len(list((kept / "compiled").iterdir())) == 8
+    assert sum(version.is_dir() for version in (kept / "compiled").iterdir()) == 8
     assert not first.exists()
 
 
