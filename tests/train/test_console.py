@@ -45,6 +45,20 @@ def test_a_forecast_is_printed_once_and_leaves_out_the_first_minibatch(
     assert line.startswith("20 tokens per second: done in about 0:00:24, at ")
 
 
+def test_a_training_without_a_second_minibatch_has_no_forecast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 100.0])
+    monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: next(clock))
+    layout: Layout = prepare_stage(tmp_path, "a b\n" * 20)
+    made = trainer(config(sample_every=0))
+    with terminal(made, Vocab.load(layout.vocab("char")), "a") as show:
+        made.progress.minibatches = 1
+        show(made)
+        show(made)  # at the end of an epoch of one minibatch, after a slow evaluation
+    assert capsys.readouterr().out == ""
+
+
 def test_a_training_describes_its_plan() -> None:
     assert describe_plan(trainer(config())) == ["540 tokens to train on: 3 epochs of 180"]
     assert describe_plan(trainer(config(token_budget=45))) == [

@@ -182,9 +182,9 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
         bar.update(progress.tokens - bar.n)
         now = time.monotonic()
         start = start or (now, progress.tokens)  # the first minibatch is left out: it compiles loops
-        if is_forecast_due and now - start[0] >= _MEASURED_S and not trainer.is_done:
-            rate = (progress.tokens - start[1]) / (now - start[0])
-            tqdm.write(forecast(rate, trainer.plan.tokens_to_train - progress.tokens, datetime.now()))
+        seconds, num_tokens = now - start[0], progress.tokens - start[1]
+        if is_forecast_due and seconds >= _MEASURED_S and num_tokens and not trainer.is_done:
+            tqdm.write(forecast(num_tokens / seconds, trainer.plan.tokens_to_train - progress.tokens, datetime.now()))
             is_forecast_due = False
         if len(progress.history) == rows_shown:
             return
