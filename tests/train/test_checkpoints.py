@@ -47,7 +47,7 @@ def key_after_change(name):
     return checkpoint_key("", [], 1)
 print(json.dumps({
     "loaded": loaded, "hashed": [str(path) for path in imported_files(_TRAINER)],
-    "keys": [key_after_change(name) for name in ("train/callbacks.py", "core/optimizer.py", "rnn/compiled/tiles.py")],
+    "keys": [key_after_change(name) for name in sys.argv[2:]],
     "unchanged": checkpoint_key("", [], 1),
 }))
 """
@@ -58,14 +58,15 @@ def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
     before = checkpoint_key("", [], 1)
     package = tmp_path / "seqlm"
     shutil.copytree(ROOT / "src/seqlm", package, ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-c", CODE, package]
+    changed = ["train/callbacks.py", "core/optimizer.py", "rnn/compiled/tiles.py", "rnn/transformer.py"]
+    command = [sys.executable, "-c", CODE, package, *changed]
     found = json.loads(subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=True,
                                       capture_output=True, text=True).stdout)  # fmt: skip
     assert set(found["loaded"]) <= set(found["hashed"])
-    callbacks, optimizer, tiles = found["keys"]
+    callbacks, *others = found["keys"]
     assert callbacks == before
-    assert len({callbacks, optimizer, tiles}) == 3
-    assert found["unchanged"] == tiles
+    assert len({callbacks, *others}) == 4
+    assert found["unchanged"] == others[-1]
 
 
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file, write_bytes
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.network import State
+from seqlm.rnn.settings import KINDS
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 
 _SOURCES = Path(__file__).resolve().parents[2]
@@ -45,10 +46,13 @@ def checkpoint_key(config: str, data: list[str], num_processes: int) -> str:
 
 
 def imported_files(module: Path) -> list[Path]:
-    """Return the source files of this project that a module imports, directly or not, and its own, in order."""
+    """Return the source files of this project that a module may import, directly or not, and its own, in order."""
     # seqlm/__init__.py imports the models when a user asks for them; no training does.
     finder = ModuleFinder(path=[str(_SOURCES)], excludes=["seqlm.models"])
     finder.run_script(str(module))
+    for kind in KINDS.values():  # networks are imported by name
+        for name in filter(None, (kind.network, kind.compiled, kind.parameters)):
+            finder.import_hook(name.partition(":")[0])
     files = (getattr(found, "__file__", None) for found in finder.modules.values())
     return sorted(Path(file) for file in files if file)
 
