@@ -30,7 +30,7 @@ Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the angles of T positions, each ``(T, d / 2)`` for heads of size d."""
 
 _INIT_STD = 0.05
-"""Standard deviation of the initial weights (Radford et al. 2019)."""
+"""Standard deviation of the initial weights: a small network learns faster with this than with the usual 0.02."""
 _ROTARY_BASE = 1000.0
 """The slowest pair of components turns by about 1 radian in as many positions."""
 _TOKENS_AT_ONCE = 1 << 13
@@ -122,7 +122,7 @@ class Transformer(AutogradNetwork):
     _sines: Tensor
 
     def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
-        """Draw the weights from N(0, 0.02) by ``seed``; biases are zero.
+        """Draw the weights from N(0, 0.05²) by ``seed``; biases are zero.
 
         They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
         """
