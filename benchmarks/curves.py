@@ -39,7 +39,7 @@ from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, read_text, write_csv, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.core.settings import check, read_params
+from seqlm.core.settings import read_params
 from seqlm.evaluate.mixtures import best_mixture, val_bits
 from seqlm.heldout.scored_text import Ids, Streams, read_streams
 from seqlm.heldout.selection import select_heldout
@@ -55,7 +55,6 @@ from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
-from seqlm.vocab.settings import VocabParams
 from seqlm.vocab.vocabulary import Vocab
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -134,7 +133,8 @@ def prepare(source: Source, folder: Path) -> Corpus:
         RawText(path, source.file), layout.splits, settings["normalise"], settings["errors"], settings["split"]
     )
     texts = {split: layout.split(split) for split in SPLITS}
-    separator = check(params["vocab"], "vocab", VocabParams, source="params.yaml").line_separator
+    # Both corpora join lines as the book does, by nothing, and raw text keeps its line ends.
+    separator = "\n" if settings["normalise"] == "none" else ""
     vocab = build_corpus(texts, layout.corpus("char"), "char", separator, 0, [])
     select_heldout(layout, "char", params["heldout"]["max_chars"])
     train, val = (np.asarray(load_split(layout.corpus("char"), split)) for split in ("train", "val"))

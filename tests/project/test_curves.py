@@ -36,6 +36,13 @@ def corpus(curves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return prepared
 
 
+def test_the_stream_is_that_of_the_pipeline(corpus: Any) -> None:
+    """Lines are joined by nothing, as the record of the download says for these corpora."""
+    text = "".join(corpus.vocab.tokens[token] for token in corpus.train)
+    lines = corpus.layout.split("train").read_text("utf-8").splitlines()
+    assert text == "".join(lines)
+
+
 def test_sizes_double_until_all(curves: ModuleType) -> None:
     assert curves.sizes(9_999) == [9_999]
     assert curves.sizes(40_000) == [10_000, 20_000, 40_000]
