@@ -145,7 +145,9 @@ class Workspace(Repository):
         for name in ("bin", "lib", "pyvenv.cfg"):
             if (Path(sys.prefix) / name).exists():
                 (environment / name).symlink_to(Path(sys.prefix) / name)
-        (environment / "installed").touch()
+        stamp = environment / "installed"
+        stamp.touch()
+        os.utime(stamp, (2**31, 2**31))  # newer than the pins, also after Git has written these again
 
 
 def finished(base: Path, params: dict[str, Any]) -> Workspace:
