@@ -36,7 +36,7 @@ import pandas as pd
 import torch
 
 from seqlm.configure.settings import resolve_runs
-from seqlm.core.files import read_csv, read_text, write_csv, write_text
+from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.settings import read_params
@@ -54,7 +54,7 @@ from seqlm.score.store import ModelInfo, Score, describe_ngram, score_of
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
+from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split
 from seqlm.vocab.vocabulary import Vocab
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -133,8 +133,9 @@ def prepare(source: Source, folder: Path) -> Corpus:
         RawText(path, source.file), layout.splits, settings["normalise"], settings["errors"], settings["split"]
     )
     texts = {split: layout.split(split) for split in SPLITS}
-    # Both corpora join lines as the book does, by nothing, and raw text keeps its line ends.
-    separator = "\n" if settings["normalise"] == "none" else ""
+    registry = read_params(Layout(ROOT).registry)["corpora"].values()
+    write_json(layout.corpus_record, next(entry for entry in registry if entry["file"] == source.file))
+    separator = find_line_separator(params["vocab"]["line_separator"], settings["normalise"], layout.corpus_record)
     vocab = build_corpus(texts, layout.corpus("char"), "char", separator, 0, [])
     select_heldout(layout, "char", params["heldout"]["max_chars"])
     train, val = (np.asarray(load_split(layout.corpus("char"), split)) for split in ("train", "val"))

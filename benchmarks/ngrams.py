@@ -25,6 +25,8 @@ from natural import write_natural_text
 from processes import measured
 from words import VOCAB_SIZE, zipf_text
 
+from seqlm.core.files import write_json
+from seqlm.core.layout import Layout
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -161,8 +163,8 @@ def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
     (folder / "data" / "raw").mkdir(parents=True)
     raw, train, arpa = folder / "data" / "raw" / "corpus.txt", folder / "train.txt", folder / "model.arpa"
     write_natural_text(raw, megabytes * 10**6)
-    params = (ROOT / "params.yaml").read_text("utf-8")  # there is no record of a download to choose a separator by
-    (folder / "params.yaml").write_text(params.replace("line_separator: auto", "line_separator: ''"), "utf-8")
+    shutil.copy(ROOT / "params.yaml", folder)
+    write_json(Layout(folder).corpus_record, {"line_separator": ""})
     with raw.open("rb") as source, train.open("wb") as target:
         target.write(source.read(megabytes * 8 * 10**5))
     letters = f"tr -cs 'A-Za-z\\n' ' ' <{train} | tr A-Z a-z"
