@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from harness import stage, warn
+from harness import clear_stale_runs, stage, warn
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.download.settings import DownloadParams
@@ -34,6 +34,7 @@ def main(layout: Layout) -> None:
         record = copy_own_text(layout.root / params.corpus, params.max_bytes, layout.raw_text)
     write_table(layout.reports("download"), "summary", record)
     click.echo(f"corpus {record['name']}: {quantity(record['bytes'], 'byte')}")
+    clear_stale_runs(layout)
 
 
 if __name__ == "__main__":

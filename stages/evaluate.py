@@ -2,7 +2,7 @@
 
 import click
 
-from harness import clear_stale_runs, stage
+from harness import stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 
@@ -40,7 +40,6 @@ def main(layout: Layout) -> None:
         write_table(layout.reports("evaluate"), name, content)
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))
-    clear_stale_runs(layout, runs)
     reduced = describe_reduced_batches(training_summaries(layout, runs))
     click.echo(table_text(table, describe_share(metrics), reduced))
 

@@ -2,7 +2,7 @@
 
 import click
 
-from harness import clear_stale_runs, stage
+from harness import stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, Seed, load
 from seqlm.generate.settings import GenerateParams
@@ -49,7 +49,6 @@ def main(
     )
     from seqlm.models.language_model import SamplingConfig
     from seqlm.models.opening import Models
-    from seqlm.train.settings import run_names
 
     by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
     models = Models(layout, device, num_threads)
@@ -73,7 +72,6 @@ def main(
         samples = measured(samples, models)
         write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
         write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
-        clear_stale_runs(layout, run_names(layout.configs))
 
 
 if __name__ == "__main__":

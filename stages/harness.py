@@ -73,23 +73,25 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
     return decorate
 
 
-def clear_stale_runs(layout: Layout, runs: list[str]) -> None:
-    """Under DVC, remove the results and checkpoints of runs that are no longer among ``runs``, and say so.
+def clear_stale_runs(layout: Layout) -> None:
+    """Under DVC, remove the results and checkpoints of runs that ``params.yaml`` no longer has, and say so.
 
-    Their stages are removed from ``dvc.lock`` too, so that it can be committed. Call it after the stage has read and
-    written everything else, so that an error removes nothing.
+    Their stages are removed from ``dvc.lock`` too, so that it can be committed. Only a stage that always runs may call
+    this: DVC takes the outputs of any other from its run cache if settings return to what they were.
     """
-    from seqlm.train.settings import remove_stale_runs
+    from seqlm.core.files import remove_others
+    from seqlm.core.settings import read_params
 
-    if not is_under_dvc():
+    runs = read_params(layout.params).get("runs")
+    if not is_under_dvc() or not isinstance(runs, dict) or not runs:  # the stage configure refuses wrong runs
         return
     results = (layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score"))
-    stale = remove_stale_runs(runs, *results, layout.checkpoints)
+    stale = remove_others(list(runs), *results, layout.checkpoints)
     for path in stale:
         click.echo(f"removed {path}: no such run is left")
     lock_file = layout.root / "dvc.lock"
     if stale and lock_file.exists():
-        _prune_lock(lock_file, runs)
+        _prune_lock(lock_file, list(runs))
 
 
 def _prune_lock(lock_file: Path, runs: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import click
 
-from harness import clear_stale_runs, stage
+from harness import stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.report.settings import ReportParams
@@ -30,7 +30,6 @@ def main(layout: Layout) -> None:
     shrunk = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
     write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, shrunk))
     write_text(layout.page, build_page(layout, params.title, parity))
-    clear_stale_runs(layout, run_names(layout.configs))
     for name, counts in metrics(parity).items():
         click.echo(f"the book: {counts['met']} of {counts['compared']} {name} values are met")
     for rows in parity.values():

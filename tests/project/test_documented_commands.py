@@ -32,6 +32,7 @@ WITH_OTHER_TESTS = ("docs/howto/experiments.md", "docs/howto/sharing.md")  # the
 # The runs that the pages name.
 RUNS = {
     "scratch-sequential": {"token": "char"},
+    "concise-sequential": {"token": "char"},
     "lstm": {"token": "char", "model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1, "max_tokens": None},
 }
 
@@ -163,7 +164,9 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     assert "train@gru" in stages_run(output)
 
     (output,) = section("Remove a run")
-    assert "removed data/models/runs/gru: no such run is left" in output
+    assert "removed checkpoints/gru: no such run is left" in output
+    for folder in ("data/models/runs", "data/scores/runs", "reports/train", "reports/score", "checkpoints"):
+        assert not (workspace.folder / folder / "gru").exists(), folder
     assert "gru" not in (workspace.folder / "dvc.lock").read_text()
 
     section("Without touching the workspace")

@@ -33,7 +33,7 @@ def test_an_experiment_and_the_way_back(clean: Workspace) -> None:
     assert "mine" not in (clean.folder / "dvc.lock").read_text()
 
     clean.git("checkout", "--quiet", ".")
-    # The stage evaluate removes what the added run left; everything else comes from the cache.
+    # The stage download removes what the added run left; everything else comes from the cache.
     assert set(stages_run(clean.run("dvc", "repro").stdout)) <= {"download", "evaluate"}
     assert "mine" not in clean.metrics()
     assert "mine" not in (clean.folder / "dvc.lock").read_text()

@@ -1,13 +1,13 @@
 """Runs that have settings, and leftovers of those that have none."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.settings import remove_stale_runs, run_names
 from smoke import ROOT
 from stages_by_hand import RunStage
 
@@ -24,30 +24,40 @@ def test_the_runs_are_listed_if_one_is_unknown(stage: str, run_stage: RunStage) 
     assert result.stderr == f"error: there is no run 'nope', only {names}\n"
 
 
-def test_stale_runs_are_removed_and_the_others_stay(tmp_path: Path) -> None:
-    for name in ("configs/a.json", "runs/a/weights", "runs/gone/weights", "histories/gone/h", "histories/a/h"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    names = run_names(tmp_path / "configs")
-    removed = remove_stale_runs(names, tmp_path / "runs", tmp_path / "histories", tmp_path / "missing")
-    assert [path.relative_to(tmp_path).as_posix() for path in removed] == ["runs/gone", "histories/gone"]
-    assert (tmp_path / "runs/a/weights").exists()
-
-
-def test_a_stale_run_goes_with_its_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DVC_STAGE", "evaluate")
+@pytest.fixture
+def clear_stale_runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Layout], None]:
+    """Return the function of the stages, as if DVC called it."""
+    monkeypatch.setenv("DVC_STAGE", "download")
     monkeypatch.syspath_prepend(ROOT / "stages")
-    from harness import clear_stale_runs
+    import harness
 
+    found: Callable[[Layout], None] = harness.clear_stale_runs
+    return found
+
+
+def test_a_stale_run_goes_with_its_results_and_checkpoints(
+    tmp_path: Path, clear_stale_runs: Callable[[Layout], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     layout = Layout(tmp_path)
+    layout.params.write_text("runs: {a: {token: char}}\n")
     for run in ("a", "gone"):
         Checkpoint(layout.checkpoints / run, "key").save({}, {})
         (layout.checkpoints / run / "lock").touch()
-    clear_stale_runs(layout, ["a"])
+        (layout.reports("train") / run).mkdir(parents=True)
+    clear_stale_runs(layout)
     assert [path.name for path in layout.checkpoints.iterdir()] == ["a"]
-    assert capsys.readouterr().out == f"removed {layout.checkpoints / 'gone'}: no such run is left\n"
+    assert [path.name for path in layout.reports("train").iterdir()] == ["a"]
+    removed = layout.reports("train") / "gone", layout.checkpoints / "gone"
+    assert capsys.readouterr().out == "".join(f"removed {path}: no such run is left\n" for path in removed)
+
+
+@pytest.mark.parametrize("params", ["{}", "runs: {}", "runs: null", "runs: [a]"])
+def test_wrong_runs_remove_nothing(params: str, tmp_path: Path, clear_stale_runs: Callable[[Layout], None]) -> None:
+    layout = Layout(tmp_path)
+    layout.params.write_text(params)
+    Checkpoint(layout.checkpoints / "a", "key").save({}, {})
+    clear_stale_runs(layout)
+    assert (layout.checkpoints / "a").exists()
 
 
 def test_make_clean_removes_checkpoints_and_no_results(tmp_path: Path) -> None:

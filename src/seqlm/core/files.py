@@ -100,6 +100,18 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
         yield Path(name)
 
 
+def remove_others(names: list[str], *folders: Path) -> list[Path]:
+    """Remove what ``folders`` hold under none of ``names``, files and folders; return what was removed."""
+    entries = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
+    others = [path for path in entries if path.name not in names]
+    for path in others:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return others
+
+
 def write_bytes(target: Path, content: bytes) -> None:
     """Write ``content`` to ``target``, whole or not at all."""
     with replacing(target) as temporary:

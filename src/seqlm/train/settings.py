@@ -1,10 +1,5 @@
-"""Settings of training, which each run may override, the runs that have resolved settings, and leftovers of others.
+"""Settings of training, which each run may override, and the runs that have resolved settings."""
 
-A run that one experiment added and the next one dropped leaves its folders. A stage that depends on their parent folder
-would then lock a hash that no fresh clone has.
-"""
-
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -136,20 +131,3 @@ def read_config(path: Path) -> RunConfig:
 def training_summaries(layout: Layout, runs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the summary of each run's training, as :mod:`seqlm.train.history` makes it."""
     return {run: read_json(layout.reports("train", run, "summary.json")) for run in runs}
-
-
-def remove_stale_runs(runs: list[str], *folders: Path) -> list[Path]:
-    """Remove the entries of ``folders`` that belong to none of ``runs``; return what was removed.
-
-    Raises ValueError if there are no runs: then every entry would be stale.
-    """
-    if not runs:
-        raise ValueError("no runs: every entry would be stale")
-    entries = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
-    stale = [path for path in entries if path.name not in runs]
-    for path in stale:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    return stale
