@@ -6,18 +6,22 @@ gets the :class:`~seqlm.core.layout.Layout` of its folder.
 
 import errno
 import functools
+import gc
 import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# Imports and large vocabularies make many objects and no garbage: look for it less often than every 700 of them.
+gc.set_threshold(50_000, 20, 20)
+
 try:
     import click
 
     from seqlm.core.errors import Interrupted, MachineError, SeqlmError
     from seqlm.core.layout import Layout
-    from seqlm.core.processes import end_with_dvc, is_under_dvc, shorten_spinning
+    from seqlm.core.processes import end_with_dvc, is_under_dvc, keep_freed_memory, shorten_spinning
 except ModuleNotFoundError as missing:
     sys.exit(
         f"error: this Python ({sys.executable}) has no package {missing.name!r}: run `make repro`, "
@@ -51,6 +55,7 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
             _escape_unencodable()
+            keep_freed_memory()
             if uses_torch:
                 shorten_spinning()
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):

@@ -182,7 +182,7 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     (output,) = section("Compare")
     table, _, compared = output.partition("Path ")
     _, _, head, commit, *rows = table.splitlines()
-    assert head.split("  ")[-3:] == ["scratch-sequential", "  lstm", "changed settings"]
+    assert head.split()[-4:] == ["scratch-sequential", "lstm", "changed", "settings"]
     assert commit.split()[0] == "main"
     assert {"train.lr=0.25", "train.lr=0.5", "train.lr=1.5"} < {row.split()[-1] for row in rows}
     mixtures = [float(row.split()[1]) for row in rows if row[0] != " "]

@@ -1,5 +1,6 @@
 """This process among others: worker processes, DVC above it, and other work on the same processors."""
 
+import ctypes
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ NO_SPINS = {"GOMP_SPINCOUNT": "0"}
 """Sleep at once: best if several processes want each processor, because the thread that is waited for then
 gets none for longer than any spinning lasts."""
 _SETTINGS = FEW_SPINS.keys() | {"OMP_WAIT_POLICY", "KMP_BLOCKTIME"}
+_MALLOC = {-1: 2**31 - 1, -4: 0, -8: 1}
+"""Settings in malloc.h: M_TRIM_THRESHOLD, the most bytes kept; M_MMAP_MAX and M_ARENA_MAX, one heap for all arrays."""
 _SAMPLE_S = 0.1
 _HIGH_LOAD = 0.25
 """Fraction of the processors from which other processes' load is high."""
@@ -46,6 +49,17 @@ def shorten_spinning() -> None:
         if _SETTINGS.isdisjoint(os.environ) and psutil.cpu_percent(_SAMPLE_S) >= 100 * _HIGH_LOAD:
             is_crowd = psutil.getloadavg()[0] >= _CROWD * (psutil.cpu_count() or 1)
             os.environ.update(NO_SPINS if is_crowd else FEW_SPINS)
+
+
+def keep_freed_memory() -> None:
+    """Let the C library give freed memory to later arrays, instead of returning it to the system at once.
+
+    The system clears all memory that it hands out. Without this, counting n-grams takes twice as long. Call it before
+    threads start. Only glibc has these settings.
+    """
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+        for setting, value in _MALLOC.items():
+            mallopt(setting, value)
 
 
 class OtherLoad:
