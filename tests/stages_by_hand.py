@@ -77,6 +77,18 @@ def in_this_process(folder: Path) -> RunStage:
     return run
 
 
+def succeeded(finished: Finished) -> str:
+    """Return what a stage printed; raise AssertionError if it failed."""
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def refused(finished: Finished, code: int, complaint: str) -> None:
+    """Raise AssertionError unless a stage ended with this code and with one line that contains the complaint."""
+    assert (finished.returncode, finished.stderr.count("\n")) == (code, 1), finished.stderr
+    assert complaint in finished.stderr, finished.stderr
+
+
 def _run_to_exit(script: str) -> int:
     try:
         runpy.run_path(script, run_name="__main__")

@@ -1,9 +1,10 @@
 """Encoded corpora of any kind of token; subwords have a tokenizer that is trained on the text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from seqlm.vocab.corpus import build_corpus
+from seqlm.core.layout import Layout
+from seqlm.vocab.corpus import SPLITS, build_corpus
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.subwords import SubwordParams, SubwordTokenizer
 from seqlm.vocab.vocabulary import Vocab
@@ -30,3 +31,20 @@ def build(texts: Mapping[str, Path], folder: Path, kind: Kind, separator: str) -
     """Build the vocabulary of any kind, encode every split, and write all to ``folder``."""
     tokenizer = None if token_kind(kind).has_unknown else trained(texts["train"], separator)
     return build_corpus(texts, folder, kind, separator, 0, [], tokenizer)
+
+
+def write_splits(folder: Path, *texts: str) -> dict[str, Path]:
+    """Write three texts, or one text three times, as the splits in a folder; return their files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {split: folder / f"{split}.txt" for split in SPLITS}
+    for path, text in zip(paths.values(), texts if len(texts) == 3 else texts * 3, strict=True):
+        path.write_bytes(text.encode())
+    return paths
+
+
+def encode(layout: Layout, kinds: Iterable[Kind], separator: str, *texts: str) -> Layout:
+    """Write the splits of a project, and encode them as tokens of some kinds."""
+    paths = write_splits(layout.splits, *texts)
+    for kind in kinds:
+        build(paths, layout.corpus(kind), kind, separator)
+    return layout

@@ -4,12 +4,17 @@ import hashlib
 import os
 import resource
 import shutil
+import string
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from reference import clean_line
+from seqlm.core.files import sha256_of_file
+from seqlm.core.settings import load
+from seqlm.download.corpora import Corpus
 from smoke import ROOT, SMALL, change_params
 from text_server import TEXT, WAVES, Download, TextServer
 from workspace import Workspace
@@ -147,3 +152,18 @@ def test_a_run_without_a_network_changes_nothing(tmp_path: Path, server: TextSer
     assert workspace.run("dvc", "repro", "preprocess", check=False).returncode != 0
     assert (workspace.folder / "data/raw/corpus.txt").read_bytes() == TEXT
     assert workspace.run("git", "status", "--porcelain").stdout == " M params.yaml\n"
+
+
+def test_the_sample_is_long_enough_and_has_every_letter_early(root: Path) -> None:
+    text = (root / "data/sample.txt").read_text(encoding="ascii")
+    cleaned = "".join(clean_line(line) for line in text.splitlines())
+    assert len(text) >= 24_000
+    # The runs of the book train on the first 10,000 characters.
+    assert set(string.ascii_lowercase) <= set(cleaned[:10_000])
+
+
+def test_the_registry_knows_the_sample_by_its_hash(root: Path) -> None:
+    sample = load(root / "data/corpora.yaml", "corpora", dict[str, Corpus])["sample"]
+    assert sample.sha256 == sha256_of_file(root / "data/sample.txt")
+    assert sample.bytes == (root / "data/sample.txt").stat().st_size
+    assert sample.licence == "CC0-1.0"

@@ -8,12 +8,11 @@ import pytest
 from seqlm.core.files import read_csv, write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.heldout.selection import select_heldout
-from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, in_this_process, prepare
-from subwords import build
+from stages_by_hand import RunStage, in_this_process, prepare, succeeded
+from subwords import encode
 
 SETTINGS = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic_counts": None}
 
@@ -25,7 +24,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     run_stage = in_this_process(layout.root)
     change_params(layout.params, SETTINGS)
     for arguments in (("--model", "small"), *(("--kind", kind) for kind in KINDS), ("--word-to-char",)):
-        assert run_stage("score", *arguments).returncode == 0
+        succeeded(run_stage("score", *arguments))
     history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
     write_csv(layout.reports("train", "small", "history.csv"), history)
     write_json(layout.reports("train", "small", "summary.json"), {"batch_reduced": False})
@@ -49,23 +48,19 @@ def models(layout: Layout) -> set[str]:
 
 
 def test_a_dynamic_model_that_is_no_longer_scored_is_gone(layout: Layout, run_stage: RunStage) -> None:
-    result = run_stage("evaluate")
-    assert result.returncode == 0, result.stderr
-    assert "\nsmall+dynamic *  " in result.stdout
+    assert "\nsmall+dynamic *  " in succeeded(run_stage("evaluate"))
     assert "small+dynamic" in models(layout)
     change_params(layout.params, {"score.dynamic": None})
-    assert run_stage("score", "--model", "small").returncode == 0
-    assert run_stage("evaluate").returncode == 0
+    succeeded(run_stage("score", "--model", "small"))
+    succeeded(run_stage("evaluate"))
     assert models(layout) >= {"small", "char-kneser-ney-3"}
     assert not any("dynamic" in model for model in models(layout))
 
 
 @pytest.mark.parametrize("text", ["another sea\n" * 40, "the sea came in\n" * 40])
 def test_scores_of_another_corpus_are_refused_in_one_line(layout: Layout, run_stage: RunStage, text: str) -> None:
-    for split in SPLITS:
-        layout.split(split).write_text(text)
+    encode(layout, KINDS, " ", text)
     for kind in KINDS:
-        build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, " ")
         select_heldout(layout, kind, 300_000)
     result = run_stage("evaluate")
     assert (result.returncode, result.stdout) == (3, "")

@@ -1,6 +1,7 @@
-"""Mixtures of models."""
+"""The scores of all models: those that are stored, and mixtures of them, whose weights are chosen on val."""
 
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.errors import DataError
+from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import (
     best_mixture,
     choose_weights,
+    collect_scores,
     describe_mixture,
     load_mixtures,
     make_mixtures,
@@ -18,19 +21,42 @@ from seqlm.evaluate.mixtures import (
     save_mixtures,
     val_bits,
 )
-from seqlm.score.store import Score
+from seqlm.evaluate.tables import choices, diagnosed, headlines
+from seqlm.score.store import ModelInfo, Score, headline, save_score
 from seqlm.vocab.corpus import SPLITS
+from seqlm.vocab.kinds import KINDS
 
-NATS = np.random.default_rng(1).exponential(1, 200)
-TEXTS = dict.fromkeys(SPLITS, scored_text(200))
+TEXTS = {kind: dict.fromkeys(SPLITS, scored_text(200)) for kind in KINDS}
+DIAGNOSED = {"positions": [2.0], "calibration": [(0.5, 0.5, 1)]}
+NGRAM, RECOUNTED = ngram("counts"), ngram("counts").as_dynamic()
+GOOD, DYNAMIC, WEAK = network("good"), network("good").as_dynamic(), network("weak")
+A, B, ZERO = network("a"), network("b"), np.zeros(200)
+SURE = np.where(np.arange(200) < 100, 0.1, 3.0)
+"""The surprisals of a model that is sure of the first half of the tokens; ``3.1 - SURE`` are those of its opposite."""
+
+
+def alternating(*nats: float) -> np.ndarray:
+    return np.resize(nats, 200)
+
+
+def ending(nats: float, last: float) -> np.ndarray:
+    return np.append(ZERO[1:] + nats, last)
 
 
 def made(name: str, val: np.ndarray) -> Score:
     return score(network(name), {"val": val, "test": np.roll(val, 7) ** 2})
 
 
+def best(*members: Score) -> Score:
+    return best_mixture(members, TEXTS["char"])
+
+
 def weights_of(mixture: Score) -> dict[str, float]:
     return {what.removeprefix("weight of "): weight for what, weight in mixture.metadata["choices"].items()}
+
+
+def members_of(ngrams: list[Score], networks: list[Score]) -> list[tuple[str, ...]]:
+    return [mixture.info.members for mixture in make_mixtures(ngrams, networks, TEXTS)]
 
 
 def test_equal_weights_give_the_mean_of_the_probabilities() -> None:
@@ -44,12 +70,16 @@ def test_weights_maximise_the_likelihood() -> None:
     first = np.array([0.0, 0.0, 0.0, np.inf])
     second = np.where(np.isinf(first), 0.0, np.inf)
     assert choose_weights([first, second]) == pytest.approx([0.75, 0.25])
+    # Tokens without probability under any member do not choose.
+    nats = np.array([0.0, np.inf])
+    assert choose_weights([nats, nats]) == pytest.approx([0.5, 0.5])
+    assert choose_weights([nats[1:], nats[1:]]) == pytest.approx([0.5, 0.5])
 
 
 def test_a_mixture_is_better_on_val_than_its_members_and_than_other_weights() -> None:
     rng = np.random.default_rng(0)
     members = [made(name, rng.exponential(1, 200)) for name in "abc"]
-    mixture = best_mixture(members, TEXTS)
+    mixture = best(*members)
     assert mixture.info.members == ("a", "b", "c")
     assert sum(weights_of(mixture).values()) == pytest.approx(1)
     assert mixture.nats["val"].sum() < min(member.nats["val"].sum() for member in members)
@@ -58,112 +88,197 @@ def test_a_mixture_is_better_on_val_than_its_members_and_than_other_weights() ->
         assert mixture.nats["val"].sum() <= other.sum() + 1e-6
 
 
-def sure(share: float) -> np.ndarray:
-    """Return the surprisals of a model that is sure of the first ``share`` of 200 tokens, and not of the others."""
-    return np.where(np.arange(200) < share * 200, 0.1, 3.0)
-
-
 def test_weights_are_chosen_on_val_and_not_on_test() -> None:
     # The first model knows three quarters of val and a quarter of test, the second model the others.
-    first, second = sure(0.75), 3.1 - sure(0.75)
-    members = [score(network("a"), {"val": first, "test": second}), score(network("b"), {"val": second, "test": first})]
-    weights = weights_of(best_mixture(members, TEXTS))
+    first = alternating(0.1, 0.1, 0.1, 3.0)
+    second = 3.1 - first
+    mixture = best(score(A, {"val": first, "test": second}), score(B, {"val": second, "test": first}))
+    weights = weights_of(mixture)
     assert weights["a"] > 0.7
-    assert best_mixture(members, TEXTS).nats["test"] == pytest.approx(
-        mix([second, first], np.array([weights["a"], weights["b"]]))
-    )
+    assert mixture.nats["test"] == pytest.approx(mix([second, first], np.array([weights["a"], weights["b"]])))
 
 
 def test_models_are_ranked_by_val_whatever_test_says() -> None:
-    good, bad = np.full(200, 0.5), np.full(200, 2.0)
-    assert val_bits(score(network("a"), bad, val=good)) < val_bits(score(network("b"), good, val=bad))
-    assert val_bits(score(network("a"), good, val=np.full(200, np.inf))) == math.inf
+    assert val_bits(score(A, ZERO + 2, val=ZERO + 0.5)) < val_bits(score(B, ZERO + 0.5, val=ZERO + 2))
+    assert val_bits(score(A, ZERO, val=ZERO + np.inf)) == math.inf
 
 
 def test_networks_and_their_partner_are_chosen_on_val_and_not_on_test() -> None:
     """On val, ``chosen`` is the best network and ``helper`` helps it most; on test, the other ones."""
-    half, other_half = sure(0.5), 3.1 - sure(0.5)
     networks = [
-        score(network("chosen"), {"val": half, "test": half + 1}),
-        score(network("lucky"), {"val": half + 1, "test": half}),
+        score(network("chosen"), {"val": SURE, "test": SURE + 1}),
+        score(network("lucky"), {"val": SURE + 1, "test": SURE}),
     ]
     ngrams = [
-        score(ngram("helper"), {"val": other_half, "test": half + 3}),
-        score(ngram("lucky partner"), {"val": other_half + 1, "test": other_half}),
+        score(ngram("helper"), {"val": 3.1 - SURE, "test": SURE + 3}),
+        score(ngram("lucky partner"), {"val": 4.1 - SURE, "test": 3.1 - SURE}),
     ]
-    members = [mixture.info.members for mixture in make_mixtures(ngrams, networks, {"char": TEXTS})]
-    assert members == [("chosen", "helper")]
+    assert members_of(ngrams, networks) == [("chosen", "helper")]
 
 
-def test_the_partner_is_one_of_the_best_ngram_models_on_val() -> None:
-    """Only the four best on val are tried, so the fifth is not, although it would help most."""
-    half, other_half = sure(0.5), 3.1 - sure(0.5)
-    networks = [score(network("network"), half)]
-    good = [score(ngram(f"good {index}"), half + 0.01 * index, test=half + 9) for index in range(4)]
-    helper = score(ngram("helper"), other_half + 0.9, test=other_half)
-    pairs = [mixture.info.members for mixture in make_mixtures([*good, helper], networks, {"char": TEXTS})]
-    assert all("helper" not in members for members in pairs)
-    pairs = [mixture.info.members for mixture in make_mixtures([*good[1:], helper], networks, {"char": TEXTS})]
-    assert pairs == [("network", "helper")]
+def test_the_partner_is_one_of_the_four_best_ngram_models_on_val() -> None:
+    networks = [score(network("network"), SURE)]
+    good = [score(ngram(f"good {index}"), SURE + 0.01 * index, test=SURE + 9) for index in range(4)]
+    helper = score(ngram("helper"), 4.0 - SURE, test=3.1 - SURE)
+    assert all("helper" not in members for members in members_of([*good, helper], networks))
+    assert members_of([*good[1:], helper], networks) == [("network", "helper")]
 
 
 def test_members_with_a_negligible_weight_are_left_out() -> None:
     good = np.random.default_rng(0).exponential(1, 200)
-    assert weights_of(best_mixture([made("worse", good + 1.0), made("good", good)], TEXTS)) == {"good": 1.0}
+    assert weights_of(best(made("worse", good + 1.0), made("good", good))) == {"good": 1.0}
     # The first model is certain of 199 tokens, the second of one: the best weights are 0.995 and 0.005.
-    rare = np.where(np.arange(200) == 7, np.inf, 0.0)
-    mixture = best_mixture([made("common", rare), made("rare", np.where(np.isinf(rare), 0.0, np.inf))], TEXTS)
+    mixture = best(made("common", ending(0, np.inf)), made("rare", ending(np.inf, 0)))
     assert mixture.info.members == ("common",)
 
 
-def test_tokens_without_probability_under_any_member_do_not_choose_the_weights() -> None:
-    nats = np.array([0.0, np.inf])
-    assert choose_weights([nats, nats]) == pytest.approx([0.5, 0.5])
-    assert choose_weights([nats[1:], nats[1:]]) == pytest.approx([0.5, 0.5])
-
-
 def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
-    a, b, counts = network("a"), network("b", train_chars=5000), ngram("counts")
-    static = describe_mixture([a, counts])
-    assert (static.name, static.dynamic, static.family) == ("a+counts", False, "mixture")
-    assert static.chosen_on_val
-    dynamic = describe_mixture([a.as_dynamic(), b.as_dynamic(), counts])
-    assert (dynamic.name, dynamic.dynamic) == ("a+b+dynamic+counts", True)
+    larger = network("b", train_chars=5000)
+    static, dynamic = describe_mixture([A, NGRAM]), describe_mixture([A.as_dynamic(), larger.as_dynamic(), NGRAM])
+    assert (static.name, static.dynamic, static.family, static.chosen_on_val) == ("a+counts", False, "mixture", True)
+    assert (dynamic.name, dynamic.dynamic, dynamic.train_chars) == ("a+b+dynamic+counts", True, 5000)
     assert dynamic.members == ("a+dynamic", "b+dynamic", "counts")
-    assert dynamic.train_chars == 5000
 
 
 def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> None:
     """The best network has no dynamic score, another one has; each network is in a mixture at most once."""
     rng = np.random.default_rng(0)
-    best, other, counts = network("best"), network("other"), ngram("counts")
-    networks = [
-        score(best, rng.exponential(1, 200)),
-        score(other, rng.exponential(1.2, 200)),
-        score(other.as_dynamic(), rng.exponential(1.1, 200)),
-    ]
-    found = [set(m.info.members) for m in make_mixtures([score(counts, NATS)], networks, {"char": TEXTS})]
-    assert {"best", "other+dynamic", "counts"} in found
-    assert not any({"other", "other+dynamic"} <= members for members in found)
+    means = {A: 1, B: 1.2, B.as_dynamic(): 1.1}
+    networks = [score(info, rng.exponential(mean, 200)) for info, mean in means.items()]
+    found = [set(members) for members in members_of([score(NGRAM, rng.exponential(1, 200))], networks)]
+    assert {"a", "b+dynamic", "counts"} in found
+    assert not any({"b", "b+dynamic"} <= members for members in found)
 
 
-def test_stored_mixtures_replace_those_before(tmp_path: Path) -> None:
-    a, b = made("a", sure(0.75)), made("b", 3.1 - sure(0.75))
-    mixture = best_mixture([a, b], TEXTS)
-    save_mixtures(tmp_path / "mixtures", [a, mixture, b])
-    (stored,) = load_mixtures(tmp_path / "mixtures")
-    assert stored.info == mixture.info
-    assert stored.weights == weights_of(mixture)
-    other = best_mixture([b, made("c", sure(0.75))], TEXTS)
-    save_mixtures(tmp_path / "mixtures", [other])
-    assert [found.info.name for found in load_mixtures(tmp_path / "mixtures")] == ["b+c"]
-    save_mixtures(tmp_path / "mixtures", [a])
-    assert load_mixtures(tmp_path / "mixtures") == load_mixtures(tmp_path / "none") == []
-
-
-def test_a_changed_mixture_is_refused(tmp_path: Path) -> None:
-    save_mixtures(tmp_path, [best_mixture([made("a", sure(0.75)), made("b", 3.1 - sure(0.75))], TEXTS)])
-    path = tmp_path / "a+b.json"
+def test_stored_mixtures_replace_those_before_and_changed_ones_are_refused(tmp_path: Path) -> None:
+    a, b = made("a", SURE), made("b", 3.1 - SURE)
+    mixture, folder = best(a, b), tmp_path / "mixtures"
+    save_mixtures(folder, [a, mixture, b])
+    (stored,) = load_mixtures(folder)
+    assert (stored.info, stored.weights) == (mixture.info, weights_of(mixture))
+    save_mixtures(folder, [best(b, made("c", SURE))])
+    assert [found.info.name for found in load_mixtures(folder)] == ["b+c"]
+    path = folder / "b+c.json"
     path.write_text(path.read_text().replace('"order": null', '"order": 3'))
     with pytest.raises(DataError, match="does not match its SHA-256: run the evaluate stage again"):
-        load_mixtures(tmp_path)
+        load_mixtures(folder)
+    save_mixtures(folder, [a])
+    assert load_mixtures(folder) == load_mixtures(tmp_path / "none") == []
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A folder with the runs ``good``, which has a dynamic score, and ``weak``, and with two n-gram models.
+
+    Networks are sure of every second token, the n-gram model ``counts`` of the others.
+    """
+    layout = Layout(tmp_path)
+    for folder in (*map(layout.scores_of_ngrams, KINDS), layout.scores_word_to_char):
+        folder.mkdir(parents=True)
+    save(layout, score(GOOD, alternating(0.1, 3.0), DIAGNOSED))
+    save(layout, score(WEAK, alternating(0.6, 3.5), DIAGNOSED))
+    save(layout, score(DYNAMIC, alternating(0.1, 2.8), {"choices": {"dynamic_lr": 0.1}}))
+    save(layout, score(NGRAM, alternating(3.1, 0.2), DIAGNOSED))
+    save(layout, score(ngram("never"), ZERO + np.inf))
+    return layout
+
+
+def save(layout: Layout, *scores: Score) -> None:
+    for made in scores:
+        is_network = made.info.family == "network"
+        run = made.info.members[0] if made.info.dynamic else made.name
+        folder = layout.scores_of_run(run) if is_network else layout.scores_of_ngrams(made.info.token)
+        save_score(folder / made.name, made)
+
+
+def collect(layout: Layout, *, mixtures: bool = True) -> list[Score]:
+    return collect_scores(layout, ["good", "weak"], TEXTS, mixtures)
+
+
+def mixtures(layout: Layout) -> list[ModelInfo]:
+    return [found.info for found in collect(layout) if found.info.family == "mixture"]
+
+
+def test_stored_scores_come_first_and_dynamic_ones_last(layout: Layout) -> None:
+    stored = ["counts", "never", "good", "weak", "good+dynamic"]
+    assert [found.name for found in collect(layout, mixtures=False)] == stored
+    assert [found.name for found in collect(layout)][:5] == stored
+    assert [found.name for found in diagnosed(collect(layout))] == ["good", "counts", "weak"]  # best first
+
+
+def test_the_best_network_is_mixed_with_an_ngram_model_static_and_dynamic(layout: Layout) -> None:
+    assert [(info.name, info.members, info.dynamic) for info in mixtures(layout)] == [
+        ("good+counts", ("good", "counts"), False),
+        ("good+dynamic+counts", ("good+dynamic", "counts"), True),
+    ]
+    # Each is best at half of the tokens.
+    assert choices(collect(layout)) == pytest.approx({
+        "dynamic_lr in good+dynamic": 0.1,
+        "weight of good in good+counts": 0.5, "weight of counts in good+counts": 0.5,
+        "weight of good+dynamic in good+dynamic+counts": 0.5, "weight of counts in good+dynamic+counts": 0.5,
+    }, abs=0.03)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        # The n-gram model is worse at almost every token: its weight on val is negligible.
+        ([score(NGRAM, ending(3.5, 0.1)), score(GOOD, ending(0.3, 3.0)), score(DYNAMIC, ZERO + 0.2)], []),
+        # The best network is sure of two tokens in three, the other one of the third, the n-gram model of none.
+        (
+            [
+                score(GOOD, alternating(0.1, 0.1, 9.0)),
+                score(WEAK, alternating(9.0, 9.0, 0.1)),
+                score(NGRAM, ZERO + 5.0),
+            ],
+            [("good", "counts"), ("good", "weak"), ("good+dynamic", "weak")],
+        ),
+        # Dynamic counts are best.
+        ([score(RECOUNTED, alternating(3.0, 0.1))], [("good", "counts"), ("good+dynamic", "counts+dynamic")]),
+        # The n-gram model that is best alone is sure of the same tokens as the best network.
+        (
+            [score(ngram("alone"), alternating(0.1, 2.9)), score(ngram("helper"), alternating(3.0, 0.1))],
+            [("good", "helper"), ("good+dynamic", "helper")],
+        ),
+        # Models over other tokens are not mixed in.
+        ([score(ngram("words", "word"), ZERO + 0.1)], [("good", "counts"), ("good+dynamic", "counts")]),
+    ],
+)
+def test_members_are_those_that_help(changed: list[Score], expected: list[tuple[str, ...]], layout: Layout) -> None:
+    save(layout, *changed)
+    assert [info.members for info in mixtures(layout)] == expected
+
+
+def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one(layout: Layout) -> None:
+    shutil.rmtree(layout.scores_of_run("good") / "good+dynamic")
+    save(layout, score(RECOUNTED, alternating(3.0, 0.1)))
+    assert [(info.name, info.members, info.dynamic) for info in mixtures(layout)] == [
+        ("good+counts", ("good", "counts"), False),
+        ("counts+dynamic+good", ("good", "counts+dynamic"), True),
+    ]
+
+
+def test_each_group_has_the_figures_of_its_best_model_on_val(layout: Layout) -> None:
+    found = collect(layout, mixtures=False)
+    figures = headlines(found)
+    # exp of the mean surprisal; a bit is ln 2 nats, and each token is a character.
+    assert figures["network"]["val_perplexity"] == pytest.approx(np.exp(1.55))
+    assert figures["network"]["val_bits"] == pytest.approx(1.55 / np.log(2))
+    assert figures["ngram"]["test_perplexity"] == pytest.approx(np.exp(1.65))
+    assert figures["combined"]["test_perplexity"] == pytest.approx(np.exp(1.45))
+    static = [one for one in found if not one.info.dynamic]
+    assert headlines(static)["combined"] == {}
+    mixture = next(one for one in collect(layout) if one.name == "good+counts")
+    assert headlines([*static, mixture])["combined"] == headline(mixture.metrics)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_scores_of_another_text_are_refused(layout: Layout, split: str) -> None:
+    save(layout, score(GOOD, ZERO, **{split: ZERO[:99]}))
+    with pytest.raises(DataError, match=f"good: 99 surprisals on {split}, but 200 of its tokens are scored"):
+        collect(layout)
+
+
+def test_missing_scores_are_named(layout: Layout) -> None:
+    with pytest.raises(DataError, match=r"runs.other: no such folder: run the stage that writes it"):
+        collect_scores(layout, ["good", "other"], TEXTS, mixtures=True)

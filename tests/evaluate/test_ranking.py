@@ -1,5 +1,8 @@
-"""The main table, the leaders, and what they say of dynamic and infinite models."""
+"""The main table: the order of its rows, its comparisons and leaders, its columns, and its text."""
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,15 +10,22 @@ import pandas as pd
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.evaluate.columns import main_table
+from seqlm.core.files import read_csv, write_csv
+from seqlm.evaluate.columns import (
+    COLUMNS,
+    Column,
+    describe_reduced_batches,
+    describe_share,
+    main_table,
+    table_text,
+)
 from seqlm.evaluate.ranking import Comparison, Result, rank_models
 from seqlm.evaluate.tables import headlines
 from seqlm.heldout.scored_text import Folds
 from seqlm.score.store import TRAIN_SUBSET, ModelInfo, Score
 from seqlm.vocab.corpus import SPLITS
 
-TEXTS = {"char": dict.fromkeys(SPLITS, scored_text(1000))}
-NOISE = np.random.default_rng(0).exponential(1.0, 1000)
+NOISE, ONES = np.random.default_rng(0).exponential(1.0, 1000), np.ones(1000)
 LSTM, COUNTS = network("lstm"), ngram("counts", smoothing="laplace", order=1, chosen_on_val=True)
 MIXTURE = ModelInfo(
     "all", "mixture", "char", 1000, dynamic=True, chosen_on_val=True, members=("lstm+dynamic", "counts")
@@ -28,52 +38,47 @@ MODELS = [
     score(COUNTS, np.random.default_rng(0).permutation(NOISE) + 0.21),
     score(ngram("uniform", smoothing="uniform", order=0), NOISE + 1.0),
 ]
+STEADY = score(LSTM, np.linspace(1, 2, 100))
 
 
-def rank(*scores: Score, folds: Folds | None = None) -> list[Result]:
-    return rank_models(scores, TEXTS, folds)[0]
+def rank(*scores: Score, folds: Folds | None = None) -> tuple[list[Result], Any]:
+    texts = dict.fromkeys(SPLITS, scored_text(len(scores[0].nats["test"])))
+    return rank_models(scores, {"char": texts}, folds)
 
 
-def leaders(*scores: Score) -> dict[str, Any]:
-    return rank_models(scores, TEXTS, None)[1]
+def table(*scores: Score) -> pd.DataFrame:
+    return main_table(rank(*scores)[0])
 
 
 def test_the_best_model_on_test_comes_first_and_infinite_ones_last() -> None:
-    table = main_table(
-        rank(
-            score(network("weak"), np.full(1000, 2.0)),
-            score(network("never"), np.full(1000, np.inf)),
-            score(network("exploded"), np.full(1000, 800.0)),  # exp(800) is no number, but the bits are
-            score(network("strong"), np.full(1000, 1.0)),
-        )
-    )
-    assert table["model"].tolist() == ["strong", "weak", "exploded", "never"]
-    assert table["test_bits"].isna().tolist() == [False, False, False, True]
-    assert table["test_perplexity"].isna().tolist() == [False, False, True, True]
-    assert table["next_verdict"].tolist() == ["better", "better", None, None]
-    assert table["best_verdict"].tolist() == [None, "worse", "worse", None]
+    # exp(800) is no number, but the bits are.
+    nats = {"weak": 2.0, "never": np.inf, "exploded": 800.0, "strong": 1.0}
+    made = table(*(score(network(name), ONES * value) for name, value in nats.items()))
+    assert made["model"].tolist() == ["strong", "weak", "exploded", "never"]
+    assert made["test_bits"].isna().tolist() == [False, False, False, True]
+    assert made["test_perplexity"].isna().tolist() == [False, False, True, True]
+    assert made["next_verdict"].tolist() == ["better", "better", None, None]
+    assert made["best_verdict"].tolist() == [None, "worse", "worse", None]
 
 
 def test_models_are_compared_with_the_best_on_val_even_if_another_one_is_best_on_test() -> None:
     lucky = score(network("lucky"), NOISE + 0.2, test=NOISE + 0.1)
-    chosen = score(network("chosen"), NOISE + 0.15)
-    weak = score(network("weak"), NOISE + 0.3)
-    table = main_table(rank(weak, chosen, lucky)).set_index("model")
-    assert table.index.tolist() == ["lucky", "chosen", "weak"]
+    made = table(score(network("weak"), NOISE + 0.3), score(network("chosen"), NOISE + 0.15), lucky)
+    assert made["model"].tolist() == ["lucky", "chosen", "weak"]
     # Differences of 0.05 and 0.15 nats.
     to_best = [-0.05 / np.log(2), np.nan, 0.15 / np.log(2)]
-    assert table["best_difference"].tolist() == pytest.approx(to_best, nan_ok=True)
-    assert table["best_verdict"].tolist() == ["better", None, "worse"]
+    assert made["best_difference"].tolist() == pytest.approx(to_best, nan_ok=True)
+    assert made["best_verdict"].tolist() == ["better", None, "worse"]
     to_next = [-0.05 / np.log(2), -0.15 / np.log(2), np.nan]
-    assert table["next_difference"].tolist() == pytest.approx(to_next, nan_ok=True)
+    assert made["next_difference"].tolist() == pytest.approx(to_next, nan_ok=True)
 
 
 @pytest.mark.parametrize(("difference", "verdict"), [(0.0001, "equal"), (0.001, "better")])
 def test_a_model_is_not_better_than_one_with_the_same_printed_number(difference: float, verdict: str) -> None:
     # 1.0986 nats are 1.585 bits. Surprisals that are higher at every token are told apart, however close they are.
-    models = [score(network(name), np.full(1000, 1.0986 + more)) for name, more in (("a", 0), ("b", difference))]
-    assert main_table(rank(*models))["next_verdict"].tolist() == [verdict, None]
-    static = leaders(*models)["static"]
+    models = [score(network(name), ONES * (1.0986 + more)) for name, more in (("a", 0), ("b", difference))]
+    assert table(*models)["next_verdict"].tolist() == [verdict, None]
+    static = rank(*models)[1]["static"]
     assert (static["against"], static["verdict"]) == ("b", verdict)
 
 
@@ -81,95 +86,160 @@ def test_intervals_are_those_that_the_folds_calibrate() -> None:
     # Blocks of the reference model have deviation 1, and its folds deviation 2 x sqrt(1 + 1/4) = sqrt(5).
     signs = np.resize([-1.0, 1.0], 50) * np.sqrt(49 / 50)
     folds = Folds([[-2.0, 2.0, 2.0, -2.0], [0.0] * 4], [signs.tolist(), [0.0] * 50])
-    made = score(LSTM, np.repeat(2 + signs / 10, 20) * np.log(2))
-    (result,) = rank(made, folds=folds)
+    ((result,), _) = rank(score(LSTM, np.repeat(2 + signs / 10, 20) * np.log(2)), folds=folds)
     # The model's blocks have deviation 0.1, so its standard error is a tenth; t(3) is 3.182.
     error = 0.1 * np.std(folds.bits[0], ddof=1) * np.sqrt(5 / 4)
     assert result.interval == pytest.approx((2 - 3.182 * error, 2 + 3.182 * error), abs=1e-3)
 
 
 def test_a_short_test_has_no_intervals_and_no_verdicts() -> None:
-    made = [score(network(name), np.full(30, bits)) for name, bits in (("a", 1.0), ("b", 2.0))]
-    results, found = rank_models(made, {"char": dict.fromkeys(SPLITS, scored_text(30))}, None)
-    assert [(result.interval, result.to_best, result.to_next) for result in results] == [
-        ((None, None), Comparison(), Comparison())
-    ] * 2
-    assert (found["static"] or {})["verdict"] is None
+    results, found = rank(*(score(network(name), np.full(30, bits)) for name, bits in (("a", 1.0), ("b", 2.0))))
+    nothing = ((None, None), Comparison(), Comparison())
+    assert [(result.interval, result.to_best, result.to_next) for result in results] == [nothing] * 2
+    assert found["static"]["verdict"] is None
 
 
 def test_a_row_has_the_properties_of_its_model() -> None:
-    table = main_table(rank(*MODELS)).set_index("model")
-    assert table["family"].tolist() == ["mixture", "network", "network", "ngram", "ngram"]
-    assert table["dynamic"].to_dict() == {score.name: score.info.dynamic for score in MODELS}
-    assert table.index[table["chosen_on_val"]].tolist() == ["all", "lstm+dynamic", "counts"]
-    assert table.loc["counts", ["token", "counted_token", "smoothing", "order"]].tolist() == [
-        "char", "char", "laplace", 1,
-    ]  # fmt: skip
-    assert table.loc["lstm", "network"] == "lstm"
-    assert table.loc["all", "members"] == "lstm+dynamic counts"
-    assert pd.isna(table.loc["lstm", "order"])
-    assert pd.isna(table.loc["all", "train_bits"])  # dynamic models are scored on val and test only
-    assert table.loc["uniform", "train_subset_bits"] == table.loc["uniform", "train_bits"]
-
-
-def test_a_model_of_a_part_of_train_shows_its_bits_on_that_part() -> None:
-    made = score(LSTM, NOISE)
-    metrics = {TRAIN_SUBSET: {"bits_per_character": 0.5}, **made.metrics}
-    (row,) = main_table(rank(Score(made.info, made.nats, metrics))).to_dict("records")
-    assert row["train_subset_bits"] == 0.5
-    assert row["train_bits"] == row["test_bits"]
+    rows = table(*MODELS).set_index("model")
+    assert rows["family"].tolist() == ["mixture", "network", "network", "ngram", "ngram"]
+    assert rows["dynamic"].to_dict() == {score.name: score.info.dynamic for score in MODELS}
+    assert rows.index[rows["chosen_on_val"]].tolist() == ["all", "lstm+dynamic", "counts"]
+    properties = rows.loc["counts", ["token", "counted_token", "smoothing", "order"]].tolist()
+    assert properties == ["char", "char", "laplace", 1]
+    assert rows.loc["lstm", "network"] == "lstm"
+    assert rows.loc["all", "members"] == "lstm+dynamic counts"
+    assert pd.isna(rows.loc["lstm", "order"])
+    assert pd.isna(rows.loc["all", "train_bits"])  # dynamic models are scored on val and test only
+    assert rows.loc["uniform", "train_subset_bits"] == rows.loc["uniform", "train_bits"]
+    # A model of a part of train shows its bits on that part.
+    metrics = {**MODELS[0].metrics, TRAIN_SUBSET: {"bits_per_character": 0.5}}
+    (row,) = table(Score(LSTM, MODELS[0].nats, metrics)).to_dict("records")
+    assert (row["train_subset_bits"], row["train_bits"]) == (0.5, row["test_bits"])
 
 
 def test_leaders_are_compared() -> None:
-    found = leaders(*MODELS)
-    static, dynamic, ngram_leader = (found[group] for group in ("static", "dynamic", "ngram"))
+    found = rank(*MODELS)[1]
+    static, dynamic = found["static"], found["dynamic"]
     # The blocks of lstm and counts differ by more than their means.
     assert (static["model"], static["against"], static["verdict"]) == ("lstm", "counts", "not told apart")
     assert (dynamic["model"], dynamic["against"], dynamic["verdict"]) == ("all", "lstm", "better")
     # The surprisals of all and lstm differ by the same amount everywhere.
     assert (dynamic["difference"], dynamic["margin"]) == pytest.approx((-0.15 / np.log(2), 0))
     assert dynamic["perplexity"] == pytest.approx(np.exp(NOISE.mean() + 0.05))
-    assert (ngram_leader["model"], ngram_leader["against"]) == ("counts", "lstm")
+    assert (found["ngram"]["model"], found["ngram"]["against"]) == ("counts", "lstm")
     assert static["bits"] == pytest.approx((NOISE.mean() + 0.2) / np.log(2))
     assert static["low"] < static["bits"] < static["high"]
     assert [leader["best_on_test"] for leader in found.values()] == [None, None, None]
 
 
 def test_leaders_are_chosen_on_val_and_say_what_test_would_choose() -> None:
-    models = [
-        score(network("chosen"), NOISE + 0.3, val=NOISE),
-        score(network("second"), NOISE + 0.5, val=NOISE + 0.1),
-        score(network("lucky"), NOISE, val=NOISE + 0.2),
-        score(ngram("strong"), NOISE + 0.8, val=NOISE + 0.6),
-        score(ngram("weak"), NOISE + 0.7, val=NOISE + 0.9),
-        score(network("x").as_dynamic(), NOISE - 0.1, val=NOISE),
-        score(network("y").as_dynamic(), NOISE - 0.2, val=NOISE + 0.1),
-    ]
-    found = leaders(*models)
-    assert {group: leader["model"] for group, leader in found.items()} == {
-        "static": "chosen", "dynamic": "x+dynamic", "ngram": "strong",
+    # Their surprisals on val and on test, without the noise.
+    models = {
+        network("chosen"): (0, 0.3), network("second"): (0.1, 0.5), network("lucky"): (0.2, 0),
+        ngram("strong"): (0.6, 0.8), ngram("weak"): (0.9, 0.7),
+        network("x").as_dynamic(): (0, -0.1), network("y").as_dynamic(): (0.1, -0.2),
     }  # fmt: skip
-    assert {group: leader["best_on_test"] for group, leader in found.items()} == {
-        "static": "lucky", "dynamic": "y+dynamic", "ngram": "weak",
-    }  # fmt: skip
+    found = rank(*(score(info, NOISE + test, val=NOISE + val) for info, (val, test) in models.items()))[1]
+    groups = ("static", "dynamic", "ngram")
+    assert [found[group]["model"] for group in groups] == ["chosen", "x+dynamic", "strong"]
+    assert [found[group]["best_on_test"] for group in groups] == ["lucky", "y+dynamic", "weak"]
     assert {leader["against"] for leader in found.values()} == {"second", "chosen"}
     assert found["static"]["bits"] - found["static"]["best_on_test_bits"] == pytest.approx(0.3 / np.log(2))
 
 
 def test_a_model_that_need_not_predict_separators_leads_nothing() -> None:
-    words = score(ngram("words"), NOISE - 0.2)
+    words, others = score(ngram("words"), NOISE - 0.2), [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
     metrics = {split: values | {"separator_bits": 0.1} for split, values in words.metrics.items()}
     words = Score(words.info, words.nats, metrics)
-    others = [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
-    results, found = rank_models([words, *others], TEXTS, None)
+    results, found = rank(words, *others)
     assert results[0].score.name == "words"
-    assert [found[group]["model"] for group in ("static", "ngram")] == [LSTM.name, "counts"]  # type: ignore[index]
+    assert [found[group]["model"] for group in ("static", "ngram")] == ["lstm", "counts"]
     assert headlines([words, *others])["ngram"]["test_bits"] == others[1].metrics["test"]["bits_per_character"]
-    assert leaders(words)["static"]["model"] == "words"
+    assert rank(words)[1]["static"]["model"] == "words"
 
 
 def test_a_group_without_a_model_has_no_leader_and_an_infinite_leader_no_verdict() -> None:
-    found = leaders(score(LSTM, NOISE), score(ngram("never"), NOISE, test=np.full(1000, np.inf)))
+    found = rank(score(LSTM, NOISE), score(ngram("never"), NOISE, test=ONES * np.inf))[1]
     assert found["dynamic"] is None
     assert (found["static"]["model"], found["static"]["against"], found["static"]["verdict"]) == ("lstm", None, None)
     assert (found["ngram"]["model"], found["ngram"]["bits"], found["ngram"]["low"]) == ("never", None, None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "shown", "missing"),
+    [(float, 1.23456, "1.235", "-"), (int, 12345, "12,345", "-"), (str, "x", "x", ""), (bool, True, "True", "")],
+)
+def test_a_column_shows_values_of_its_type(dtype: type, value: object, shown: str, missing: str) -> None:
+    column = Column("new", "A new column.", lambda _: value, dtype, "new")
+    assert [column.cell({"new": cell}) for cell in (value, None, float("nan"))] == [shown, missing, missing]
+    assert column.is_number == (dtype in (int, float))
+
+
+@pytest.fixture
+def new_column() -> Iterator[Column]:
+    """Add a column: the number of members of a model."""
+    column = Column("num_members", "Members of a mixture.", lambda r: len(r.score.info.members), int, "members")
+    COLUMNS.append(column)
+    yield column
+    COLUMNS.remove(column)
+
+
+def test_a_new_column_takes_one_entry(new_column: Column) -> None:
+    made = table(score(network("m", members=("a", "b")), np.ones(100)))
+    assert made[new_column.name].tolist() == [2]
+    heading, row = table_text(made).splitlines()[:2]
+    assert heading.endswith("  members")
+    assert row.endswith("        2")
+    assert len({column.name for column in COLUMNS}) == len(COLUMNS)
+    assert all(column.meaning.endswith(".") for column in COLUMNS)
+
+
+def test_the_table_by_hand(tmp_path: Path) -> None:
+    # 1.5 nats on average are 2.164 bits and a perplexity of 4.48, 1.0 nats are 1.443 bits and 2.72. Five blocks of 20
+    # tokens differ by 0.202 nats each, so their deviation is 0.202 sqrt(2.5) / ln 2 = 0.461 bits; with 4 degrees of
+    # freedom, half of the interval is 2.776 x 0.461 / sqrt(5) = 0.572.
+    dynamic = score(LSTM.as_dynamic(), np.linspace(0.5, 1.5, 100))
+    made = table(STEADY, dynamic, score(network("never"), np.full(100, np.inf)))
+    text = table_text(made)
+    assert text.splitlines()[:4] == [
+        "model           train     val      test    95 %        to best        to next  perplexity",
+        "lstm+dynamic *      -  ^1.443     1.443  ±0.572                 -0.721 ±0.000        2.72",
+        "lstm            2.164   2.164     2.164  ±0.572  +0.721 ±0.000                       4.48",
+        "never               -       -  infinite                                          infinite",
+    ]
+    assert text.splitlines()[-2:] == [
+        "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is",
+        "*: dynamic: keeps learning from the test text after predicting it",
+    ]
+    write_csv(tmp_path / "table.csv", made)
+    assert table_text(read_csv(tmp_path / "table.csv")) == text
+
+
+def test_marks_are_explained_only_if_there_are_any() -> None:
+    text = table_text(table(STEADY))
+    assert "dynamic" not in text
+    assert "chosen on val" not in text
+    assert "not of other texts or seeds" in text
+    # Models that are not told apart have a mark.
+    shuffled = np.random.default_rng(0).permutation(STEADY.nats["test"])
+    assert len(re.findall(r"~ [+-]0.000 ±\d", table_text(table(STEADY, score(network("other"), shuffled))))) == 2
+
+
+def test_the_scored_share_is_stated_if_it_is_not_all() -> None:
+    shares = {"train": 0.00375, "val": 0.03, "test": 1.0}
+    metrics = {
+        "char-uniform": {split: {"scored_share": share} for split, share in shares.items()},
+        "lstm+dynamic": {split: {"scored_share": shares[split]} for split in ("val", "test")},
+    }
+    share = describe_share(metrics)
+    assert share == "scored: 0.38% of train, 3.00% of val, 100.00% of test, in evenly spaced passages"
+    assert table_text(table(STEADY), share).endswith(f"\n{share}\n")
+    assert describe_share({"uniform": {split: {"scored_share": 1.0} for split in (*shares, TRAIN_SUBSET)}}) == ""
+    assert table_text(table(STEADY), "") == table_text(table(STEADY))
+
+
+def test_runs_with_smaller_minibatches_than_their_settings_are_named() -> None:
+    reduced = {"lstm": {"batch_size": 14, "num_steps": 64, "batch_reduced": True}}
+    others = {"small": {"batch_size": 32, "num_steps": 35, "batch_reduced": False}}
+    assert describe_reduced_batches(reduced | others).endswith(": lstm 14 x 64")
+    assert describe_reduced_batches(others) == ""

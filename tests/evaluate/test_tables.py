@@ -1,4 +1,4 @@
-"""Tables of surprisal by context, by class of character, and by confidence."""
+"""Tables of surprisal by context, by class of character, by confidence and by order, and passages."""
 
 from pathlib import Path
 
@@ -16,15 +16,23 @@ from seqlm.evaluate.tables import (
     calibration_table,
     character_classes,
     class_table,
+    diagnostic_tables,
     history_table,
     order_table,
+    passages,
     position_table,
 )
+from seqlm.heldout.scored_text import Heldout, load_heldout
+from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER
 from seqlm.ngrams.models.base import Uniform
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.ngrams import ngram_predictor
-from seqlm.score.store import Score
+from seqlm.score.store import Score, score_of
 from seqlm.vocab.corpus import SPLITS
+from subwords import encode
+
+BIT = np.log(2)
 
 
 def diagnosed(name: str, predictor: Predictor, ids: np.ndarray) -> Score:
@@ -41,7 +49,7 @@ def test_letters_are_classified_by_their_position_in_the_word() -> None:
 
 def test_surprisal_by_class_is_a_mean_in_bits() -> None:
     # "ab a": b, the space and a are scored, with 1, 2 and 3 bits.
-    table = class_table({"m": np.array([1, 2, 3]) * np.log(2)}, "ab a")
+    table = class_table({"m": np.array([1, 2, 3]) * BIT}, "ab a")
     assert list(table.columns) == ["model", "token_class", "share", "bits"]
     found = dict(zip(table["token_class"], table["bits"], strict=True))
     assert found == pytest.approx({"second letter": 1, "space or line end": 2, "first letter": 3})
@@ -55,21 +63,18 @@ def test_positions_are_numbered_by_the_tokens_of_context() -> None:
 
 
 def test_a_model_with_true_probabilities_is_calibrated_and_an_overconfident_one_is_not() -> None:
-    fair = np.full((4000, 2), [0.7, 0.3])
-    sure = np.full((4000, 2), [0.99, 0.01])
     ids = np.concatenate([[0], (np.random.default_rng(0).random(4000) < 0.3).astype(int)])
 
-    def fixed(probs: np.ndarray) -> Predictor:
-        return Predictor(lambda windows: windows[:, 1:] * 0.0, lambda _: iter([probs[:900], probs[900:]]))
+    def fixed(name: str, *probs: float) -> Score:
+        parts = np.full((900, 2), probs), np.full((3100, 2), probs)
+        return diagnosed(name, Predictor(lambda windows: windows[:, 1:] * 0.0, lambda _: iter(parts)), ids)
 
-    table = calibration_table([diagnosed("fair", fixed(fair), ids), diagnosed("sure", fixed(sure), ids)])
+    table = calibration_table([fixed("fair", 0.7, 0.3), fixed("sure", 0.99, 0.01)])
     assert table["tokens"].tolist() == [4000, 4000]
     errors = calibration_error(table)
     assert errors["fair"] < 0.03
     assert errors["sure"] == pytest.approx(0.29, abs=0.03)
-
-
-def test_the_calibration_error_weights_bins_by_their_tokens() -> None:
+    # Bins are weighted by their tokens.
     table = pd.DataFrame({"model": "m", "confidence": [0.5, 0.9], "accuracy": [0.4, 0.9], "tokens": [1, 3]})
     assert calibration_error(table)["m"] == pytest.approx(0.1 * 1 / 4)
 
@@ -80,7 +85,7 @@ def test_the_table_of_orders_has_static_ngram_models_of_their_own_tokens() -> No
         ngram("c2", order=2), ngram("c1", order=1), ngram("l1", order=1, smoothing="laplace"), ngram("u", order=0),
         ngram("w3", "word", order=3), ngram("read", counted_token="word"), ngram("c2").as_dynamic(), network("net"),
     ]  # fmt: skip
-    results, _ = rank_models([score(info, np.full(40, np.log(2))) for info in infos], texts, None)
+    results, _ = rank_models([score(info, np.full(40, BIT)) for info in infos], texts, None)
     assert order_table(results).to_dict("list") == {
         "token": ["char", "char", "char", "word"],
         "smoothing": ["kneser-ney", "kneser-ney", "laplace", "kneser-ney"],
@@ -96,3 +101,60 @@ def test_histories_follow_each_other(tmp_path: Path) -> None:
     table = history_table(layout, ["b", "a"])
     assert table.to_dict("list") == {"run": ["b", "a", "a"], "epoch": [1, 1, 2]}
     assert table.index.tolist() == [0, 1, 2]
+
+
+@pytest.fixture
+def heldouts(tmp_path: Path) -> dict[str, Heldout]:
+    """Scored texts; test has a word, and a letter in it, that train lacks."""
+    train = "the sea so sad the heart\n"
+    layout, found = encode(Layout(tmp_path), ("char", "word"), " ", train, train, "the zoo the sea\n"), {}
+    for kind in ("char", "word"):
+        select_heldout(layout, kind, 1000)
+        found[kind] = load_heldout(layout.heldout(kind), kind)
+    return found
+
+
+def one_bit_each(heldout: Heldout, token: str) -> Score:
+    texts = heldout.texts()
+    nats = {split: np.full(text.num_scored, BIT) for split, text in texts.items()}
+    return score_of(network("m", token), nats, texts, {"positions": [], "calibration": []})
+
+
+def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
+    score = one_bit_each(heldouts["char"], "char")
+    tables = list(diagnostic_tables([score], heldouts["char"]))
+    assert [name for name, _ in tables] == ["positions", "classes", "calibration", "calibration"]
+    table = tables[1][1]
+    first = table[table["token_class"] == "first letter"]["bits"].item()
+    # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.
+    assert first == pytest.approx(1 + NATS_OF_ANY_CHARACTER / BIT / 3)
+    # The mean over all classes is the value in the main table.
+    assert (table["share"] * table["bits"]).sum() == pytest.approx(score.metrics["test"]["bits_per_character"])
+
+
+def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Heldout]) -> None:
+    texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
+    results, _ = rank_models([one_bit_each(heldouts["word"], "word")], texts, None)
+    shown = passages(results, heldouts, 100)["m"]
+    spelling = heldouts["word"].text("test").unknown_costs[1] / BIT
+    assert shown["tokens"] == ["the", "zoo", "the", "sea"]
+    assert spelling > 20  # a letter that no word of train has costs this much alone
+    assert shown["bits"] == [None, pytest.approx(1 + spelling, abs=0.06), 1.0, 1.0]
+
+
+def test_the_ngram_model_of_each_kind_that_is_shown_is_static_and_chosen_on_val(heldouts: dict[str, Heldout]) -> None:
+    texts, scores = {kind: heldout.texts() for kind, heldout in heldouts.items()}, []
+    # Each with its surprisals on val and on test.
+    for info, *sizes in (
+        (ngram("chosen"), 2, 3),
+        (ngram("lucky"), 3, 1),
+        (ngram("dynamic").as_dynamic(), 1, 2),
+        (ngram("read", counted_token="word"), 1, 2),
+        (ngram("words", "word"), 9, 9),
+    ):
+        of_kind = texts[info.token]
+        nats = {split: np.full(of_kind[split].num_scored, size) for split, size in zip(SPLITS[1:], sizes, strict=True)}
+        scores.append(score_of(info, nats, of_kind))
+    results, _ = rank_models(scores, texts, None)
+    assert results[0].score.name == "lucky"
+    assert list(passages(results, heldouts, 100)) == ["chosen", "words"]

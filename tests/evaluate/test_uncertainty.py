@@ -84,7 +84,8 @@ def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
     assert (found["a", "b"].bits, found["a", "b"].margin) == pytest.approx((-1, 2.306 / 30), abs=1e-4)
     assert found["b", "a"].bits == pytest.approx(1)
     # A difference that is the same everywhere is certain.
-    assert (found["shifted", "a"].bits, found["shifted", "a"].margin, found["shifted", "a"].p_value) == (-0.5, 0, 0)
+    shifted = found["shifted", "a"]
+    assert (shifted.bits, shifted.margin, shifted.p_value) == (-0.5, 0, 0)
     assert [found[pair].verdict for pair in found] == ["better", "worse", "not told apart", "better"]
     # Two directions are one comparison: the p-value is multiplied by 2, after that of the constant difference.
     assert found["a", "b"].p_value == found["b", "a"].p_value == pytest.approx(2 * t_p_value(30, 8), rel=1e-6)
@@ -125,12 +126,8 @@ def test_blocks_have_equally_many_characters() -> None:
     assert text.block_bits(np.array([2, 9, 9]) * bit, 2).tolist() == pytest.approx([1, 1])
     assert text.block_bits(np.array([0, 0, 9]) * bit, 2).tolist() == pytest.approx([0, 9 / 10])
     assert text.block_bits(np.array([0, 0, 18]) * bit, 2).mean() == pytest.approx(18 / 20)
-
-
-def test_blocks_include_the_cost_of_unknown_tokens() -> None:
+    # They include the cost of unknown tokens.
     text = replace(words(1, 1, 1, num_separators=0), unknown_costs=np.array([9, 0, math.log(2)]))
     assert text.block_bits(np.zeros(2), 2).tolist() == pytest.approx([0, 1])
-
-
-def test_a_short_text_has_fewer_blocks() -> None:
+    # A short text has fewer blocks.
     assert [scored_text(size).num_blocks for size in (0, 19, 20, 999, 1000, 10**6)] == [0, 0, 1, 49, 50, 50]

@@ -1,4 +1,4 @@
-"""Texts that models generate, and what is measured of them."""
+"""Texts that models generate, what is measured of them, and the prefixes that they continue."""
 
 import re
 import shutil
@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
-from seqlm.generate.samples import Sample, longest_common_substring, repeated_share, samples_markdown
+from seqlm.core.settings import check
+from seqlm.generate.samples import Sample, chosen_prefixes, longest_common_substring, repeated_share, samples_markdown
+from seqlm.generate.settings import GenerateParams
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
+from small_training import prepare_stage
 from stages_by_hand import RunStage
 
 
@@ -70,3 +74,20 @@ def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunSt
     result = run_stage("generate", "--model", "word-kneser-ney-3", "--prefix", "the sea")
     assert result.returncode == 2
     assert "data/corpus/word/vocab.json: no such file: run the stage that writes it" in result.stderr
+
+
+OTHERS = {"temperatures": [0.0], "top_k": None, "top_p": None, "num_preds": 1}
+
+
+def test_auto_is_the_beginning_of_val(tmp_path: Path) -> None:
+    layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
+    # "the sea came in and " has twenty characters: the piece ends before its last space.
+    assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
+    assert chosen_prefixes(["a", "b"], layout) == ["a", "b"]
+
+
+def test_the_setting_is_a_list_or_auto() -> None:
+    assert check({"prefixes": "auto", **OTHERS}, "generate", GenerateParams, source="x").prefixes == "auto"
+    for wrong in ("none_such", [], [""], None, 3):
+        with pytest.raises(ParamsError, match=r"generate\.prefixes"):
+            check({"prefixes": wrong, **OTHERS}, "generate", GenerateParams, source="x")

@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,10 @@ from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import load_network
 from small_runs import write_models
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, prepare
+from stages_by_hand import Finished, RunStage, prepare, refused, succeeded
+
+PAGE = "surprisal.html"
+Score = Callable[..., Finished]
 
 
 @pytest.fixture
@@ -26,21 +30,33 @@ def trained(tmp_path: Path) -> Layout:
     return write_models(tmp_path)
 
 
-def test_the_text_is_scored_and_shown(run_stage: RunStage, trained: Layout) -> None:
-    (trained.root / "my<b>.txt").write_text("The SEA, <i>came</i>!\n")
-    result = run_stage("score", "--text", "my<b>.txt", "--model", "small", "--model", "word-kneser-ney-2")
-    assert result.returncode == 0, result.stderr
+@pytest.fixture
+def score(run_stage: RunStage, trained: Layout) -> Score:
+    """Scores a text under models, all runs if none is named; ``name``: the text's file."""
+
+    def run(text: str | bytes, *models: str, name: str = "my.txt") -> Finished:
+        content = text.encode() if isinstance(text, str) else text
+        (trained.root / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return run_stage("score", "--text", name, *(f"--model={model}" for model in models))
+
+    return run
+
+
+def tokens(layout: Layout) -> list[str]:
+    found: list[str] = json.loads(layout.vocab("char").read_text())["tokens"]
+    return found
+
+
+def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
+    printed = succeeded(score("The SEA, <i>came</i>!\n", "small", "word-kneser-ney-2", name="my<b>.txt"))
     # Cleaned as the corpus: "the sea i came i".
-    text = "the sea i came i"
-    vocab = json.loads((trained.root / "data/corpus/char/vocab.json").read_text())["tokens"]
-    ids = np.array([vocab.index(character) for character in text])
+    ids = np.array([tokens(trained).index(character) for character in "the sea i came i"])
     network = load_network(trained.run("small"), "small", torch.device("cpu"))
-    expected = math.exp(stream_nll(network, ids).mean())
-    assert f"small: perplexity {expected:.3f} per char" in result.stdout
-    assert "word-kneser-ney-2: perplexity" in result.stdout
+    assert f"small: perplexity {math.exp(stream_nll(network, ids).mean()):.3f} per char" in printed
+    assert "word-kneser-ney-2: perplexity" in printed
     # Of the four scored words, "sea i came i", train lacks both i.
-    assert "4 tokens, 50.0% of them unknown" in result.stdout
-    page = (trained.root / "surprisal.html").read_text()
+    assert "4 tokens, 50.0% of them unknown" in printed
+    page = (trained.root / PAGE).read_text()
     assert "my&lt;b&gt;.txt" in page
     assert "my<b>" not in page
     assert page.count('class="passage"') == 2
@@ -48,19 +64,16 @@ def test_the_text_is_scored_and_shown(run_stage: RunStage, trained: Layout) -> N
 
 def test_all_runs_are_the_default(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "my.txt").write_text("the sea\n")
-    result = run_stage("score", "--text", "my.txt", "--page", "out/page.html")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith("small: perplexity")
+    printed = succeeded(run_stage("score", "--text", "my.txt", "--page", "out/page.html"))
+    assert printed.startswith("small: perplexity")
     assert (trained.root / "out/page.html").exists()
 
 
-def test_a_model_over_words_can_be_read_as_one_over_characters(run_stage: RunStage, trained: Layout) -> None:
-    (trained.root / "my.txt").write_text("the sea came in and the\n")
-    result = run_stage("score", "--text", "my.txt", "--model", "char-by-word-kneser-ney-3", "--model", "char-uniform")
-    assert result.returncode == 0, result.stderr
-    words, uniform = (float(bits) for bits in re.findall(r"([\d.]+) bits per character", result.stdout))
+def test_a_model_over_words_can_be_read_as_one_over_characters(score: Score) -> None:
+    printed = succeeded(score("the sea came in and the\n", "char-by-word-kneser-ney-3", "char-uniform"))
+    words, uniform = (float(bits) for bits in re.findall(r"([\d.]+) bits per character", printed))
     assert words < uniform / 4
-    assert result.stdout.count("22 tokens, 0.0% of them unknown") == 2
+    assert printed.count("22 tokens, 0.0% of them unknown") == 2
 
 
 @pytest.mark.parametrize(
@@ -78,98 +91,71 @@ def test_a_model_over_words_can_be_read_as_one_over_characters(run_stage: RunSta
     ],
 )
 def test_wrong_texts_and_names_end_with_one_line(
-    content: bytes, run: str, code: int, complaint: str, run_stage: RunStage, trained: Layout
+    content: bytes, run: str, code: int, complaint: str, score: Score, trained: Layout
 ) -> None:
-    (trained.root / "my.txt").write_bytes(content)
-    result = run_stage("score", "--text", "my.txt", "--model", run)
-    assert result.returncode == code
-    assert complaint in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert not (trained.root / "surprisal.html").exists()
+    refused(score(content, run), code, complaint)
+    assert not (trained.root / PAGE).exists()
 
 
 @pytest.mark.parametrize("text", ["se", "the sea came in"])
-def test_a_character_costs_as_much_in_a_short_text_as_in_a_long_one(
-    text: str, run_stage: RunStage, trained: Layout
-) -> None:
-    (trained.root / "my.txt").write_text(text)
-    result = run_stage("score", "--text", "my.txt", "--model", "char-uniform")
-    size = len(json.loads(trained.vocab("char").read_text())["tokens"])
+def test_a_character_costs_as_much_in_a_short_text_as_in_a_long_one(text: str, score: Score, trained: Layout) -> None:
+    bits = math.log2(len(tokens(trained)))
     # The first character is neither scored nor counted; each of the others costs log2 of the vocabulary size.
-    assert f"{math.log2(size):.3f} bits per character, {len(text) - 1} tokens" in result.stdout
+    assert f"{bits:.3f} bits per character, {len(text) - 1} tokens" in succeeded(score(text, "char-uniform"))
 
 
-def test_the_changes_of_cleaning_are_stated(run_stage: RunStage, trained: Layout) -> None:
-    (trained.root / "my.txt").write_text("The sea at Zürich: 120 euros\n", encoding="utf-8")
-    lines = run_stage("score", "--text", "my.txt").stdout.splitlines()
+def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> None:
+    lines = succeeded(score("The sea at Zürich: 120 euros\n")).splitlines()
     # ü, the colon and three digits.
     assert lines[0] == "cleaned like the corpus, by preprocess.normalise: spaces replace 5 characters other than A-Z"
     assert lines[1].startswith("5.3% of the letters are not A-Z and were dropped")
-    page = (trained.root / "surprisal.html").read_text()
-    assert f'<p class="note">C{lines[0][1:]}.</p>' in page
-    (trained.root / "my.txt").write_text("The sea\nat  noon\n")
-    assert run_stage("score", "--text", "my.txt").stdout.startswith("small: perplexity")
-
-
-def test_without_cleaning_nothing_is_replaced(run_stage: RunStage, trained: Layout) -> None:
+    assert f'<p class="note">C{lines[0][1:]}.</p>' in (trained.root / PAGE).read_text()
+    assert succeeded(score("The sea\nat  noon\n")).startswith("small: perplexity")
     change_params(trained.params, {"preprocess.normalise": "none"})
-    (trained.root / "my.txt").write_text("the sea, 120 times\n")
-    assert run_stage("score", "--text", "my.txt").stdout.startswith("small: perplexity")
+    assert succeeded(score("the sea, 120 times\n")).startswith("small: perplexity")
 
 
-def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(run_stage: RunStage, trained: Layout) -> None:
-    with gzip.open(trained.root / "my.txt.gz", "wt") as file:
-        file.write("the sea came in " * 2000)
-    result = run_stage("score", "--text", "my.txt.gz", "--model", "char-uniform")
-    assert result.returncode == 0, result.stderr
-    assert "31,998 tokens" in result.stdout
+def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, trained: Layout) -> None:
+    printed = succeeded(score("the sea came in " * 2000, "char-uniform", name="my.txt.gz"))
     remark = "the page shows the first 20,000 of 31,999 characters"
-    assert result.stdout.startswith(remark)
-    page = (trained.root / "surprisal.html").read_text()
+    assert "31,998 tokens" in printed
+    assert printed.startswith(remark)
+    page = (trained.root / PAGE).read_text()
     assert f"T{remark[1:]}." in page
     assert len(re.findall(r"<i [^>]*>.</i>", page)) == 20_000
 
 
-def test_an_unknown_word_is_shown_with_its_spelling(run_stage: RunStage, trained: Layout) -> None:
-    (trained.root / "my.txt").write_text("the zebra went")
-    assert run_stage("score", "--text", "my.txt", "--model", "word-uniform").returncode == 0
-    page = (trained.root / "surprisal.html").read_text()
-    shown = {word: float(bits) for bits, word in re.findall(r"title=([\d.]+)>(\w+)", page)}
-    assert shown["zebra"] > 20 > shown["went"]
-
-
-def test_git_ignores_the_page_of_a_text(root: Path) -> None:
-    assert "/surprisal.html" in (root / ".gitignore").read_text().splitlines()
+def test_an_unknown_word_is_shown_with_its_spelling(score: Score, trained: Layout) -> None:
+    succeeded(score("the zebra went", "word-uniform"))
+    shown = re.findall(r"title=([\d.]+)>(\w+)", (trained.root / PAGE).read_text())
+    bits = {word: float(value) for value, word in shown}
+    assert bits["zebra"] > 20 > bits["went"]
+    assert f"/{PAGE}" in (ROOT / ".gitignore").read_text().splitlines()
 
 
 def test_several_texts_become_one_table(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "a.txt").write_text("The sea\ncame in\n")
-    with gzip.open(trained.root / "b.txt.gz", "wt") as file:
-        file.write("the land\n")
+    (trained.root / "b.txt.gz").write_bytes(gzip.compress(b"the land\n"))
     options = ["--text", "a.txt", "--text", "b.txt.gz", "--model", "small", "--model", "word-kneser-ney-3"]
-    result = run_stage("score", *options, "--table", "out.csv", "--space", "after")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith("a.txt:\n  small: perplexity")
-    assert "the table, bits by word, blanks added to the word after which they come: out.csv" in result.stdout
-    assert not (trained.root / "surprisal.html").exists()
+    printed = succeeded(run_stage("score", *options, "--table", "out.csv", "--space", "after"))
+    assert printed.startswith("a.txt:\n  small: perplexity")
+    assert "the table, bits by word, blanks added to the word after which they come: out.csv" in printed
+    assert not (trained.root / PAGE).exists()
     table = pd.read_csv(trained.root / "out.csv")
     assert list(table) == ["file", "position", "text", "space", "small", "word-kneser-ney-3"]
     assert table["text"].tolist() == ["the", "sea", "came", "in", "the", "land"]
     assert set(table["space"]) == {"after"}
     # The columns add up to the totals: fourteen scored characters of a.txt, and seven of b.txt.gz.
-    bits = [float(found) for found in re.findall(r"small: .*?([\d.]+) bits per character", result.stdout)]
+    bits = [float(found) for found in re.findall(r"small: .*?([\d.]+) bits per character", printed)]
     for name, of_text, num_chars in zip(("a.txt", "b.txt.gz"), bits, (14, 7), strict=True):
         assert table.loc[table["file"] == name, "small"].sum() == pytest.approx(of_text * num_chars, abs=0.01)
 
 
 def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
     (trained.root / "x.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\tsea\n\n\\end\\\n")
-    options = ["--text", "-", "--arpa", "x.arpa", "--table", "out.csv"]
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "stages" / "score.py"), *options],
-        cwd=prepare(trained.root), input="the sea\n", capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.startswith("x.arpa: perplexity 3.162 per word")
+    command = [sys.executable, str(ROOT / "stages" / "score.py"), "--text=-", "--arpa=x.arpa", "--table=out.csv"]
+    done = subprocess.run(command, cwd=prepare(trained.root), input="the sea\n", capture_output=True, text=True)
+    assert succeeded(done).startswith("x.arpa: perplexity 3.162 per word")
     table = pd.read_csv(trained.root / "out.csv")
     assert list(table) == ["position", "text", "space", "x.arpa"]
     # The first word of a stream is not scored; the second has log10 p = -0.5.
@@ -179,21 +165,18 @@ def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--model", "small", "--table", "x.csv"], "--table needs --text"),
-        (["--arpa", "my.txt"], "--arpa needs --text"),
-        (["--text", "my.txt", "--text", "my.txt"], "--text: the same text is given twice"),
-        (["--text", "my.txt", "--text", "other.txt", "--page", "x.html"], "--page shows one text: give one --text"),
-        (["--text", "my.txt", "--model", "word-kneser-ney-3", "--table", "x.csv", "--by", "char"], "choose --by word"),
-        (["--text", "my.txt", "--model", "subword-uniform", "--table", "x.csv", "--space", "after"], "--space before"),
+        ("--model small --table x.csv", "--table needs --text"),
+        ("--arpa my.txt", "--arpa needs --text"),
+        ("--text my.txt --text my.txt", "--text: the same text is given twice"),
+        ("--text my.txt --text other.txt --page x.html", "--page shows one text: give one --text"),
+        ("--text my.txt --model word-kneser-ney-3 --table x.csv --by char", "choose --by word"),
+        ("--text my.txt --model subword-uniform --table x.csv --space after", "--space before"),
     ],
 )
 def test_options_that_do_not_fit_end_with_one_line(
-    options: list[str], complaint: str, run_stage: RunStage, trained: Layout
+    options: str, complaint: str, run_stage: RunStage, trained: Layout
 ) -> None:
     for name in ("my.txt", "other.txt"):
         (trained.root / name).write_text("the sea came in\n")
-    result = run_stage("score", *options)
-    assert result.returncode == 2
-    assert complaint in result.stderr
-    assert result.stderr.count("\n") == 1
+    refused(run_stage("score", *options.split()), 2, complaint)
     assert not (trained.root / "x.csv").exists()

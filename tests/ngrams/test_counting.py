@@ -1,4 +1,4 @@
-"""Counting in chunks: the same counts as all at once, on threads and on a real cluster."""
+"""Tables of n-grams against a Counter and plain NumPy, and counting in chunks, on threads and on a real cluster."""
 
 import subprocess
 import sys
@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from seqlm.core.errors import NetworkError
+from seqlm.core.errors import DataError, NetworkError
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import Chunking, NgramCounter, count_ngrams
-from seqlm.ngrams.counts.sorted_runs import MemoryRun, Part, merge, run_lengths, write_run
+from seqlm.ngrams.counts.sorted_runs import MemoryRun, merge, run_lengths, write_run
+from seqlm.ngrams.statistics import most_frequent
 
 SMALL_MEMORY = 1 << 20
 """A megabyte: a few thousand tokens per chunk."""
@@ -34,8 +35,11 @@ def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
 def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: Path) -> None:
     chunked = count_ngrams(TEXT, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path))
     assert_equal(chunked, count_ngrams(TEXT, vocab_size, max_order))
-    # Only the finished tables are left.
+    # Only the finished tables are left, and none of a text that fits into memory.
     assert {path.stem for path in tmp_path.iterdir()} == {f"order{order}" for order in range(2, max_order + 1)}
+    (tmp_path / "none").mkdir()
+    count_ngrams(TEXT, vocab_size, max_order, Chunking(1 << 30, tmp_path / "none"))
+    assert not list((tmp_path / "none").iterdir())
 
 
 @pytest.mark.parametrize("max_order", [7, 8])
@@ -64,21 +68,12 @@ def test_the_first_part_of_a_text_need_not_be_counted_again(
     assert_equal(whole.count(), count_ngrams(text, 1000, max_order))
 
 
-def test_a_text_that_fits_is_counted_in_memory(tmp_path: Path) -> None:
-    count_ngrams(TEXT, 1000, 3, Chunking(1 << 30, tmp_path))
-    assert not list(tmp_path.iterdir())
-
-
-def assert_union(parts: list[Part], keys: list[int]) -> None:
-    expected = run_lengths(np.array(keys, np.int64))
-    assert np.concatenate([keys for keys, _ in parts] or [[]]).tolist() == expected.keys.tolist()
-    assert np.concatenate([counts for _, counts in parts] or [[]]).tolist() == expected.counts.tolist()
-
-
 @given(st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=6), st.integers(1, 9))
 def test_merged_runs_have_every_key_once_with_its_counts_added(chunks: list[list[int]], buffer_rows: int) -> None:
-    runs = [run_lengths(np.array(chunk, np.int64)) for chunk in chunks]
-    assert_union(list(merge(runs, buffer_rows)), list(chain.from_iterable(chunks)))
+    parts = list(merge([run_lengths(np.array(chunk, np.int64)) for chunk in chunks], buffer_rows))
+    expected = run_lengths(np.array(list(chain.from_iterable(chunks)), np.int64))
+    assert np.concatenate([keys for keys, _ in parts] or [[]]).tolist() == expected.keys.tolist()
+    assert np.concatenate([counts for _, counts in parts] or [[]]).tolist() == expected.counts.tolist()
 
 
 def test_large_runs_are_merged_by_compiled_loops_to_the_same_result() -> None:
@@ -135,3 +130,64 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("seqlm.ngrams.counts.counting._CONNECT_S", 1)
     with pytest.raises(NetworkError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
         count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1"))
+
+
+WIDE = 1 << 16
+"""A vocabulary of which only three tokens fit into one packed key."""
+texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)
+
+
+def counted(counts: NgramCounts, order: int) -> dict[tuple[int, ...], int]:
+    table = counts.table(order)
+    rows = np.flatnonzero(table.counts)
+    return dict(zip(map(tuple, table.tokens_of(rows).tolist()), table.counts[rows].tolist(), strict=True))
+
+
+@given(texts, st.integers(1, 5), st.sampled_from([5, WIDE]))
+def test_counts_equal_those_of_a_counter(text: list[int], max_order: int, vocab_size: int) -> None:
+    assume(len(text) >= max_order)
+    ids = np.array(text)
+    counts = count_ngrams(ids, vocab_size, max_order)
+    for n in range(1, max_order + 1):
+        expected = Counter(tuple(text[start : start + n]) for start in range(len(text) - n + 1))
+        assert counted(counts, n) == expected
+        assert (counts.table(n).keys[1:] > counts.table(n).keys[:-1]).all()
+        assert counts.table(n).tokens_of(np.array(counts.starts[n - 1 : n])).tolist() == [text[:n]]
+        # Ties by first appearance: that is the order of a Counter.
+        ranked = counts.table(n).tokens_of(most_frequent(ids, counts, n, 3)).tolist()
+        assert ranked == [list(ngram) for ngram, _ in expected.most_common(3)]
+
+
+@pytest.mark.parametrize(("num_tokens", "vocab_size"), [(50, 5), (1_300_000, 3000)], ids=["small", "large"])
+def test_rows_lead_to_prefixes_suffixes_and_totals(num_tokens: int, vocab_size: int) -> None:
+    """The large tables have more than a million rows: they are worked on in blocks, on threads, in compiled loops."""
+    text = np.random.default_rng(0).integers(0, vocab_size, num_tokens)
+    counts = count_ngrams(text, vocab_size, 3)
+    for n in (2, 3):
+        table, below = counts.table(n), counts.table(n - 1)
+        ngrams = table.tokens_of(np.arange(len(table)))
+        prefixes, lasts = table.split()
+        assert (below.tokens_of(prefixes) == ngrams[:, :-1]).all()
+        assert (lasts == ngrams[:, -1]).all()
+        assert (below.tokens_of(table.suffixes.astype(np.int64)) == ngrams[:, 1:]).all()
+        assert (table.context_totals == np.bincount(prefixes, table.counts, len(below))).all()
+        shuffled = np.random.default_rng(1).permutation(len(table))
+        assert (table.find(prefixes[shuffled], lasts[shuffled]) == shuffled).all()
+        tokens, rows = table.continuations(int(prefixes[-1]))
+        assert tokens.tolist() == lasts[prefixes == prefixes[-1]].tolist()
+        assert rows.stop == len(table)
+
+
+def test_unseen_ngrams_have_no_row() -> None:
+    counts = count_ngrams(np.array([0, 1, 2, 0, 1]), 4, 3)
+    _, bigrams, trigrams = counts.rows_of(np.array([0, 1, 3, 0, 1, 2]), 3)
+    # 01 and 12 were seen, 13, 30 were not; of the trigrams only 012 was.
+    assert (bigrams >= 0).tolist() == [True, False, False, True, True]
+    assert (trigrams >= 0).tolist() == [False, False, False, True]
+    # The contexts of 3, 301: none. Those of 1, 01, and of 3 at the end: that one only as a token.
+    assert [n for n, row in counts.context_rows(np.array([0, 1]), 3) if row >= 0] == [2, 3]
+    assert [(n, row >= 0) for n, row in counts.context_rows(np.array([0, 3]), 3)] == [(2, True), (3, False)]
+
+    # A text that is shorter than the order is an error.
+    with pytest.raises(DataError, match="2 tokens are too few for n-grams of order 3"):
+        count_ngrams(np.array([1, 2]), 3, 3)

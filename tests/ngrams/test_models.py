@@ -1,12 +1,14 @@
 """Smoothing: by hand, as distributions, against nltk, and a method that is added."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from nltk.lm import KneserNeyInterpolated, Lidstone
 
 from project.templates.absolute import AbsoluteDiscounting
 from seqlm.core.errors import DataError
@@ -25,7 +27,8 @@ V = 4
 
 
 def test_laplace_by_hand() -> None:
-    model = Laplace(count_ngrams(TEXT, V, 3), 3, (1.0, 2.0, 3.0), "unigram")
+    counts = count_ngrams(TEXT, V, 3)
+    model = Laplace(counts, 3, (1.0, 2.0, 3.0), "unigram")
     # (8.3.5): P(a) = (3 + 1/4) / (6 + 1), P(b) = (2 + 1/4) / 7
     p_a, p_b = 3.25 / 7, 2.25 / 7
     # a is followed by b twice and by c once: P(b | a) = (2 + 2 P(b)) / (3 + 2)
@@ -34,13 +37,9 @@ def test_laplace_by_hand() -> None:
     p_a_after_ab = (2 + 3 * p_a) / 5
     assert model.probs(np.array([1, 2, 1])) == pytest.approx([p_b_after_a, p_a_after_ab])
     assert model.next_distribution(np.array([1, 2]))[1] == pytest.approx(p_a_after_ab)
-
-
-def test_laplace_that_backs_off_to_the_next_lower_order() -> None:
-    model = Laplace(count_ngrams(TEXT, V, 3), 3, (1.0, 2.0, 3.0), "lower")
-    p_a = 3.25 / 7
-    p_a_after_b = (2 + 2 * p_a) / 4  # b is followed by a twice
-    assert model.probs(np.array([1, 2, 1]))[1] == pytest.approx((2 + 3 * p_a_after_b) / 5)
+    # A model that backs off to the next lower order; b is followed by a twice.
+    lower = Laplace(counts, 3, (1.0, 2.0, 3.0), "lower").probs(np.array([1, 2, 1]))
+    assert lower[1] == pytest.approx((2 + 3 * (2 + 2 * p_a) / 4) / 5)
 
 
 def test_with_epsilon_zero_what_was_never_seen_is_impossible() -> None:
@@ -70,10 +69,16 @@ def test_the_discounts_follow_chen_and_goodman() -> None:
     counts = count_ngrams(text, 50, 2)
     n1, n2, n3, n4 = (int((counts.table(2).counts == k).sum()) for k in (1, 2, 3, 4))
     y = n1 / (n1 + 2 * n2)
-    expected = (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
     model = KneserNey(counts, 2)
-    assert model.statistics[1].discounts == pytest.approx(expected)
+    assert model.statistics[1].discounts == pytest.approx(
+        (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
+    )
     assert not [reason for reason in model.fallback_reasons if reason.startswith("order 2")]
+    # Four tokens once, one twice, one three times: y = 4 / (4 + 2), and the discount for two is 2 - 3 y = 0, which is
+    # valid.
+    model = KneserNey(count_ngrams(np.array([1, 2, 3, 4, 5, 5, 6, 6, 6]), 7, 1), 1)
+    assert model.fallback_reasons == []
+    assert model.statistics[0].discounts == pytest.approx((2 / 3, 0, 3))
 
 
 def test_an_invalid_discount_is_named_and_replaces_all_three_of_its_order() -> None:
@@ -86,13 +91,6 @@ def test_an_invalid_discount_is_named_and_replaces_all_three_of_its_order() -> N
     assert unigram.statistics[0].discounts == (0.5, 1.0, 1.5)
     below = KneserNey(counts, 2).fallback_reasons[0]
     assert below == "order 1: no token was seen after exactly three different tokens"
-
-
-def test_a_discount_of_zero_is_valid() -> None:
-    # Four tokens once, one twice, one three times: y = 4 / (4 + 2), and the discount for two is 2 - 3 y = 0.
-    model = KneserNey(count_ngrams(np.array([1, 2, 3, 4, 5, 5, 6, 6, 6]), 7, 1), 1)
-    assert model.fallback_reasons == []
-    assert model.statistics[0].discounts == pytest.approx((2 / 3, 0, 3))
 
 
 texts = st.lists(st.integers(0, 4), min_size=4, max_size=80)
@@ -159,39 +157,30 @@ def test_epsilons_are_chosen_where_val_is_best(backoff: Backoff) -> None:
 
 def test_nltk_agrees_on_laplace() -> None:
     # nltk's Lidstone adds gamma to every count: (8.3.5) with e1 = gamma * V for unigrams.
-    from nltk.lm import Lidstone
-
     words = ["<unk>", "a", "b", "c"]
     theirs = Lidstone(0.25, 1)
     theirs.fit([[(words[token],) for token in TEXT]], words[1:])
-    theirs_size = len(theirs.vocab)  # a, b, c and its own <UNK>
-    ours = Laplace(count_ngrams(TEXT, V, 1), 1, (0.25 * theirs_size,), "unigram")
-    assert theirs_size == V
-    for token in (1, 2, 3):
-        assert ours.next_distribution(np.array([]))[token] == pytest.approx(theirs.score(words[token]))
+    assert len(theirs.vocab) == V  # a, b, c and its own <UNK>
+    ours = Laplace(count_ngrams(TEXT, V, 1), 1, (0.25 * V,), "unigram").next_distribution(np.array([]))
+    assert ours[1:] == pytest.approx([theirs.score(word) for word in words[1:]])
 
 
 def test_nltk_agrees_on_interpolated_kneser_ney_where_the_definitions_meet() -> None:
     # nltk has one discount for all counts, none for the unigram, and no uniform distribution
     # below it. So the highest order alone is compared, on a text in which every bigram
     # occurs once: there our fallback discount for counts of 1 is the only one that acts.
-    from nltk.lm import KneserNeyInterpolated
-    from nltk.util import bigrams
-
-    words = ["a", "b", "c"]
-    text = np.array([0, 0, 1, 0, 2, 1, 1, 2, 2, 0])
+    words, text = ["a", "b", "c"], np.array([0, 0, 1, 0, 2, 1, 1, 2, 2, 0])
     named = [words[token] for token in text]
     theirs = KneserNeyInterpolated(2, discount=0.5)
-    theirs.fit([[(word,) for word in named] + list(bigrams(named))], words)
+    theirs.fit([[(word,) for word in named] + list(pairwise(named))], words)
     ours = KneserNey(count_ngrams(text, 3, 2), 2)
     assert ours.statistics[1].discounts[0] == 0.5
-    for first in range(3):
-        lower = ours.next_distribution(np.array([], int))
-        both = ours.next_distribution(np.array([first]))
+    lower = ours.next_distribution(np.array([], int))
+    unigram = np.array([theirs.score(word) for word in words])
+    for first, word in enumerate(words):
         # A context has three continuations of count 1 each: (1 - 0.5) / 3 and a backoff of 3 * 0.5 / 3.
-        for second in range(3):
-            expected = theirs.score(words[second], [words[first]]) - 0.5 * theirs.score(words[second])
-            assert both[second] - 0.5 * lower[second] == pytest.approx(expected)
+        both = np.array([theirs.score(second, [word]) for second in words])
+        assert ours.next_distribution(np.array([first])) - 0.5 * lower == pytest.approx(both - 0.5 * unigram)
 
 
 def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
@@ -205,10 +194,7 @@ def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
     assert lower[0] == pytest.approx(KneserNey(counts, 2).unigram[0] * 3 / 5 + 2 / 5)
     # After 4, which nothing follows, and after a token that was never seen, the unigram predicts.
     assert KneserNey(counts, 2, unknown="good_turing").next_distribution(np.array([5])) == pytest.approx(lower)
-
-
-def test_a_text_that_has_unknown_tokens_itself_gives_no_further_share_to_them() -> None:
-    """With min_freq 2, all tokens that occur once are <unk>, which is counted as any token."""
+    # In a text that has unknown tokens itself, as with min_freq 2, <unk> is counted as any token.
     counts = count_ngrams(np.array([1, 2, 1, 2, 0, 0]), 3, 1)
     assert KneserNey(counts, 1, unknown="good_turing").unigram.tolist() == KneserNey(counts, 1).unigram.tolist()
 

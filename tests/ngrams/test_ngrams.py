@@ -12,32 +12,23 @@ from seqlm.ngrams.arpa import read_arpa, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney, load_models
-from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
+from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
-from small_runs import write_texts
-from stages_by_hand import RunStage
-from subwords import build
+from stages_by_hand import RunStage, refused, succeeded
+from subwords import encode
 
 LINES = "the sea came in and the sea went out\nand the sea came in\n"
-
-
-def texts(layout: Layout) -> dict[str, Path]:
-    return {split: layout.split(split) for split in SPLITS}
 
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     """A project whose words are encoded."""
-    layout = Layout(tmp_path)
-    write_texts(layout, LINES * 5)
-    build_corpus(texts(layout), layout.corpus("word"), "word", "", 0, [])
-    return layout
+    return encode(Layout(tmp_path), ["word"], "", LINES * 5)
 
 
 def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage, layout: Layout) -> None:
-    result = run_stage("ngrams", "--kind", "word")
-    assert result.returncode == 0, result.stderr
+    succeeded(run_stage("ngrams", "--kind", "word"))
     frequent = pd.read_csv(layout.reports("ngrams", "word", "frequencies.csv"))
     top = frequent[frequent["n"] == 2].iloc[0]
     # "the sea" occurs three times in each pair of lines; there are five pairs per split, and three splits.
@@ -65,20 +56,15 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
 def test_bad_settings_end_with_code_2(old: str, new: str, complaint: str, run_stage: RunStage, layout: Layout) -> None:
     assert old in layout.params.read_text()
     layout.params.write_text(layout.params.read_text().replace(old, new))
-    result = run_stage("ngrams", "--kind", "word")
-    assert result.returncode == 2
-    assert complaint in result.stderr
-    assert result.stderr.count("\n") == 1
+    refused(run_stage("ngrams", "--kind", "word"), 2, complaint)
     assert not layout.ngrams("word").exists()
 
 
 def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: RunStage, tmp_path: Path) -> None:
-    layout, lines = Layout(tmp_path), "the sea came in\nand the tide\n" * 30
-    write_texts(layout, lines)
-    layout.split("test").write_text(lines + "naïve\n", encoding="utf-8")  # train has no ï: it is two bytes
-    build(texts(layout), layout.corpus("subword"), "subword", "\n")
-    result = run_stage("ngrams", "--kind", "subword")
-    assert result.returncode == 0, result.stderr
+    lines = "the sea came in\nand the tide\n" * 30
+    # Train has no ï: it is two bytes.
+    layout = encode(Layout(tmp_path), ["subword"], "\n", lines, lines, lines + "naïve\n")
+    succeeded(run_stage("ngrams", "--kind", "subword"))
     streams = [load_split(layout.corpus("subword"), split) for split in SPLITS]
     whole = np.concatenate(streams)
     summary = json.loads(layout.reports("ngrams", "subword", "summary.json").read_text())
@@ -89,7 +75,7 @@ def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: Ru
     assert frequent[frequent["n"] == 2].set_index("ngram")["count"][" sea came"] == 90
     assert not frequent["ngram"].str.contains(BYTE_TOKENS[0xC3]).any()
 
-    assert run_stage("ngrams", "--kind", "subword", "--arpa", "subword.arpa").returncode == 0
+    succeeded(run_stage("ngrams", "--kind", "subword", "--arpa", "subword.arpa"))
     vocab = Vocab.load(layout.vocab("subword"))
     read = read_arpa(layout.root / "subword.arpa")
     assert set(read.tokens) == {"<s>", "</s>", *vocab.tokens}
@@ -103,15 +89,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_arpa_writes_the_model_that_was_counted_and_nothing_else(run_stage: RunStage, layout: Layout) -> None:
-    assert run_stage("ngrams", "--kind", "word").returncode == 0
+    succeeded(run_stage("ngrams", "--kind", "word"))
     train = load_split(layout.corpus("word"), "train")
     # Nothing that counting needs is left: neither the settings, nor the text, nor the encoded splits.
-    for path in [layout.params, *texts(layout).values(), *layout.corpus("word").glob("*.npy")]:
+    for path in [layout.params, *layout.splits.iterdir(), *layout.corpus("word").glob("*.npy")]:
         path.unlink()
     before = contents(layout.root)
-    result = run_stage("ngrams", "--kind", "word", "--arpa", "out/word.arpa")
-    assert result.returncode == 0, result.stderr
-    assert "Kneser-Ney of order 3 over 8 tokens" in result.stdout
+    printed = succeeded(run_stage("ngrams", "--kind", "word", "--arpa", "out/word.arpa"))
+    assert "Kneser-Ney of order 3 over 8 tokens" in printed
     written = layout.root / "out" / "word.arpa"
     assert contents(layout.root) == before | {str(written): written.read_bytes()}
     # "the sea" is followed by "came" in 10 of 15 places; the discounts take some of that.
@@ -123,7 +108,5 @@ def test_arpa_writes_the_model_that_was_counted_and_nothing_else(run_stage: RunS
 
 def test_arpa_without_counts_says_in_one_line_what_is_missing(run_stage: RunStage, layout: Layout) -> None:
     result = run_stage("ngrams", "--kind", "word", "--arpa", "word.arpa")
-    assert result.returncode == 3
-    assert result.stderr.count("\n") == 1
-    assert "models.json: no such file: run the stage that writes it" in result.stderr
+    refused(result, 3, "models.json: no such file: run the stage that writes it")
     assert not (layout.root / "word.arpa").exists()

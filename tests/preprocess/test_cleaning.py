@@ -1,70 +1,95 @@
-"""Decoding, cleaning and splitting, by small examples; ``test_against_reference.py`` tries any text."""
+"""Decoding, cleaning and splitting: examples, and any text as plain Python treats it, wherever blocks of a file end."""
 
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+import reference
 from seqlm.core.errors import DataError
-from seqlm.core.text import TextSize, count_text, words
+from seqlm.core.text import TextSize, count_text, text_blocks
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
-from seqlm.preprocess.preparing import split_text
+from seqlm.preprocess.preparing import clean_and_split, split_text
 
-BLOCK_BYTES = 3
-"""Results may not depend on where blocks of a file begin: these end inside everything."""
+# Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes, marks.
+TRICKY = "aBz \t\n\r\x0b\x85\xa0é\u0301ж漢字\u3000\u2028\ufeff\ufffd😀-0"
+texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=80)
+broken = st.lists(
+    texts.map(str.encode)
+    | st.binary(max_size=6)
+    | st.sampled_from([b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\xed\xa0\x80"])
+).map(b"".join)
+block_sizes = st.integers(1, 9) | st.just(1 << 20)
+FRACTIONS = {"train": 0.8, "val": 0.1, "test": 0.1}
 
 
-def cleaned(content: bytes, tmp_path: Path, normalise: str = "letters", errors: str = "strict") -> str:
-    return clean(content, tmp_path, normalise, errors)[0]
+@contextmanager
+def file_of(content: bytes) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        path.write_bytes(content)
+        yield path
 
 
-def clean(content: bytes, tmp_path: Path, normalise: str, errors: str) -> tuple[str, DecodingReport]:
-    source, report = tmp_path / "source", DecodingReport()
-    source.write_bytes(content)
-    blocks = clean_blocks(RawText(source, "mine.txt"), normalise, errors, report, BLOCK_BYTES)
+def cleaned(path: Path, normalise: str, errors: str, block_bytes: int = 1 << 20) -> tuple[str, DecodingReport]:
+    report = DecodingReport()
+    blocks = list(clean_blocks(RawText(path, "mine.txt"), normalise, errors, report, block_bytes))
     return b"".join(blocks).decode(), report
 
 
-def test_lines_keep_only_letters_and_single_spaces_and_empty_lines_stay(tmp_path: Path) -> None:
-    text = b"  The Time Machine, by H. G. Wells [1898]\n\n -2- \nthree"
-    assert cleaned(text, tmp_path) == "the time machine by h g wells\n\n\nthree\n"
-
-
-@pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-@pytest.mark.parametrize("normalise", ["letters", "none"])
-def test_line_ends_and_byte_order_marks_do_not_change_results(
-    ends: bytes, mark: bytes, normalise: str, tmp_path: Path
+@given(
+    broken | texts.map(str.encode),
+    st.sampled_from(["letters", "none"]),
+    st.sampled_from(["strict", "replace"]),
+    block_sizes,
+)
+@example("\ufeffab\r".encode(), "letters", "strict", 1)
+@example(b"\xef\xbb\xbfab\r\n\r\ncd\r\n", "none", "strict", 3)
+@example(b"a \r\n b\r\r\nc", "letters", "strict", 2)
+@example(b"\xe2\x82", "none", "replace", 1)
+@example(b"a\xffb\xfe\xe9c", "none", "replace", 3)
+@example(b"\xf0\x9f\x98a\r", "none", "replace", 2)
+@example(b"\r\xe2\x82\xac\r", "none", "strict", 2)
+@example("\ufffd".encode() + b"\xef\xbf", "none", "replace", 1)
+@example(b"x\x00\xff", "none", "strict", 3)
+@example(b"ab\xe2\x82", "letters", "strict", 3)
+@example("hello".encode("utf-16"), "letters", "strict", 3)
+@example("ab жé 12 ß".encode(), "letters", "strict", 3)
+def test_any_bytes_are_cleaned_as_in_plain_python(
+    content: bytes, normalise: str, errors: str, block_bytes: int
 ) -> None:
-    assert cleaned(mark + ends.join([b"ab", b"", b"cd", b""]), tmp_path, normalise) == "ab\n\ncd\n"
+    with file_of(content) as path:
+        try:
+            expected, report = reference.clean(content, normalise, errors)
+        except DataError as error:
+            with pytest.raises(DataError, match=f"(?:{error})(?!\\d)"):
+                cleaned(path, normalise, errors, block_bytes)
+            return
+        text, found = cleaned(path, normalise, errors, block_bytes)
+    assert text == expected
+    assert vars(found) == vars(report)
 
 
-def test_what_is_not_utf8_is_named_by_its_offset(tmp_path: Path) -> None:
-    for content, complaint in (
-        # 'é' has two bytes, so the broken byte is the sixth, at offset 5.
-        ("abcé".encode() + b"\xffdef", "not UTF-8 at byte 5"),
-        (b"ab\xe2\x82", "not UTF-8 at byte 2"),  # a character cut off by the end of the file
-        (b"ab\x00c", "NUL byte at byte 2"),
-        ("hello".encode("utf-16"), "UTF-16"),
-    ):
-        with pytest.raises(DataError, match=complaint):
-            cleaned(content, tmp_path)
-
-
-def test_bytes_that_are_not_utf8_can_be_replaced_and_are_counted(tmp_path: Path) -> None:
-    text, report = clean(b"a\xffb\xfe\xe9c", tmp_path, "none", "replace")
-    assert text == "a\ufffdb\ufffd\ufffdc\n"
-    assert report.replaced == 3
-
-
-def test_letters_of_other_scripts_are_counted(tmp_path: Path) -> None:
-    _, report = clean("ab жé 12 ß".encode(), tmp_path, "letters", "strict")
-    assert report == DecodingReport(0, letters=5, foreign_letters=3)
+def test_cleaning_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "source"
+    path.write_bytes(b"  The Time Machine, by H. G. Wells [1898]\n\n -2- \nthree")
+    assert cleaned(path, "letters", "strict", 3)[0] == "the time machine by h g wells\n\n\nthree\n"
+    path.write_bytes("ab жé 12 ß".encode())
+    assert cleaned(path, "letters", "strict")[1] == DecodingReport(0, letters=5, foreign_letters=3)
+    # 'é' has two bytes, so the broken byte is the sixth, at offset 5.
+    path.write_bytes("abcé".encode() + b"\xffdef")
+    with pytest.raises(DataError, match="not UTF-8 at byte 5"):
+        cleaned(path, "letters", "strict", 3)
 
 
 def test_the_book_is_cleaned_as_in_the_book(book: Path, tmp_path: Path) -> None:
     path = tmp_path / "cleaned"
-    path.write_bytes(b"".join(clean_blocks(RawText(book, "the book"), "letters", "strict", DecodingReport(), 10_000)))
+    path.write_text(cleaned(book, "letters", "strict", 10_000)[0])
     lines = path.read_text().splitlines()
     assert lines[0] == "the time machine by h g wells"
     assert lines[10].startswith("twinkled and his usually pale face")
@@ -75,37 +100,70 @@ def test_the_line_of_an_error_is_found_across_blocks(tmp_path: Path) -> None:
     raw = tmp_path / "corpus.txt"
     raw.write_bytes(b"ab\r\n" * 600_000 + b"\xff")  # 4 bytes a line
     with pytest.raises(DataError, match="line 600001: not UTF-8 at byte 2400000"):
-        list(clean_blocks(RawText(raw, "x"), "none", "strict", DecodingReport()))
+        cleaned(raw, "none", "strict")
 
 
 def test_replacing_takes_time_in_proportion_to_the_text(tmp_path: Path) -> None:
     """In a megabyte of cp1251 nearly every byte is replaced; replacing each by itself took 16 seconds."""
-    raw, report = tmp_path / "corpus.txt", DecodingReport()
+    raw = tmp_path / "corpus.txt"
     raw.write_bytes(("прилив ушёл\n" * 90_000).encode("cp1251"))
     start = time.process_time()
-    text = b"".join(clean_blocks(RawText(raw, "x"), "none", "replace", report)).decode()
+    text, report = cleaned(raw, "none", "replace")
     assert time.process_time() - start < 2
     # Each line has 10 letters, none of which begins a character with the letter after it.
     assert report.replaced == text.count("\N{REPLACEMENT CHARACTER}") == 900_000
 
 
-def split(content: str, tmp_path: Path) -> list[str]:
-    source = tmp_path / "cleaned"
-    source.write_text(content)
-    targets = {name: tmp_path / name for name in ("train", "val", "test")}
-    split_text(source, targets, {"train": 0.8, "val": 0.1, "test": 0.1}, len(content), block_bytes=3)
-    return [target.read_text() for target in targets.values()]
+@given(texts, block_sizes)
+def test_a_text_is_counted_and_read_as_in_plain_python(text: str, block_bytes: int) -> None:
+    with file_of(text.encode()) as path:
+        assert count_text(path, block_bytes) == TextSize(*reference.count(text))
+        assert "".join(text_blocks(path, block_bytes)) == text
 
 
-def test_splits_are_cut_at_the_nearest_line_ends(tmp_path: Path) -> None:
-    # 100 lines of 4 characters, so the cuts at 0.8 and 0.9 of 400 fall on line ends 80 and 90.
-    train, val, test = split("abc\n" * 100, tmp_path)
-    assert [len(part) // 4 for part in (train, val, test)] == [80, 10, 10]
+lines = st.lists(st.sampled_from(["", "a", "bc d", "漢字 é", "efg hij klm", "no\u3000space", " "]), max_size=40)
+fractions = st.sampled_from(
+    [FRACTIONS, {"train": 0.34, "val": 0.33, "test": 0.33}, {"train": 0.05, "val": 0.05, "test": 0.9}]
+)
 
 
-def test_a_text_of_one_line_is_split_at_spaces(tmp_path: Path) -> None:
-    # 20 words and 19 spaces are 99 characters and a line end; the spaces at 79 and 89
-    # are nearest to 80 and 90, and become line ends.
-    train, val, test = split(" ".join(["abcd"] * 20) + "\n", tmp_path)
-    assert [words(part.strip()) for part in (train, val, test)] == [["abcd"] * 16, ["abcd"] * 2, ["abcd"] * 2]
-    assert all(part.endswith("\n") and not part.endswith(" \n") for part in (train, val, test))
+@given(lines.map("\n".join) | lines.map(" ".join), fractions, block_sizes)
+@example("abc\n" * 100, FRACTIONS, 3)
+@example(" ".join(["abcd"] * 20) + "\n", FRACTIONS, 3)
+def test_a_text_is_split_as_in_plain_python(text: str, shares: dict[str, float], block_bytes: int) -> None:
+    with file_of(text.encode()) as path:
+        targets = {name: path.with_name(name) for name in shares}
+        try:
+            expected = reference.split(text, shares)
+        except DataError:
+            with pytest.raises(DataError, match="too few line ends and spaces"):
+                split_text(path, targets, shares, len(text), block_bytes)
+            return
+        split_text(path, targets, shares, len(text), block_bytes)
+        assert {name: target.read_bytes().decode() for name, target in targets.items()} == expected
+        assert not path.exists()
+
+
+def test_splits_by_hand() -> None:
+    # The cuts at 0.8 and 0.9 of 400 characters fall on the ends of lines 80 and 90.
+    parts = reference.split("abc\n" * 100, FRACTIONS)
+    assert list(parts.values()) == ["abc\n" * 80, "abc\n" * 10, "abc\n" * 10]
+    # 20 words and 19 spaces are 99 characters and a line end; the spaces at 79 and 89 become line ends.
+    parts = reference.split(" ".join(["abcd"] * 20) + "\n", FRACTIONS)
+    assert list(parts.values()) == ["abcd " * 15 + "abcd\n", "abcd abcd\n", "abcd abcd\n"]
+
+
+@pytest.mark.parametrize("normalise", ["letters", "none"])
+def test_a_text_of_many_blocks_is_prepared_as_in_plain_python(normalise: str, root: Path, tmp_path: Path) -> None:
+    """Two megabytes of natural text in two scripts, in the blocks that the stage reads."""
+    sample = (root / "data" / "sample.txt").read_text(encoding="utf-8")
+    foreign = "# 語言模型 ![圖](圖.png)\r\n\r\n- 第一行，*沒有*空格。\n- второе слово `code`\n\n"
+    content = ((sample[:5000] + foreign * 30) * 250).encode()
+    raw = tmp_path / "raw.txt"
+    raw.write_bytes(content)
+    result = clean_and_split(RawText(raw, "raw.txt"), tmp_path / "text", normalise, "strict", FRACTIONS)
+    expected, report = reference.clean(content, normalise, "strict")
+    assert vars(result.decoding) == vars(report)
+    for name, part in reference.split(expected, FRACTIONS).items():
+        assert (tmp_path / "text" / f"{name}.txt").read_bytes() == part.encode()
+        assert result.sizes[name] == TextSize(*reference.count(part))

@@ -1,26 +1,91 @@
-"""Figures, from small tables."""
+"""Figures, from small tables, odd texts, and text in other scripts."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from seqlm.ngrams.corpus_stream import join_splits
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe
-from seqlm.report.figures.diagrams import graph_figure
-from seqlm.report.figures.plots import information_figure, truncation_figure, unclipped_figure, zipf_figure
-from seqlm.report.figures.style import svg_text
-from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus
+from seqlm.report.figures.curves import data_figure, time_figure
+from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure
+from seqlm.report.figures.plots import (
+    highlights_figure,
+    information_figure,
+    learning_figure,
+    truncation_figure,
+    unclipped_figure,
+    zipf_figure,
+)
+from seqlm.report.figures.style import model_styles, new_figure, svg_text
+from seqlm.vocab.corpus import load_corpus
+from small_tables import FAMILIES, TIMES, curves
+from subwords import build, write_splits
 
 
-def test_the_graph_shows_the_first_tokens_shortened() -> None:
+def test_equal_figures_give_equal_bytes() -> None:
+    def draw() -> str:
+        with new_figure() as (figure, axes):
+            axes.plot([1, 2], [3, 4], label="line")
+            axes.legend()
+        return svg_text(figure)
+
+    assert draw() == draw()
+    assert "currentColor" in draw()
+    assert "#010203" not in draw()
+    assert "<dc:date>" not in draw()
+
+
+def test_figures_of_curves_have_a_panel_for_each_corpus_and_a_line_for_each_model() -> None:
+    table = pd.concat([curves((3, 2, 1), (2.5, 2, 1)), curves((3, 2, 1), corpus="B")])
+    for figure, texts in (
+        (data_figure(table), ("A", "B", "characters of training text", *FAMILIES)),
+        (time_figure(TIMES), ("A", "processor seconds of training", "lstm", "gru")),
+    ):
+        drawn = svg_text(figure)
+        assert [text for text in texts if f">{text}</text>" not in drawn] == []
+
+
+def test_figures_accept_models_without_some_values() -> None:
+    table = pd.DataFrame(
+        {"model": ["a", "b"], "family": "network", "smoothing": None, "order": None, "dynamic": False, "members": None,
+         "network": "gru", "train_subset_bits": [1.0, None],
+         "test_bits": [2.0, None], "low": [1.9, None], "high": [2.1, None]}
+    )  # fmt: skip
+    assert "<svg" in svg_text(highlights_figure(table))
+    history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
+    assert "<svg" in svg_text(learning_figure(history, model_styles(table)))
+
+
+def test_the_drawings_show_the_given_text() -> None:
+    drawn = svg_text(partition_figure("ab cd", num_steps=2, num_offsets=2))
+    assert drawn.count(">offset ") == 2
+    # "ab cd" in two rows: every letter twice, the space as a visible mark.
+    assert [drawn.count(f">{letter}</text>") for letter in ("a", "b", "c", "d", "\u2423")] == [2] * 5
+    assert svg_text(unrolled_figure("abc")).count(">b</text>") == 2  # a target, then an input
+    # The graph shows the first tokens, shortened.
     words = svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
     assert "machine" in words
     assert "extrao" in words
     assert "extraor" not in words
     assert words == svg_text(graph_figure(["the", "extraordinary", "$", "machine"]))
     svg_text(graph_figure(list("a b")))  # a text of only three tokens
+
+
+@pytest.mark.parametrize("drawing", [partition_figure, unrolled_figure, strategies_figure, graph_figure])
+def test_characters_that_no_font_here_has_are_left_to_the_browser(
+    drawing: Callable[..., Figure], recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Chinese, a private character that no font has, and a wide space.
+    text = "海\U0010fffd水 sea\u3000"
+    drawn = svg_text(drawing([text[:1], text[1:3], "a$b", text] if drawing is graph_figure else text))
+    assert not recwarn.list
+    assert caplog.messages == []
+    assert "海" in drawn
+    assert "·" in drawn  # for what is not printable
 
 
 def test_a_text_of_one_token_has_figures_too(recwarn: pytest.WarningsRecorder) -> None:
@@ -46,23 +111,17 @@ def test_a_perplexity_near_the_largest_number_is_drawn() -> None:
     assert "<svg" in svg_text(unclipped_figure(pd.DataFrame(rows)))
 
 
-def test_orders_without_a_fit_have_no_line(tmp_path: Path) -> None:
-    paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
-    for path in paths.values():
-        path.write_text("sea sea sea\n" * 5)
-    build_corpus(paths, tmp_path, "word", "", 0, [])
-    tables = describe(join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path)), 2, 3)
-    fits, ranks = tables["summary"]["zipf"], pd.DataFrame(tables["zipf"])
-    assert fits == {}
-    assert ranks["n"].tolist() == [1, 2, 3]
-    drawn = svg_text(zipf_figure(ranks, fits))
-    assert "trigram" in drawn
-    assert "slope" not in drawn
-
-
-def test_orders_with_and_without_a_fit_share_a_figure() -> None:
+def test_orders_with_and_without_a_fit_share_a_figure(tmp_path: Path) -> None:
     ranks = pd.DataFrame({"n": [1, 2, 2], "rank": [1, 1, 2], "count": [9, 4, 2]})
     fit = {"max_rank": 2, "alpha_least_squares": 1.0, "intercept": 1.4}
     drawn = svg_text(zipf_figure(ranks, {2: fit}))
     assert "bigram, slope -1.00" in drawn
     assert "unigram, slope" not in drawn
+    # In a text of one word, no order has a fit.
+    build(write_splits(tmp_path, "sea sea sea\n" * 5), tmp_path, "word", "")
+    tables = describe(join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path)), 2, 3)
+    fits, ranks = tables["summary"]["zipf"], pd.DataFrame(tables["zipf"])
+    assert (fits, ranks["n"].tolist()) == ({}, [1, 2, 3])
+    drawn = svg_text(zipf_figure(ranks, fits))
+    assert "trigram" in drawn
+    assert "slope" not in drawn

@@ -5,83 +5,69 @@ import pytest
 
 from seqlm.report.findings import (
     class_finding,
+    data_finding,
     growth_finding,
     leader_findings,
     overfitting_finding,
     radius_finding,
     sine_finding,
     smoothing_finding,
+    time_finding,
     zipf_finding,
 )
+from small_tables import TIMES, curves
 
 LEADER = {
     "model": "lstm", "bits": 2.0, "low": 1.9, "high": 2.1, "against": "counts", "difference": -0.05, "margin": 0.0111,
     "verdict": "better", "best_on_test": None, "best_on_test_bits": 2.0,
 }  # fmt: skip
 TIE = {"verdict": "not told apart", "best_on_test": "lucky", "best_on_test_bits": 1.95}
-NEVER = {"bits": None, "low": None, "high": None, "verdict": None}
+UNKNOWN = {"low": None, "high": None, "verdict": None}
+WITH_INTERVAL = "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100). It is "
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {},
-            "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
-            "It is better than counts by 0.050 ± 0.011.",
-        ),
+        ({}, f"{WITH_INTERVAL}better than counts by 0.050 ± 0.011."),
         (
             TIE,
-            "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100). "
-            "It is not told apart from counts (-0.050 ± 0.011). "
+            f"{WITH_INTERVAL}not told apart from counts (-0.050 ± 0.011). "
             "(Val chose this model; on test, lucky is best, with 1.950.)",
         ),
-        (NEVER, "lstm, but it gives some token of test zero probability."),
-        ({"low": None, "high": None, "verdict": None}, "lstm, with 2.000 bits per character on test."),
+        (UNKNOWN | {"bits": None}, "lstm, but it gives some token of test zero probability."),
+        (UNKNOWN, "lstm, with 2.000 bits per character on test."),
     ],
 )
 def test_the_best_model_is_named_with_its_certainty(changes: dict, expected: str) -> None:
     found = leader_findings({"static": LEADER | changes, "dynamic": None})
-    assert found == {
-        "static": f"Unseen text is predicted best by {expected}", "dynamic": "",
-    }  # fmt: skip
+    assert found == {"static": f"Unseen text is predicted best by {expected}", "dynamic": ""}
 
 
-@pytest.mark.parametrize(("alpha", "follows"), [(0.96, True), (0.0, False), (1.9, False)])
-def test_words_follow_zipf_s_law_only_with_an_exponent_near_one(alpha: float, follows: bool) -> None:
-    assert ("follow" in zipf_finding({"1": {"alpha_likelihood": alpha}, "2": {"alpha_likelihood": 1.0}})) == follows
-
-
-def test_without_a_fit_nothing_is_said_of_zipf_s_law() -> None:
+def test_words_follow_zipf_s_law_only_with_an_exponent_near_one() -> None:
+    for alpha, follows in ((0.96, True), (0.0, False), (1.9, False)):
+        found = zipf_finding({"1": {"alpha_likelihood": alpha}, "2": {"alpha_likelihood": 1.0}})
+        assert ("follow" in found) == follows, alpha
     assert zipf_finding({}) == ""
 
 
-@pytest.mark.parametrize(
-    ("beta", "unknown_share", "expected"),
-    [
-        (0.78, 0.093, "New words keep coming, but ever more slowly. In test, 9.3% of the words do not occur in train."),
-        # Random letters: every word is new.
-        (
-            1.0,
-            1.0,
-            "Almost all words are new, however long the text is. In test, 100.0% of the words do not occur in train.",
-        ),
-        # One repeated line.
-        (0.0, 0.0, ""),
-        (None, 0.0, ""),
-    ],
-)
-def test_the_growth_of_the_vocabulary(beta: float | None, unknown_share: float, expected: str) -> None:
-    assert growth_finding(beta, unknown_share) == expected
+def test_the_growth_of_the_vocabulary() -> None:
+    slower = "New words keep coming, but ever more slowly. In test, 9.3% of the words do not occur in train."
+    assert growth_finding(0.78, 0.093) == slower
+    # Random letters: every word is new.
+    always = "Almost all words are new, however long the text is. In test, 100.0% of the words do not occur in train."
+    assert growth_finding(1.0, 1.0) == always
+    # One repeated line, and no exponent.
+    assert growth_finding(0.0, 0.0) == growth_finding(None, 0.0) == ""
 
 
 def test_a_smoothing_method_is_praised_only_if_it_is_best_for_every_kind_of_token() -> None:
     rows = [("char", "laplace", 3, 2.8), ("char", "kneser-ney", 6, 2.1), ("word", "kneser-ney", 3, 2.0)]
-    columns = ["token", "smoothing", "order", "bits_per_character"]
     finding = "For every kind of token, the best model on test uses kneser-ney smoothing."
-    assert smoothing_finding(pd.DataFrame(rows, columns=columns)) == finding
-    assert smoothing_finding(pd.DataFrame([*rows, ("word", "laplace", 2, 1.9)], columns=columns)) == ""
-    assert smoothing_finding(pd.DataFrame(rows[1:], columns=columns)) == ""  # there is no other
+    # Without a method to compare with, nothing is said.
+    for chosen, expected in ((rows, finding), ([*rows, ("word", "laplace", 2, 1.9)], ""), (rows[1:], "")):
+        table = pd.DataFrame(chosen, columns=["token", "smoothing", "order", "bits_per_character"])
+        assert smoothing_finding(table) == expected
 
 
 def test_the_costliest_class_of_characters_is_that_of_the_table() -> None:
@@ -112,5 +98,40 @@ def test_spectral_radii_above_one_are_explained() -> None:
 
 def test_errors_rise_with_the_number_of_steps_only_if_they_do() -> None:
     assert sine_finding({"k_1": 0.2, "k_4": 0.25, "k_16": 0.3}) != ""
-    assert sine_finding({"k_1": 0.2, "k_4": 0.3, "k_16": 0.25}) == ""
-    assert sine_finding({"k_1": 0.2}) == ""
+    assert sine_finding({"k_1": 0.2, "k_4": 0.3, "k_16": 0.25}) == sine_finding({"k_1": 0.2}) == ""
+
+
+MIXTURE = " A mixture of both is better than either."
+
+
+@pytest.mark.parametrize(
+    ("bits", "expected"),
+    [
+        ([(3, 2, 1)], f"On A, the best network beats the best n-gram model from 10,000 characters on.{MIXTURE}"),
+        ([(2, 3, 1)], f"On A, the best n-gram model beats the best network up to 10,000 characters.{MIXTURE}"),
+        ([(2, 3, 3), (3, 2, 1)], "On A, the best network beats the best n-gram model from 20,000 characters on."),
+        # The network wins at first only, or loses at some sizes only: nothing is said.
+        ([(3, 2, 1), (2, 3, 3)], ""),
+        ([(2, 2, 1), (2, 3, 1)], ""),
+        ([(2.01, 2, 1), (2.01, 2, 1)], ""),  # may be chance
+    ],
+)
+def test_who_wins_from_where_on(bits: list[tuple[float, float, float]], expected: str) -> None:
+    assert data_finding(curves(*bits)) == expected
+
+
+def test_a_mixture_wins_only_if_it_does_on_every_corpus() -> None:
+    assert MIXTURE not in data_finding(pd.concat([curves((3, 2, 1)), curves((3, 2, 2.5), corpus="B")]))
+
+
+def test_a_size_that_lacks_a_family_says_nothing() -> None:
+    table = curves((2, 3, 1), (3, 2, 1))
+    found = data_finding(table[(table["family"] != "mixture") | (table["train_chars"] == 10_000)])
+    assert found.startswith("On A, the best n-gram model beats the best network up to 10,000 characters.")
+    assert data_finding(table[table["family"] != "mixture"]) == ""
+
+
+def test_which_training_ends_lowest() -> None:
+    # gru is the lowest for a while, and lstm at its end.
+    assert time_finding(TIMES) == "On A, lstm ends with the fewest bits, 2.50."
+    assert time_finding(TIMES[TIMES["model"] == "gru"]) == ""

@@ -1,6 +1,5 @@
 """Vocabularies and encoded splits equal those of plain Python, and with the unknown tokens they are the text."""
 
-import json
 import random
 import tempfile
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split
 from seqlm.vocab.hashing import HashedWordInterner
 from seqlm.vocab.interning import CharInterner, Interner, ProvisionalIds, WordInterner
 from seqlm.vocab.kinds import token_kind
-from seqlm.vocab.vocabulary import Kind, Vocab
+from seqlm.vocab.vocabulary import Kind
+from subwords import write_splits
 
 texts = st.lists(
     st.sampled_from(["", "a", "b c", "<unk> a", "漢字 é é", "the the sea", "a\u3000b\t", "  ", "😀"]), max_size=12
@@ -27,13 +27,6 @@ splits = st.lists(texts.map(lambda lines: "a b\n" + "".join(line + "\n" for line
 kinds = st.sampled_from(["char", "word"])
 separators = st.sampled_from(["", " ", "\n"])
 reserved_tokens = st.lists(st.sampled_from(["<pad>", "a", "sea", "漢"]), unique=True)
-
-
-def write_splits(folder: Path, contents: list[str]) -> dict[str, Path]:
-    paths = {split: folder / f"{split}.txt" for split in SPLITS}
-    for path, content in zip(paths.values(), contents, strict=True):
-        path.write_bytes(content.encode())
-    return paths
 
 
 @given(
@@ -48,7 +41,7 @@ def test_a_corpus_equals_that_of_plain_python(
         patch.setattr(type(token_kind(kind)), "interned_bytes", block)
         patch.setattr(interning, "COMPILED_FROM_BYTES", 0 if compiled else 1 << 40)
         folder = Path(name)
-        paths = write_splits(folder, contents)
+        paths = write_splits(folder, *contents)
         if not any(counts[1:]):
             with pytest.raises(ParamsError, match=rf"vocab\.{kind}\.min_freq = {min_freq}: no {kind}"):
                 build_corpus(paths, folder / "corpus", kind, separator, min_freq, reserved)
@@ -119,23 +112,23 @@ def test_provisional_ids_of_any_size_are_kept_in_small_types(tmp_path: Path) -> 
 
 
 def test_changed_files_of_unknown_tokens_are_refused(tmp_path: Path) -> None:
-    paths = write_splits(tmp_path, ["a b\n", "a c\n", "d c\n"])
-    build_corpus(paths, tmp_path, "word", "", 0, [])
+    def build(*texts: str) -> None:
+        build_corpus(write_splits(tmp_path, *texts), tmp_path, "word", "", 0, [])
+
+    build("a b\n", "a c\n", "d c\n")
     # c and d are unknown: c in val, then d and c in test.
     corpus = load_corpus(tmp_path)
     assert corpus.unknown_tokens == ["c", "d"]
     assert corpus.splits["test"].unknown.tolist() == [1, 0]
-    value = json.loads((tmp_path / "unknown.json").read_text())
-    (tmp_path / "unknown.json").write_text(json.dumps(value | {"tokens": ["c", "e"]}))
-    with pytest.raises(DataError, match=r"unknown\.json: its content does not match its SHA-256"):
-        load_corpus(tmp_path)
-    build_corpus(paths, tmp_path, "word", "", 0, [])
-    (tmp_path / "unknown_test.npy").write_bytes((tmp_path / "unknown_val.npy").read_bytes())
-    with pytest.raises(DataError, match=r"unknown_test\.npy: its content does not match the SHA-256 in unknown\.json"):
-        load_corpus(tmp_path)
-    build_corpus(paths, tmp_path, "word", "", 0, [])
-    other = Vocab.load(tmp_path / "vocab.json")
-    build_corpus(write_splits(tmp_path, ["a b\n", "a b\n", "a b\n"]), tmp_path, "word", "", 0, [])
-    other.save(tmp_path / "vocab.json")
-    with pytest.raises(DataError, match=r"unknown\.json belongs to another vocab\.json"):
-        load_corpus(tmp_path)
+    whole = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    build("a b\n")
+    for name, content, complaint in (
+        ("unknown.json", whole["unknown.json"].replace(b'"d"', b'"e"'), "unknown.json: .* does not match its SHA-256"),
+        ("unknown_test.npy", whole["unknown_val.npy"], "unknown_test.npy: .* match the SHA-256 in unknown.json"),
+        ("vocab.json", (tmp_path / "vocab.json").read_bytes(), "unknown.json belongs to another vocab.json"),
+    ):
+        for stored, before in whole.items():
+            (tmp_path / stored).write_bytes(before)
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=complaint):
+            load_corpus(tmp_path)

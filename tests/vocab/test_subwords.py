@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,9 +68,7 @@ def test_blocks_cut_no_token(contents: list[str], separator: str, block: int) ->
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(SUBWORD), "interned_bytes", block)
         folder = Path(name)
-        paths = {split: folder / f"{split}.txt" for split in SPLITS}
-        for path, content in zip(paths.values(), contents, strict=True):
-            path.write_bytes(content.encode())
+        paths = subwords.write_splits(folder, *contents)
         vocab = subwords.build(paths, folder, "subword", separator)
         corpus = load_corpus(folder, "subword")
         assert corpus.vocab == vocab
@@ -86,10 +85,7 @@ def test_blocks_cut_no_token(contents: list[str], separator: str, block: int) ->
 def test_a_small_vocabulary_by_hand(tmp_path: Path) -> None:
     # The pretokens of "ab ab ab" are "ab" once and " ab" twice: the pair a, b occurs three times and is merged, then
     # the space and "ab". Nothing is left to merge: there are 256 bytes, three characters and two merged tokens.
-    for split in SPLITS:
-        (tmp_path / f"{split}.txt").write_text("ab ab ab\n")
-    paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
-    vocab = subwords.build(paths, tmp_path, "subword", "")
+    vocab = subwords.build(subwords.write_splits(tmp_path, "ab ab ab\n"), tmp_path, "subword", "")
     assert len(vocab) == 1 + 256 + 3 + 2
     # By frequency: " ab" twice, "ab" once, then the tokens that never occur.
     assert vocab.tokens[:3] == ["<unk>", " ab", "ab"]
@@ -129,9 +125,12 @@ def test_rare_characters_are_written_in_bytes(algorithm: str) -> None:
 @algorithms
 def test_the_vocabulary_has_the_size_that_is_asked_for(algorithm: str) -> None:
     text = " ".join(map("".join, np.random.default_rng(0).choice(list("abcdefghij"), (3000, 6))))
-    for size in (300, 500):
+    assert len(text) == 20_999
+    # An automatic one follows from the alphabet and the text: 256 bytes and <unk>, twice the space and ten letters, and
+    # half the square root of 20,999 bytes: 144.9 / 2.
+    for size, expected in ((300, 300), (500, 500), ("auto", 257 + 2 * 11 + 72)):
         tokens = trained_on(text, algorithm, size).tokens
-        assert len(tokens) + 1 == size
+        assert len(tokens) + 1 == expected
         assert all(token in text for token in set(tokens) - set(BYTE_TOKENS))
 
 
@@ -139,6 +138,9 @@ def test_characters_take_three_quarters_of_a_small_vocabulary_at_most() -> None:
     # 300 tokens leave room for 43 beside the bytes, and three quarters of it for 32 characters.
     tokenizer = trained_on("".join(chr(0x4E00 + number) * (100 + number) for number in range(100)), "bpe", 300)
     assert characters_of(tokenizer) == {chr(0x4E00 + number) for number in range(68, 100)}
+    # An automatic size has room for a large alphabet.
+    text = "".join(chr(0x4E00 + number) * 3 for number in range(3000))
+    assert len(characters_of(trained_on(text, "bpe", "auto"))) == 3000
 
 
 def test_characters_beyond_the_coverage_are_written_in_bytes() -> None:
@@ -147,19 +149,6 @@ def test_characters_beyond_the_coverage_are_written_in_bytes() -> None:
     for coverage, alphabet in ((0.99, "ab"), (0.995, "abc"), (0.999, "abc"), (0.9995, "abcd"), (1.0, "abcd")):
         tokenizer = trained_on(text, "bpe", 400, character_coverage=coverage, min_freq=1)
         assert characters_of(tokenizer) == set(alphabet), coverage
-
-
-@algorithms
-def test_an_automatic_size_follows_from_the_alphabet_and_the_text(algorithm: str) -> None:
-    # 256 bytes and <unk>, twice the space and ten letters, and half the square root of 20,999 bytes: 144.9 / 2.
-    text = " ".join(map("".join, np.random.default_rng(0).choice(list("abcdefghij"), (3000, 6))))
-    assert len(text) == 20_999
-    assert len(trained_on(text, algorithm, "auto").tokens) + 1 == 257 + 2 * 11 + 72
-
-
-def test_an_automatic_size_has_room_for_a_large_alphabet() -> None:
-    text = "".join(chr(0x4E00 + number) * 3 for number in range(3000))
-    assert len(characters_of(trained_on(text, "bpe", "auto"))) == 3000
 
 
 PROGRAM = """
@@ -174,19 +163,16 @@ for algorithm in subwords.ALGORITHMS:
 """
 
 
-def test_two_runs_give_equal_bytes_whatever_the_threads(tmp_path: Path) -> None:
+def test_two_runs_give_equal_bytes_whatever_the_threads(root: Path, tmp_path: Path) -> None:
     # Natural text: among random words, several tokens would be equally good.
-    (tmp_path / "train.txt").write_text((Path(__file__).parents[2] / "data/sample.txt").read_text())
-    found = []
-    for number, threads in enumerate(("1", "2")):
+    shutil.copy(root / "data/sample.txt", tmp_path / "train.txt")
+    printed = []
+    for threads in ("1", "2"):
         environment = os.environ | {"RAYON_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"}
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(number)]
-        done = subprocess.run(
-            command, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=True
-        )
-        found.append(done.stdout.split())
-    assert found[0] == found[1]
-    assert len(set(found[0])) == 3
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), threads]
+        printed.append(subprocess.run(command, cwd=root, env=environment, capture_output=True, check=True).stdout)
+    assert printed[0] == printed[1]
+    assert len(set(printed[0].split())) == 3
 
 
 def test_a_long_text_is_sampled_in_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,10 +191,7 @@ def test_a_long_text_is_sampled_in_passages(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_changed_tokenizer_is_refused(tmp_path: Path) -> None:
-    paths = {split: tmp_path / f"{split}.txt" for split in SPLITS}
-    for path in paths.values():
-        path.write_text("the sea and the tide\n")
-    subwords.build(paths, tmp_path, "subword", "")
+    subwords.build(subwords.write_splits(tmp_path, "the sea and the tide\n"), tmp_path, "subword", "")
     path = tmp_path / "tokenizer.json"
     digest = json.loads((tmp_path / "vocab.json").read_text())["tokenizer"]
     assert digest == hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,9 +1,10 @@
-"""The whole text from its encoded splits: the same vocabulary, ids and tables as from the text itself."""
+"""Statistics of the whole text from its encoded splits; Zipf's and Heaps' laws on data whose exponents are known."""
 
 import tempfile
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -14,9 +15,10 @@ from seqlm.core.errors import ParamsError
 from seqlm.ngrams import corpus_stream
 from seqlm.ngrams.corpus_stream import CorpusStream, join_splits
 from seqlm.ngrams.counts.counting import Chunking
-from seqlm.ngrams.statistics import describe
-from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus
+from seqlm.ngrams.statistics import describe, fit_zipf, thin_ranks, vocabulary_growth
+from seqlm.vocab.corpus import build_corpus, load_corpus
 from seqlm.vocab.vocabulary import Kind
+from subwords import write_splits
 
 words = st.sampled_from(["a", "b", "<unk>", "the", "sea", "é", "漢字", "<pad>"])
 lines = st.lists(words, max_size=4).map(" ".join)
@@ -29,10 +31,7 @@ def whole_text(
     folder: Path, texts: list[str], kind: Kind, separator: str = "", min_freq: int = 0, reserved: tuple[str, ...] = ()
 ) -> CorpusStream:
     """Encode three splits, and return them as one."""
-    paths = {split: folder / f"{split}.txt" for split in SPLITS}
-    for path, text in zip(paths.values(), texts, strict=True):
-        path.write_bytes(text.encode())
-    build_corpus(paths, folder / "corpus", kind, separator, min_freq, list(reserved))
+    build_corpus(write_splits(folder, *texts), folder / "corpus", kind, separator, min_freq, list(reserved))
     return join_splits(load_corpus(folder / "corpus"), Chunking(1 << 30, folder))
 
 
@@ -87,3 +86,44 @@ def test_the_book_has_the_ngrams_of_the_book(book: Path, tmp_path: Path) -> None
         "the", "i", "and", "of the", "in the", "i had", "the time traveller", "the time machine", "the medical man",
     ]  # fmt: skip
     assert frequencies["count"].tolist() == [2261, 1267, 1245, 309, 169, 130, 59, 30, 24]
+
+
+@pytest.mark.parametrize("alpha", [0.7, 1.0, 1.4])
+def test_both_fits_find_the_exponent_of_exact_counts(alpha: float) -> None:
+    counts = np.round(1e7 * np.arange(1, 1001) ** -alpha).astype(np.int64)
+    fit = fit_zipf(counts, 1)
+    assert fit.alpha_least_squares == pytest.approx(alpha, abs=1e-3)
+    assert fit.alpha_likelihood == pytest.approx(alpha, abs=1e-3)
+    assert fit.alpha_low < fit.alpha_likelihood < fit.alpha_high
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    probs = np.arange(1, 201) ** -1.0
+    probs /= probs.sum()
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(200):
+        # Ranks are known here, so sorting does not bend the curve.
+        fit = fit_zipf(np.maximum(rng.multinomial(20_000, probs), 1), 1)
+        covered += fit.alpha_low <= 1.0 <= fit.alpha_high
+    # 190 of 200 on average, with a standard deviation of 3.
+    assert 178 <= covered <= 199
+
+
+def test_only_frequent_ngrams_are_fitted_and_at_least_two() -> None:
+    fit = fit_zipf(np.array([8, 4, 2, 1, 1]), 2)
+    assert fit.max_rank == 3
+    assert fit.share_once == pytest.approx(2 / 5)
+    with pytest.raises(ValueError, match="at least two"):
+        fit_zipf(np.array([3]), 1)
+
+
+def test_growth_counts_distinct_tokens() -> None:
+    # The text 0 0 1 0 2 2: its three tokens first occur at positions 0, 2 and 4.
+    lengths, distinct, _ = vocabulary_growth(np.array([4, 0, 2]), 6, num_points=50)
+    assert dict(zip(lengths.tolist(), distinct.tolist(), strict=True)) == {1: 1, 2: 1, 3: 2, 4: 2, 5: 3, 6: 3}
+
+
+def test_thinned_ranks_keep_both_ends() -> None:
+    ranks = thin_ranks(10_000)
+    assert (ranks[0], ranks[-1]) == (1, 10_000)
+    assert len(ranks) <= 400
