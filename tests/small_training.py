@@ -1,5 +1,6 @@
 """Small trainings on a random text, for tests of the trainer and of the stage."""
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +46,9 @@ def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
     layout.configs.mkdir(parents=True)
     layout.config("x").write_text(run.model_dump_json())
     return layout
+
+
+def history_rows(layout: Layout) -> list[dict[str, str]]:
+    """Return what the history of run x holds."""
+    with layout.reports("train", "x", "history.csv").open() as file:
+        return list(csv.DictReader(file))

@@ -1,8 +1,5 @@
 """The optimisers: those of PyTorch to the last bit, without its compiler."""
 
-import os
-import subprocess
-import sys
 from typing import Literal
 
 import pytest
@@ -10,6 +7,7 @@ import torch
 
 from default_params import PARAMS_FILE
 from seqlm.core.optimizer import Optimizer
+from stages_by_hand import output_of, run_python
 
 TRAINS = """
 import sys
@@ -47,6 +45,7 @@ def gradients(step: int) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", ["sgd", "adamw"])
 def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: Literal["sgd", "adamw"]) -> None:
     own, theirs = weights(), weights()
+    versions = [weight._version for weight in own]
     optimizer = Optimizer(name, own, weight_decay=0.1)
     reference: torch.optim.Optimizer = torch.optim.SGD(theirs, lr=1.0)
     if name == "adamw":
@@ -55,7 +54,7 @@ def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: Literal["
         for weight, its, gradient in zip(own, theirs, gradients(step), strict=True):
             weight.grad, its.grad = gradient, gradient.clone()
         if step == 10:
-            # One that begins with what another kept goes on as that one would.
+            # One that begins with what another kept continues as that one would.
             state, optimizer = optimizer.state(), Optimizer(name, own, weight_decay=0.1)
             optimizer.restore(state)
         reference.param_groups[0]["lr"] = 0.1 / (1 + step)
@@ -63,16 +62,7 @@ def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: Literal["
         reference.step()
     assert all(torch.equal(weight, its) for weight, its in zip(own, theirs, strict=True))
     assert not torch.equal(own[0], weights()[0])
-
-
-@pytest.mark.parametrize("name", ["sgd", "adamw"])
-def test_a_step_is_counted_as_a_change(name: Literal["sgd", "adamw"]) -> None:
-    (weight, *_), before = (changed := weights()), [weight._version for weight in changed]
-    for one in changed:
-        one.grad = torch.ones_like(one)
-    Optimizer(name, changed).step(0.1)
-    assert all(one._version > version for one, version in zip(changed, before, strict=True))
-    assert not torch.equal(weight, weights()[0])
+    assert all(weight._version >= version + 20 for weight, version in zip(own, versions, strict=True))
 
 
 def test_a_parameter_without_a_gradient_is_refused() -> None:
@@ -83,7 +73,4 @@ def test_a_parameter_without_a_gradient_is_refused() -> None:
 
 
 def test_training_does_not_load_pytorchs_compiler() -> None:
-    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", TRAINS, str(PARAMS_FILE)]
-    done = subprocess.run(command, env=variables, check=True, capture_output=True, text=True)
-    assert done.stdout == "False\n"
+    assert output_of(run_python(TRAINS, PARAMS_FILE)) == "False\n"

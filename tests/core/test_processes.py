@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -25,6 +24,7 @@ from seqlm.report.figures import style as figure_style
 from seqlm.report.figures.plots import alignment_figure, cost_figure, reach_figure
 from seqlm.report.figures.style import svg_text
 from smoke import ROOT
+from stages_by_hand import output_of, run_python
 
 TABLES = ROOT / "reports" / "gradients"
 WAITS = """
@@ -51,17 +51,6 @@ forks = pytest.mark.skipif(sys.platform != "linux", reason="only Linux copies pr
 def drawn() -> list[Figure]:
     figures = {"alignment": alignment_figure, "cost": cost_figure, "reach": reach_figure}
     return [draw(read_csv(TABLES / f"{name}.csv")) for name, draw in figures.items()]
-
-
-def refuse(number: int) -> int:
-    if number == 1:
-        raise DataError(f"table {number}: broken")
-    return number
-
-
-def end(number: int, pid: int) -> None:
-    if os.getpid() != pid and number == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @forks
@@ -100,6 +89,10 @@ def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> Non
 @forks
 @pytest.mark.parametrize("num_processes", [1, 2])
 def test_what_one_raises_is_raised(num_processes: int) -> None:
+    def refuse(number: int) -> None:
+        if number == 1:
+            raise DataError(f"table {number}: broken")
+
     with pytest.raises(DataError, match="table 1: broken"):
         map_in_processes(refuse, range(3), num_processes)
 
@@ -118,8 +111,14 @@ def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path,
 
 @forks
 def test_a_process_that_is_ended_is_one_line() -> None:
+    parent = os.getpid()
+
+    def end(number: int) -> None:
+        if os.getpid() != parent and number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     with pytest.raises(MachineError, match="was killed"):
-        map_in_processes(partial(end, pid=os.getpid()), range(3), 2)
+        map_in_processes(end, range(3), 2)
 
 
 @forks
@@ -133,5 +132,4 @@ def test_processes_end_with_the_one_that_started_them() -> None:
 
 
 def test_where_processes_cannot_wait_for_each_other_one_works() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_SEMAPHORES], capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n"
+    assert output_of(run_python(WITHOUT_SEMAPHORES)) == "1\n"

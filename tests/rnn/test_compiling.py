@@ -1,10 +1,7 @@
 """Processors that this machine does not have: those without fused multiply-add, and aarch64."""
 
-import os
 import platform
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from unittest import mock
 
@@ -17,6 +14,7 @@ from numba.core.codegen import JITCPUCodegen
 
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.compiled.tiles import ROWS, ROWS_AT_ONCE, WIDTH, add_product, empty_panels, outer_product
+from stages_by_hand import output_of, run_python
 
 ARM, MAC, WINDOWS = "aarch64-unknown-linux-gnu", "arm64-apple-darwin", "x86_64-pc-windows-msvc"
 
@@ -28,12 +26,6 @@ network = ScratchRNN(28, 128, "tanh", torch.Generator().manual_seed(0))
 nll = stream_nll(network, np.arange(100) % 28)
 print(network.is_compiled, nll.sum())
 """
-
-
-def machine(triple: str, cpu: str = "", features: str = "") -> binding.TargetMachine:
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    return binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
 
 
 def llvm_of(function: Callable[..., object], *arguments: object) -> str:
@@ -51,9 +43,11 @@ def llvm_of(function: Callable[..., object], *arguments: object) -> str:
     return texts[-1]
 
 
-def assembly(text: str, triple: str, cpu: str = "") -> str:
+def assembly(text: str, triple: str, cpu: str) -> str:
     """Return a compiled function's code for another machine; it contains the names of what it calls."""
-    target = machine(triple, cpu)
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    target = binding.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
     text = re.sub(r"^target (triple|datalayout) = .*$", "", text, flags=re.MULTILINE)
     module = binding.parse_assembly(f'target triple = "{triple}"\ntarget datalayout = "{target.target_data}"\n{text}')
     return target.emit_assembly(module)
@@ -77,13 +71,8 @@ def test_who_multiplies_and_adds_at_once(
 
 
 def test_a_processor_without_fma_scores_with_pytorch() -> None:
-    def score(**environment: str) -> list[str]:
-        command = [sys.executable, "-c", SCORE]
-        return subprocess.run(
-            command, env=os.environ | environment, capture_output=True, text=True, check=True
-        ).stdout.split()
-
-    is_compiled, total = score(NUMBA_CPU_NAME="sandybridge", NUMBA_CPU_FEATURES="+avx,-avx2,-fma,-avx512f")
+    old = {"NUMBA_CPU_NAME": "sandybridge", "NUMBA_CPU_FEATURES": "+avx,-avx2,-fma,-avx512f"}
+    is_compiled, total = output_of(run_python(SCORE, **old)).split()
     assert is_compiled == "False"
     # Small weights: hardly more or less than log 28 for each of 99 tokens.
     assert float(total) == pytest.approx(99 * np.log(28), rel=1e-3)

@@ -1,6 +1,9 @@
 """exp and tanh in single precision against NumPy in double precision."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 from numba import njit
 from numpy.typing import NDArray
 
@@ -8,43 +11,36 @@ from seqlm.rnn.compiled.elementary import exp, tanh
 
 
 @njit(error_model="numpy")
-def map_exp(values: NDArray[np.float32], results: NDArray[np.float32]) -> None:
+def fill(results: NDArray[np.float32], function: Any, values: NDArray[np.float32]) -> None:
     for place in range(len(values)):
-        results[place] = exp(values[place])
+        results[place] = function(values[place])
 
 
-@njit(error_model="numpy")
-def map_tanh(values: NDArray[np.float32], results: NDArray[np.float32]) -> None:
-    for place in range(len(values)):
-        results[place] = tanh(values[place])
-
-
-def units_in_the_last_place(values: NDArray[np.float32], exact: NDArray[np.float64]) -> float:
-    return float(np.max(np.abs(values - exact) / np.spacing(np.abs(exact).astype(np.float32))))
-
-
-def test_exp_is_right_to_a_unit_in_the_last_place() -> None:
-    values = np.linspace(-86.9, 0, 1_000_001).astype(np.float32)
+def results_of(function: Any, values: NDArray[np.float32]) -> NDArray[np.float32]:
     results = np.empty_like(values)
-    map_exp(values, results)
-    assert units_in_the_last_place(results, np.exp(values.astype(np.float64))) < 1.5
+    fill(results, function, values)
+    return results
 
 
-def test_tanh_is_right_to_three_units_in_the_last_place_near_zero_too() -> None:
-    small = np.logspace(-30, 0, 100_001)
-    values = np.concatenate([np.linspace(-12, 12, 1_000_001), small, -small]).astype(np.float32)
-    values = values[values != 0]
-    results = np.empty_like(values)
-    map_tanh(values, results)
-    assert units_in_the_last_place(results, np.tanh(values.astype(np.float64))) < 3
+_SMALL = np.logspace(-30, 0, 100_001)
+_EVERYWHERE = np.concatenate([np.linspace(-12, 12, 1_000_000), _SMALL, -_SMALL])
+
+
+@pytest.mark.parametrize(
+    ("ours", "numpys", "arguments", "limit"),
+    [(exp, np.exp, np.linspace(-86.9, 0, 1_000_001), 1.5), (tanh, np.tanh, _EVERYWHERE, 3)],
+)
+def test_errors_are_a_few_units_in_the_last_place(ours: Any, numpys: Any, arguments: Any, limit: float) -> None:
+    values = arguments.astype(np.float32)
+    exact = numpys(values.astype(np.float64))
+    error = np.abs(results_of(ours, values) - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    assert error.max() < limit
 
 
 def test_what_is_not_finite_stays_so() -> None:
     values = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
-    results = np.empty_like(values)
-    map_tanh(values, results)
-    np.testing.assert_array_equal(results, np.array([np.nan, 1, -1, 0], np.float32))
-    map_exp(np.array([np.nan, -np.inf, -1e30, 0], np.float32), results)
+    np.testing.assert_array_equal(results_of(tanh, values), [np.nan, 1, -1, 0])
+    results = results_of(exp, np.array([np.nan, -np.inf, -1e30, 0], np.float32))
     assert np.isnan(results[0])
     assert results[3] == 1
     assert (results[1:3] < 1e-37).all()

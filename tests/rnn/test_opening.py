@@ -1,7 +1,5 @@
 """Stored networks that run as compiled loops: scored, adapted and continued without PyTorch, with the same results."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ import torch
 from compiled_networks import network_settings
 from seqlm.core.errors import DataError
 from seqlm.rnn.building import build_network, load_network, open_network, save_network
+from stages_by_hand import output_of, run_python
 
 RESULTS = """
 import numpy as np
@@ -45,16 +44,15 @@ NETWORKS = {
 
 
 def store(folder: Path, model: str, **changes: object) -> None:
-    network = build_network(network_settings(model, **changes), 9, 0)
     settings = network_settings(model, **changes)
+    network = build_network(settings, 9, 0)
     save_network(folder / model, model, settings, 9, network.weights(), network.engine)
 
 
 def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
     for model, changes in NETWORKS.items():
         store(tmp_path, model, **changes)
-    command = [sys.executable, "-c", WITHOUT_TORCH, str(tmp_path), *NETWORKS]
-    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    found = output_of(run_python(WITHOUT_TORCH, tmp_path, *NETWORKS)).splitlines()
     with_torch: dict[str, object] = {}
     exec(RESULTS, with_torch)
     for model, printed in zip(NETWORKS, found, strict=True):

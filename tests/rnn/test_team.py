@@ -37,12 +37,15 @@ def serve(member: int, size: int, control: Control, work: tuple, done: int) -> i
     return task
 
 
-def test_every_member_sees_what_the_others_wrote_before_the_barrier() -> None:
+def test_every_member_sees_what_the_others_wrote_before_the_barrier_and_no_thread_is_left() -> None:
+    before = threading.active_count()
     for size in (1, 2, 3):
         written, sums = np.zeros(size, np.int64), np.zeros(size, np.int64)
         with closing(Team(size, serve, (written, sums))) as members:
             for _ in range(200):
                 members.run()
+            assert threading.active_count() == before + size - 1
+        assert threading.active_count() == before
         assert written.tolist() == [200 * (member + 1) for member in range(size)]
         # In task r every number is r times what it was in the first: 1 + ... + 200 = 20,100.
         assert sums.tolist() == [20_100 * size * (size + 1) // 2] * size
@@ -75,15 +78,6 @@ def fail(member: int, size: int, control: Control, _work: tuple, _done: int) -> 
 def test_a_member_that_fails_does_not_leave_the_others_waiting() -> None:
     with closing(Team(2, fail, (np.zeros(1),))) as members, pytest.raises(ValueError, match="no part for me"):
         members.run()
-
-
-def test_a_team_that_stops_leaves_no_thread() -> None:
-    before = threading.active_count()
-    members = Team(3, serve, (np.zeros(3, np.int64), np.zeros(3, np.int64)))
-    members.run()
-    assert threading.active_count() == before + 2
-    members.close()
-    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])

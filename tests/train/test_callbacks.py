@@ -1,49 +1,46 @@
 """What happens while a training runs: a growing history, TensorBoard's events, Ctrl-C, files restored after errors."""
 
-import csv
 import json
 import math
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from seqlm.core.errors import Interrupted, MachineError
+from seqlm.core.files import read_csv, read_json, write_table
+from seqlm.core.layout import Layout
 from seqlm.train.callbacks import history_writer, restored_on_error, stop_at_interrupt, tensorboard_writer
 from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer
-from small_training import config, prepare_stage, trained, trainer
+from small_training import config, history_rows, prepare_stage, trained, trainer
 from smoke import ROOT
-from stages_by_hand import RunStage
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "history.csv").open() as file:
-        return list(csv.DictReader(file))
+from stages_by_hand import RunStage, output_of, run_python
 
 
 def test_the_history_grows_during_training(tmp_path: Path) -> None:
-    write, seen = history_writer(tmp_path, seconds=0), []
+    layout, seen = Layout(tmp_path), []
+    folder = layout.reports("train", "x")
+    write = history_writer(folder, seconds=0)
 
     def callback(made: Trainer) -> None:
         write(made)
-        seen.append((rows(tmp_path), json.loads((tmp_path / "metrics.json").read_text())))
+        seen.append((history_rows(layout), json.loads((folder / "metrics.json").read_text())))
 
-    made = trainer(config(eval_every=2))
-    made.run(callback)
+    trainer(config(eval_every=2)).run(callback)
     # After every minibatch, and after every epoch; each minibatch has 20 tokens.
     assert [int(table[-1]["tokens"]) for table, _ in seen[:4]] == [20, 40, 60, 80]
     assert [float(table[-1]["epoch"]) for table, _ in seen[:2]] == pytest.approx([1 / 9, 2 / 9])
     assert all(float(table[-1]["epoch"]) == metrics["epoch"] for table, metrics in seen)
-    # As at the end, complete epochs are whole numbers while one is in progress.
+    # Complete epochs are whole numbers, also while another is in progress.
     assert {table[0]["epoch"] for table, _ in seen if len(table) > 1} == {"1"}
     assert [row["val_perplexity"] != "" for row in seen[-1][0]] == [False, True, True]
-    # At the end all rows are complete.
     assert [row["epoch"] for row in seen[-1][0]] == ["1", "2", "3"]
 
 
@@ -63,6 +60,18 @@ def test_a_loss_that_overflows_is_null_in_metrics(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         made.run(callback)
     assert json.loads((tmp_path / "metrics.json").read_text())["train_perplexity"] is None
+
+
+def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path) -> None:
+    # One step that is far too long, on a text of one token: the model is certain then, and val has another token.
+    made = trainer(config(num_epochs=2, batch_size=2, lr=1e5, grad_clip=None), np.full(100, 1), np.full(50, 2))
+    made.run(lambda _: None)
+    write_table(tmp_path, "history", history_table("x", made.progress.history))
+    write_table(tmp_path, "summary", summarise(made.progress, made.num_parameters, 2, "compiled"))
+    assert read_csv(tmp_path / "history.csv")["val_perplexity"].isna().all()
+    summary = read_json(tmp_path / "summary.json")
+    assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
+    assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"
 
 
 def test_an_error_leaves_files_as_they_were(tmp_path: Path) -> None:
@@ -116,14 +125,12 @@ def test_a_missing_tensorboard_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_tensorboard_reads_the_events(run_stage: RunStage, tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
-    result = run_stage("train", "--model", "x", "--tensorboard", "board")
-    assert result.returncode == 0, result.stderr
+    output_of(run_stage("train", "--model", "x", "--tensorboard", "board"))
     found = accumulator.EventAccumulator(str(tmp_path / "board" / "x"))
     found.Reload()
-    history = rows(layout.reports("train", "x"))
-    assert [event.step for event in found.Scalars("train_perplexity")] == [int(row["tokens"]) for row in history]
-    values = [event.value for event in found.Scalars("train_perplexity")]
-    assert values == pytest.approx([float(row["train_perplexity"]) for row in history])
+    events, history = found.Scalars("train_perplexity"), history_rows(layout)
+    assert [event.step for event in events] == [int(row["tokens"]) for row in history]
+    assert [event.value for event in events] == pytest.approx([float(row["train_perplexity"]) for row in history])
 
 
 def test_a_second_interrupt_does_not_wait_for_the_minibatch(tmp_path: Path) -> None:
@@ -150,7 +157,5 @@ main()
 
 
 def test_any_stage_ends_with_the_shells_code_after_ctrl_c() -> None:
-    command = [sys.executable, "-c", INTERRUPTED]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'stages'}{os.pathsep}{ROOT / 'src'}"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = run_python(INTERRUPTED, PYTHONPATH=f"{ROOT / 'stages'}{os.pathsep}{ROOT / 'src'}")
     assert (done.returncode, done.stderr) == (130, "interrupted\n")

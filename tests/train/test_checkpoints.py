@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import torch
 from seqlm.core.errors import MachineError
 from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
 from smoke import ROOT
+from stages_by_hand import output_of, run_python
 
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
@@ -27,10 +26,8 @@ def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_other_settings_data_and_processes_have_other_checkpoints() -> None:
-    keys = [
-        checkpoint_key(config, data, processes)
-        for config, data, processes in (("a", ["b"], 1), ("ab", [""], 1), ("a", ["c"], 1), ("a", ["b"], 2))
-    ]
+    trainings = ("a", ["b"], 1), ("ab", [""], 1), ("a", ["c"], 1), ("a", ["b"], 2)
+    keys = [checkpoint_key(*training) for training in trainings]
     assert keys[0] == checkpoint_key("a", ["b"], 1)
     assert len(set(keys)) == len(keys)
 
@@ -59,9 +56,7 @@ def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
     package = tmp_path / "seqlm"
     shutil.copytree(ROOT / "src/seqlm", package, ignore=shutil.ignore_patterns("__pycache__"))
     changed = ["train/callbacks.py", "core/optimizer.py", "rnn/compiled/tiles.py", "rnn/transformer.py"]
-    command = [sys.executable, "-c", CODE, package, *changed]
-    found = json.loads(subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=True,
-                                      capture_output=True, text=True).stdout)  # fmt: skip
+    found = json.loads(output_of(run_python(CODE, package, *changed, PYTHONPATH=str(tmp_path))))
     assert set(found["loaded"]) <= set(found["hashed"])
     callbacks, *others = found["keys"]
     assert callbacks == before

@@ -1,15 +1,16 @@
 """What a training prints: its plan, and when it will end."""
 
 from datetime import datetime
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from seqlm.core.layout import Layout
 from seqlm.train.callbacks import describe_plan, forecast, sample_prefix, terminal
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
-from small_training import TEXT, config, prepare_stage, trainer
+from small_training import TEXT, config, trainer
+
+VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
 
 
 def test_the_end_is_forecast_from_the_speed() -> None:
@@ -23,18 +24,22 @@ def test_the_end_is_forecast_from_the_speed() -> None:
     assert "about 2 days, 3:00:00, at 15:00 (token_budget: 700,000 would" in forecast(1234, 1234 * 183_600, noon)
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    found = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: found.now)
+    return found
+
+
 def test_a_forecast_is_printed_once_and_leaves_out_the_first_minibatch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: clock[0])
-    layout: Layout = prepare_stage(tmp_path, "a b\n" * 20)
     made, printed = trainer(config(sample_every=0)), []
-    with terminal(made, Vocab.load(layout.vocab("char")), "a") as show:
+    with terminal(made, VOCAB, "a") as show:
 
         def callback(now: Trainer) -> None:
             # Seven minutes pass in the first minibatch, which compiles; a second in each of the others.
-            clock[0] = 420 + now.progress.minibatches
+            clock.now = 420 + now.progress.minibatches
             show(now)
             printed.append(capsys.readouterr().out)
 
@@ -46,16 +51,14 @@ def test_a_forecast_is_printed_once_and_leaves_out_the_first_minibatch(
 
 
 def test_a_training_without_a_second_minibatch_has_no_forecast(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = iter([0.0, 100.0])
-    monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: next(clock))
-    layout: Layout = prepare_stage(tmp_path, "a b\n" * 20)
     made = trainer(config(sample_every=0))
-    with terminal(made, Vocab.load(layout.vocab("char")), "a") as show:
+    with terminal(made, VOCAB, "a") as show:
         made.progress.minibatches = 1
         show(made)
-        show(made)  # at the end of an epoch of one minibatch, after a slow evaluation
+        clock.now = 100.0  # at the end of an epoch of one minibatch, after a slow evaluation
+        show(made)
     assert capsys.readouterr().out == ""
 
 
@@ -81,6 +84,5 @@ def test_a_training_describes_its_plan() -> None:
     ],
 )
 def test_samples_continue_val_if_most_of_the_prefix_is_unknown(setting: str, expected: str) -> None:
-    vocab = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
-    val = vocab.encode(list("sea the eat"))
-    assert sample_prefix(config(sample_prefix=setting), vocab, val) == expected
+    val = VOCAB.encode(list("sea the eat"))
+    assert sample_prefix(config(sample_prefix=setting), VOCAB, val) == expected

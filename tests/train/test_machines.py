@@ -1,6 +1,5 @@
 """A training on two machines, each with a folder of its own: two torchruns that find each other."""
 
-import csv
 import json
 import socket
 import subprocess
@@ -18,7 +17,7 @@ from seqlm.train.checkpoints import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
-from small_training import config, prepare_stage
+from small_training import config, history_rows, prepare_stage
 from smoke import ROOT
 
 CHANGES = {"num_epochs": 4, "sample_every": 0, "checkpoint_s": 1000}
@@ -102,8 +101,7 @@ def test_all_resume_from_the_first_machines_checkpoint(has_checkpoint: list[bool
     first, second = run_together(machines)
     assert ("resuming after epoch 2" in first) == has_checkpoint[0]
     assert "resuming" not in second
-    with machines[0].reports("train", "x", "history.csv").open() as file:
-        history = list(csv.DictReader(file))
+    history = history_rows(machines[0])
     whole = trained(machines[0], 4).progress.history
     assert [int(row["epoch"]) for row in history] == [row.epoch for row in whole] == [1, 2, 3, 4]
     for ours, theirs in zip(history, whole, strict=True):

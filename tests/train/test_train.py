@@ -1,6 +1,5 @@
 """The train stage by hand: what it leaves, what it refuses, and two processes."""
 
-import csv
 import json
 import shlex
 import subprocess
@@ -12,16 +11,11 @@ import torch
 from ruamel.yaml import YAML
 
 from seqlm.core.layout import Layout
-from small_training import prepare_stage
+from small_training import history_rows, prepare_stage
 from smoke import ROOT, environment_of_python
-from stages_by_hand import RunStage
+from stages_by_hand import RunStage, output_of, require_refusal
 
 LINE = "the sea came in and the sea went out again\n"
-
-
-def history_rows(layout: Layout) -> list[dict[str, str]]:
-    with layout.reports("train", "x", "history.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 def read_report(layout: Layout, name: str) -> Any:
@@ -34,10 +28,9 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
     for path in abandoned:
         path.parent.mkdir(parents=True)
         path.touch()
-    result = run_stage("train", "--model", "x")
-    assert result.returncode == 0, result.stderr
+    printed = output_of(run_stage("train", "--model", "x"))
     # 8 hidden units and 16 characters, <unk> among them: 16 * 8 + 8 * 8 + 8 + 8 * 16 + 16 parameters.
-    assert result.stdout.startswith("x: scratch over char tokens, 8 hidden units, 344 parameters, on cpu\n")
+    assert printed.startswith("x: scratch over char tokens, 8 hidden units, 344 parameters, on cpu\n")
     rows = history_rows(layout)
     assert list(rows[0])[:5] == ["run", "epoch", "train_perplexity", "val_perplexity", "grad_norm"]
     assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"]
@@ -53,11 +46,10 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
 def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path: Path) -> None:
     # 43 characters with the line end, which is no token: 42 * 3 = 126 tokens, 126 // 35 - 1 = 2 rows.
     layout = prepare_stage(tmp_path, LINE * 3, batch_size=32, num_steps=35, sample_every=1, sample_prefix="auto")
-    result = run_stage("train", "--model", "x")
-    assert result.returncode == 0, result.stderr
-    assert "too few for minibatches of 32 x 35: it is cut into minibatches of 2 x 35" in result.stdout
-    assert "epoch 1, train perplexity" in result.stdout
-    assert ": the sea came in and" in result.stdout
+    printed = output_of(run_stage("train", "--model", "x"))
+    assert "too few for minibatches of 32 x 35: it is cut into minibatches of 2 x 35" in printed
+    assert "epoch 1, train perplexity" in printed
+    assert ": the sea came in and" in printed
     summary = read_report(layout, "summary")
     assert (summary["batch_size"], summary["num_steps"], summary["batch_reduced"]) == (2, 35, True)
     assert (summary["tokens"], summary["epochs"], summary["bounded"]) == (3 * 70, 3, False)
@@ -68,11 +60,7 @@ def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path
     [
         ({"device": "cuda"}, 5, "device: cuda: this machine has none"),
         ({"max_tokens": 1}, 3, "too few tokens to train on (1): use a longer text"),
-        (
-            {"activation": "relu", "lr": 1e6, "num_steps": 40, "grad_clip": None, "num_epochs": 50},
-            6,
-            "the loss is not finite",
-        ),
+        ({"activation": "relu", "lr": 1e6, "num_steps": 40, "grad_clip": None}, 6, "the loss is not finite"),
     ],
 )
 def test_what_cannot_be_trained_ends_with_one_line(
@@ -81,10 +69,7 @@ def test_what_cannot_be_trained_ends_with_one_line(
     if "device" in changes and torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     layout = prepare_stage(tmp_path, LINE * 60, checkpoint_s=0, **changes)
-    result = run_stage("train", "--model", "x")
-    assert result.returncode == code, result.stderr
-    assert complaint in result.stderr
-    assert result.stderr.count("\n") == 1
+    require_refusal(run_stage("train", "--model", "x"), code, complaint)
     assert not layout.runs.exists()
     assert not layout.reports("train").exists()
 
@@ -93,12 +78,10 @@ def torchrun(layout: Layout) -> None:
     """Run the train stage with two processes, as the pipeline does."""
     command = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]["train"]["do"]["cmd"]
     launcher = "torchrun --standalone --nproc-per-node 2"
-    words = shlex.split(command.replace("${launcher}", launcher).replace("${key}", "x"))
-    script = words.index("stages/train.py")
-    words[script] = str(ROOT / words[script])
+    command = command.replace("${launcher}", launcher).replace("${key}", "x")
+    words = shlex.split(command.replace("stages/train.py", str(ROOT / "stages/train.py")))
     environment = environment_of_python()
-    done = subprocess.run(words, cwd=layout.root, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    output_of(subprocess.run(words, cwd=layout.root, env=environment, capture_output=True, text=True, timeout=300))
 
 
 LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "optimizer": "adamw", "lr": 0.01}
@@ -118,7 +101,7 @@ COMPILED = LSTM | {"num_hiddens": 128, "optimizer": "sgd", "lr": 0.5}
 def test_two_processes_train_as_one(changes: dict[str, Any], run_stage: RunStage, tmp_path: Path) -> None:
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:3000] + "\n"
     layout = prepare_stage(tmp_path, text, num_epochs=4, **changes)
-    assert run_stage("train", "--model", "x").returncode == 0
+    output_of(run_stage("train", "--model", "x"))
     one = history_rows(layout)
     torchrun(layout)
     two = history_rows(layout)

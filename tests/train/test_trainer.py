@@ -1,5 +1,6 @@
 """The trainer in the library."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from compiled_networks import printed_with_each_width, threads
 from seqlm.core.errors import DivergenceError
 from seqlm.rnn.array_network import stream_nll
 from small_training import TEXT, config, equal, trained, trainer
@@ -23,42 +25,40 @@ def test_every_model_learns_a_text_that_repeats(model: str, sampling: str) -> No
     assert made.progress.history[-1].val_perplexity < 1.3
 
 
-def test_equal_seeds_give_equal_weights_and_others_do_not() -> None:
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        ({"model": "lstm", "dropout": 0.2}, {"seed": 1}),
+        ({"carry_state": True}, {"carry_state": False}),
+        ({"truncation": "regular"}, {"truncation": "randomized"}),
+    ],
+)
+def test_equal_settings_give_equal_weights_and_others_do_not(settings: Any, changes: Any) -> None:
     first, again, other = (
-        trained(config(seed=seed, model="lstm", dropout=0.2)).network.weights() for seed in (0, 0, 1)
+        trained(config(**chosen)).network.weights() for chosen in (settings, settings, settings | changes)
     )
     assert equal(first, again)
     assert not equal(first, other)
 
 
-def test_the_best_weights_are_those_of_the_best_evaluation() -> None:
-    made = trained(config(keep="best", num_epochs=30, lr=5.0, patience=3), np.resize(TEXT, 600))
-    values = [row.val_perplexity for row in made.progress.history]
-    epoch, weights = made.chosen_weights()
+def test_the_best_weights_are_those_of_the_best_evaluation_also_beside_the_last_ones() -> None:
+    last, best = (
+        trained(config(keep=keep, num_epochs=30, lr=5.0, patience=3), np.resize(TEXT, 600)) for keep in ("last", "best")
+    )
+    values = [row.val_perplexity for row in best.progress.history]
+    epoch, weights = best.chosen_weights()
     assert values[epoch - 1] == min(values)
     assert len(values) == min(epoch + 3, 30)
-    assert epoch == len(values) or not equal(weights, made.network.weights())
-
-
-def test_the_best_weights_are_there_beside_the_last_ones() -> None:
-    settings = {"num_epochs": 30, "lr": 5.0, "patience": 3}
-    last, best = (trained(config(keep=keep, **settings), np.resize(TEXT, 600)) for keep in ("last", "best"))
+    assert epoch == len(values) or not equal(weights, best.network.weights())
+    assert best.better_weights() is None
     assert equal(last.chosen_weights()[1], last.network.weights())
     better = last.better_weights()
     assert better is not None
-    assert equal(better, best.chosen_weights()[1])
-    assert best.better_weights() is None
+    assert equal(better, weights)
 
 
-def test_carrying_the_state_changes_the_training() -> None:
-    carried, dropped = (trained(config(carry_state=carry_state)) for carry_state in (True, False))
-    assert not equal(carried.network.weights(), dropped.network.weights())
-
-
-def test_the_trainer_follows_its_truncation_and_its_limit() -> None:
-    regular, randomized = (trained(config(truncation=truncation)) for truncation in ("regular", "randomized"))
-    assert not equal(regular.network.weights(), randomized.network.weights())
-    limited = trainer(config(max_flops=6 * regular.num_parameters * 300))
+def test_the_trainer_follows_its_limit() -> None:
+    limited = trainer(config(max_flops=6 * trainer(config()).num_parameters * 300))
     assert (limited.plan.limit, limited.plan.tokens_to_train) == ("max_flops", 300)
 
 
@@ -105,10 +105,44 @@ def test_memory_mapped_ids_are_accepted(tmp_path: Path) -> None:
 def test_gradients_are_clipped_to_the_limit() -> None:
     """SGD with lr 1 moves the weights by the clipped gradient: one minibatch moves them by at most the limit."""
     made = trainer(config(grad_clip=0.01, num_epochs=1, token_budget=20))
-    before = torch.cat([weight.flatten() for weight in made.network.weights().values()])
+    before, after = (one.network.flat.detach() for one in (trainer(made.config), made))
     made.run(lambda _: None)
-    after = torch.cat([weight.flatten() for weight in made.network.weights().values()])
     assert float((after - before).norm()) == pytest.approx(0.01, rel=1e-3)
     (row,) = made.progress.history
     assert row.grad_norm == row.grad_norm_max > 0.01
     assert row.clipped_share == 1
+
+
+GATED = {
+    "num_hiddens": 128, "num_layers": 2, "embedding": "learned", "embedding_size": 20, "dropout": 0.3, "batch_size": 8,
+    "optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "weight_decay": 0.1, "keep": "best",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["lstm", "gru"])
+def test_one_thread_and_two_train_the_same_weights(model: str) -> None:
+    run, ended = config(model=model, **GATED), []
+    for num_threads in (1, 2):
+        with threads(num_threads):
+            ended.append(trained(run))
+    alone, together = ended
+    assert equal(alone.network.weights(), together.network.weights())
+    assert alone.progress == together.progress
+
+
+TRAIN = """
+import hashlib, json, sys
+import torch
+from seqlm.rnn.compiled.tiles import WIDTH
+from small_training import config, trained
+torch.set_num_threads(1)
+ended = trained(config(model="lstm", **json.loads(sys.argv[1])))
+weights = b"".join(weight.numpy().tobytes() for weight in ended.network.weights().values())
+print(WIDTH, hashlib.sha256(weights).hexdigest(), ended.progress.history)
+"""
+
+
+@pytest.mark.slow
+def test_narrow_registers_train_the_same_weights() -> None:
+    wide, narrow = printed_with_each_width(TRAIN, json.dumps(GATED))
+    assert wide == narrow
