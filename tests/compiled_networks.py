@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seqlm.rnn.compiled_rnn import CompiledRNN
+from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 
 _NARROW = {
@@ -25,6 +26,14 @@ def network_settings(model: str, **changes: object) -> NetworkSettings:
         "embedding_size": None, "tie_weights": False, "dropout": 0.0, "engine": "auto", "num_heads": 1, "num_steps": 8,
     }  # fmt: skip
     return NetworkSettings.model_validate(values | changes)
+
+
+def strong_network(vocab_size: int = 6) -> ScratchRNN:
+    """Return a network of 8 hidden units with weights so large that every token matters."""
+    network = ScratchRNN(vocab_size, 8, "tanh", torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        network.flat.mul_(50)
+    return network
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
+from compiled_networks import strong_network
 from default_params import PARAMS_FILE
 from seqlm.core import devices
 from seqlm.core.settings import read_params
 from seqlm.rnn.array_network import continue_prefixes, stream_nll
-from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import diagnose
 from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_roots, network_predictor, trained_weights
 from seqlm.train.settings import RunConfig
@@ -82,13 +82,6 @@ def compute(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     return tree_map_only(torch.Tensor, put_there, result)
 
 
-def network(device: torch.device) -> ScratchRNN:
-    found = ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        found.flat.mul_(50)
-    return found.to(device).eval()
-
-
 def run_config() -> RunConfig:
     params = read_params(PARAMS_FILE)
     own = {"num_hiddens": 8, "num_epochs": 2, "eval_every": 1, "batch_size": 2, "num_steps": 5, "max_tokens": None}
@@ -98,7 +91,7 @@ def run_config() -> RunConfig:
 def results(device: torch.device) -> dict[str, np.ndarray]:
     """Return what everything that works with a network makes of it."""
     ids = np.random.default_rng(0).integers(1, 6, 200)
-    model = network(device)
+    model = strong_network().to(device).eval()
     roots = gradient_roots(model, ids, segment_length=10, num_segments=5)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(model))
     trainer = Trainer(run_config(), 6, ids, ids, device)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from compiled_networks import threads
+from compiled_networks import strong_network, threads
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.network import CompiledNetwork
@@ -15,13 +15,6 @@ from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.specs import scratch_parameters
 from seqlm.score.networks import DAMPING, DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from small_runs import config
-
-
-def scratch() -> ScratchRNN:
-    model = ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        model.flat.mul_(50)
-    return model
 
 
 def floats(values: list[float]) -> np.ndarray:
@@ -36,7 +29,7 @@ def with_weights(weights: list[float], gradients: list[float]) -> CompiledNetwor
 
 
 def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else() -> None:
-    ids, model = np.tile([1, 2, 3], 100), scratch()
+    ids, model = np.tile([1, 2, 3], 100), strong_network()
     before = model.flat.detach().clone()
     roots = gradient_roots(model, ids, segment_length=6, num_segments=10)
     rule = DynamicRule(0.05, 0.001, roots, trained_weights(model))
@@ -68,17 +61,29 @@ def test_subnormal_numbers_are_zero_during_dynamic_evaluation() -> None:
     assert is_subnormal(network.flat.grad.numpy()).any()  # afterwards they are kept again
 
 
-def test_root_mean_squares_and_an_update_by_hand() -> None:
-    model, ids = scratch(), np.array([1, 2, 3, 1, 2])
-    state, squares = model.initial_state(1), []
-    for start in (0, 2):
-        part = torch.from_numpy(ids[start : start + 3])[None]
-        _, state = model.compute_gradients(part[:, :-1], part[:, 1:], state)
+@pytest.mark.parametrize(
+    ("num_tokens", "length", "segments"),
+    # The first tokens of each segment and of its warm-up, which has at most 64 tokens.
+    [(121, 30, [(0, 0), (90, 26)]), (5, 2, [(0, 0), (2, 0)])],
+)
+def test_root_mean_squares_are_those_of_segments_after_a_warm_up(
+    num_tokens: int, length: int, segments: list[tuple[int, int]]
+) -> None:
+    model, ids = strong_network(), np.random.default_rng(0).integers(1, 6, num_tokens)
+    stream, squares = torch.from_numpy(ids)[None], []
+    for start, read in segments:
+        state = model.initial_state(1)
+        for index in range(read, start):
+            _, state = model(stream[:, index : index + 1], state)
+        inputs, targets = stream[:, start : start + length], stream[:, start + 1 : start + length + 1]
+        model.compute_gradients(inputs, targets, state)
         squares.append(model.flat.grad.square())
-    (root,) = gradient_roots(model, ids, segment_length=2, num_segments=2)
+    (root,) = gradient_roots(model, ids, segment_length=length, num_segments=2)
     torch.testing.assert_close(torch.from_numpy(root), ((squares[0] + squares[1]) / 2).sqrt())
     assert gradient_roots(model, ids[:1], segment_length=2, num_segments=2)[0].sum() == 0
 
+
+def test_an_update_by_hand() -> None:
     network = with_weights([1, 1, 1], gradients=[0.2, -0.4, 0])
     DynamicRule(0.1, 0.5, [floats([0.1, 0.2, 0.3])], [floats([0, 0, 3])]).apply(network)
     # The average root is 0.2. Damped by 0.3 times it, the divisors are 0.16, 0.26 and 0.36, and the steps
@@ -93,20 +98,6 @@ def test_a_parameter_without_gradients_on_train_takes_no_huge_step() -> None:
     network = with_weights([0, 0], gradients=[0, 0.1])
     DynamicRule(0.001, 0.0, [floats([0.2, 1e-9])], [floats([0, 0])]).apply(network)
     assert np.abs(network.flat).max() <= 1.0001 * 0.001 * 0.1 / (DAMPING * 0.1)
-
-
-def test_the_state_warms_up_before_a_segment_of_train() -> None:
-    """The segments begin at 0 and at 90; before the second one the state warms up on tokens 26 to 89."""
-    model, ids = scratch(), np.random.default_rng(0).integers(1, 6, 121)
-    stream, squares = torch.from_numpy(ids)[None], []
-    for start, read in ((0, 0), (90, 26)):
-        state = model.initial_state(1)
-        for index in range(read, start):
-            _, state = model(stream[:, index : index + 1], state)
-        model.compute_gradients(stream[:, start : start + 30], stream[:, start + 1 : start + 31], state)
-        squares.append(model.flat.grad.square())
-    (root,) = gradient_roots(model, ids, segment_length=30, num_segments=2)
-    torch.testing.assert_close(torch.from_numpy(root), ((squares[0] + squares[1]) / 2).sqrt())
 
 
 @pytest.mark.parametrize("num_hiddens", [8, 128])

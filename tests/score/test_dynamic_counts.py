@@ -40,14 +40,14 @@ def test_a_part_is_predicted_with_the_counts_of_the_parts_before_it() -> None:
     assert recounted_nll(model_after, changed, num_updates=3)[:-1].tolist() == found[:-1].tolist()
 
 
-def test_repeated_text_costs_less_and_less() -> None:
-    found = recounted_nll(model_after, np.tile([6, 5, 4, 3], 20), num_updates=20)
-    assert found[-20:].mean() < found[:20].mean() / 3
-
-
 @pytest.mark.parametrize("size", [0, 1])
 def test_a_text_without_a_second_token_has_no_surprisals(size: int) -> None:
     assert len(recounted_nll(model_after, TEXT[:size], num_updates=3)) == 0
+
+
+def test_repeated_text_costs_less_and_less() -> None:
+    found = recounted_nll(model_after, np.tile([6, 5, 4, 3], 20), num_updates=20)
+    assert found[-20:].mean() < found[:20].mean() / 3
 
 
 @pytest.mark.parametrize(("num_train", "order"), [(400, 3), (2, 2)])

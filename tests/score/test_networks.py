@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from compiled_networks import threads
+from compiled_networks import strong_network, threads
 from made_scores import network as describe
 from made_scores import stream
 from seqlm.heldout.scored_text import Stream, Streams
@@ -29,13 +29,6 @@ from small_runs import config
 PARAMS = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001], update_every=8, rms_segments=10)
 
 
-def network() -> ScratchRNN:
-    made = ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        made.flat.mul_(50)
-    return made
-
-
 def passages(size: int) -> Stream:
     """Return two passages of a text that repeats 1, 2, 3; the second has a warm-up of 20 tokens."""
     read, is_scored = np.arange(size + 20) % 3 + 1, np.ones(size + 20, bool)
@@ -47,29 +40,23 @@ def streams() -> Streams:
     return {"train": passages(100), "val": passages(200), "test": passages(120)}
 
 
-def test_warm_ups_are_read_and_not_scored() -> None:
-    score = score_network(describe("m", "word"), network(), streams(), None)
+@pytest.mark.parametrize(("token", "metadata"), [("word", set()), ("char", {"positions", "calibration"})])
+def test_warm_ups_are_read_and_not_scored_and_models_of_characters_are_diagnosed(
+    token: str, metadata: set[str]
+) -> None:
+    score = score_network(describe("m", token), strong_network(), streams(), None)
     for split, text in streams().items():
-        assert text.read is not None
-        assert text.is_scored is not None
-        assert score.nats[split].tolist() == stream_nll(network(), text.read)[text.is_scored[1:]].tolist()
+        assert score.nats[split].tolist() == stream_nll(strong_network(), text.read)[text.is_scored[1:]].tolist()
         assert score.metrics[split]["scored_share"] == 0.1
     assert set(score.metrics) == {"train", "val", "test"}
-    assert score.metadata == {}
-
-
-def test_a_model_of_characters_is_diagnosed() -> None:
-    assert set(score_network(describe("m", "char"), network(), streams(), None).metadata) == {
-        "positions",
-        "calibration",
-    }
+    assert set(score.metadata) == metadata
 
 
 def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
     seen = stream(np.arange(30) % 3 + 1)
-    score = score_network(describe("m", "word"), network(), streams(), seen)
+    score = score_network(describe("m", "word"), strong_network(), streams(), seen)
     assert set(score.nats) == {"train", "val", "test"}
-    assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(network(), seen.ids), seen)
+    assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(strong_network(), seen.ids), seen)
 
 
 def dynamic_scores(
@@ -82,24 +69,19 @@ def dynamic_scores(
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
 def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_tuning_tokens: int) -> None:
     log: list[str] = []
-    (score,) = dynamic_scores(network(), streams(), log, num_tuning_tokens=num_tuning_tokens)
+    (score,) = dynamic_scores(strong_network(), streams(), log, num_tuning_tokens=num_tuning_tokens)
     assert score.info == describe("m+dynamic", "word", dynamic=True, chosen_on_val=True, members=("m",))
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
-    model = network()
+    model = strong_network()
     roots = gradient_roots(model, streams()["train"].ids, segment_length=8, num_segments=10)
     rule = DynamicRule(0.05, 0.001, roots, trained_weights(model))
     for split in ("val", "test"):
         text = streams()[split]
-        assert text.read is not None
-        assert text.is_scored is not None
         adapted = dynamic_nll(model, text.read, update_every=8, update=rule.apply)
         assert score.nats[split].tolist() == adapted[text.is_scored[1:]].tolist()
-    assert [line.partition(":")[0] for line in log] == [
-        "m+dynamic, lr 0",
-        "m+dynamic, lr 0.0001, decay 0.001",
-        "m+dynamic, lr 0.05, decay 0.001",
-    ]
+    tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
+    assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
 
 
 def test_any_number_of_threads_gives_the_same_dynamic_score() -> None:
@@ -107,7 +89,7 @@ def test_any_number_of_threads_gives_the_same_dynamic_score() -> None:
     for num_threads in (1, 2):
         log: list[str] = []
         with threads(num_threads):
-            (score,) = dynamic_scores(network(), streams(), log)
+            (score,) = dynamic_scores(strong_network(), streams(), log)
         without_seconds = [line.rpartition(",")[0] for line in log]
         found.append(({split: nats.tolist() for split, nats in score.nats.items()}, score.metadata, without_seconds))
     assert found[0] == found[1]
@@ -135,38 +117,36 @@ def uniform_network() -> ScratchRNN:
     return ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
 
 
+def texts_of(val: np.ndarray, test: np.ndarray) -> Streams:
+    return {"train": stream(NOISE), "val": stream(val), "test": stream(test)}
+
+
 def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> None:
-    texts = {"train": stream(NOISE), "val": stream(NOISE), "test": stream(REPEATS)}
-    assert dynamic_scores(uniform_network(), texts, []) == []
-    texts = {"train": stream(NOISE), "val": stream(REPEATS), "test": stream(NOISE)}
-    (score,) = dynamic_scores(uniform_network(), texts, [])
+    assert dynamic_scores(uniform_network(), texts_of(NOISE, REPEATS), []) == []
+    (score,) = dynamic_scores(uniform_network(), texts_of(REPEATS, NOISE), [])
     assert score.nats["val"].mean() < np.log(6) < score.nats["test"].mean()
 
 
 def test_the_settings_of_dynamic_evaluation_are_chosen_on_val_and_not_on_test() -> None:
     """A text that repeats itself from its beginning asks for a high rate; one that begins with noise for a low one."""
-    repeats, mixed = stream(np.tile(REPEATS, 2)), stream(np.r_[NOISE, REPEATS])
+    repeats, mixed = np.tile(REPEATS, 2), np.r_[NOISE, REPEATS]
     chosen = []
     for val, test in ((repeats, mixed), (mixed, repeats)):
-        texts = {"train": stream(NOISE), "val": val, "test": test}
-        scores = dynamic_scores(uniform_network(), texts, [])
+        scores = dynamic_scores(uniform_network(), texts_of(val, test), [])
         chosen += [score.metadata["choices"]["dynamic_lr"] for score in scores] or [0]
     assert chosen[0] > chosen[1]
 
 
 def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
     """The settings are chosen on the beginning of val, which repeats itself; the rest is noise."""
-    texts = {"train": stream(NOISE), "val": stream(np.r_[REPEATS, *[NOISE] * 4]), "test": stream(REPEATS)}
-    log: list[str] = []
+    texts, log = texts_of(np.r_[REPEATS, *[NOISE] * 4], REPEATS), []
     params = PARAMS.model_copy(update={"lrs": [0.01]})
     assert dynamic_scores(uniform_network(), texts, log, params, num_tuning_tokens=300) == []
     assert log[-1] == "m+dynamic: left out, because m is as good on val"
 
 
 def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
-    vocab = Vocab(
-        "char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(num_tokens=50, num_chars=100, num_unknown=0, sha256="")}
-    )
+    vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(50, 100, 0, "")})
     info = describe_run(config("char.lstm-6", model="gru", max_tokens=10), vocab)
     assert (info.name, info.family, info.token, info.network) == ("char.lstm-6", "network", "char", "gru")
     # 10 of 50 tokens are a fifth of the characters.
@@ -177,6 +157,5 @@ def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
     assert describe_run(config(patience=3), vocab).chosen_on_val
     best = describe_run(config("run", max_tokens=10), vocab, is_best=True)
     assert (best.name, best.epoch, best.train_chars, best.chosen_on_val) == ("run@best", "best", 20, True)
-    assert describe_run(config(max_tokens=None), vocab).train_chars == 100
-    assert describe_run(config(max_tokens=60), vocab).train_chars == 100
+    assert [describe_run(config(max_tokens=limit), vocab).train_chars for limit in (None, 60)] == [100, 100]
     assert (info.smoothing, info.order, info.counted_token, info.dynamic, info.members) == (None, None, None, False, ())

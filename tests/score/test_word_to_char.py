@@ -9,11 +9,7 @@ import pytest
 from seqlm.heldout.spelling import SeparatorModel, SpellingModel, estimate_separators
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.word_to_char import (
-    CharacterPredictor,
-    Lexicon,
-    word_to_char_nll,
-)
+from seqlm.score.word_to_char import CharacterPredictor, Lexicon, word_to_char_nll
 from smoke import ROOT
 
 WORDS = (ROOT / "data" / "sample.txt").read_text(encoding="ascii").lower().replace(".", "").split()[:2000]
@@ -100,8 +96,10 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
     assert seen == [text[: end + 1].split(" ")[:-1] if end else [] for end in ends]
 
 
-def test_a_very_long_word_has_finite_surprisals() -> None:
-    found = nats("qz" * 3000 + " " + WORDS[0], "")
+@pytest.mark.parametrize(("text", "size"), [("", 0), ("a", 0), ("qz" * 3000 + " " + WORDS[0], 6000 + len(WORDS[0]))])
+def test_texts_of_no_length_and_very_long_words_have_finite_surprisals(text: str, size: int) -> None:
+    found = nats(text, "")
+    assert len(found) == size
     assert np.isfinite(found).all()
 
 
@@ -144,11 +142,6 @@ def test_a_reading_is_dropped_only_after_the_next_character() -> None:
     for character in "uay ":
         reader.read(character)
     assert reader.words_read == [1, 2]
-
-
-@pytest.mark.parametrize("size", [0, 1])
-def test_a_text_without_a_second_character_has_no_surprisals(size: int) -> None:
-    assert len(nats("a" * size, "")) == 0
 
 
 def test_separators_by_hand() -> None:
