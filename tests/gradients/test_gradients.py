@@ -12,47 +12,27 @@ import pandas as pd
 import pytest
 import torch
 
+import equations
 from default_params import PARAMS_FILE
-from equations import (
-    LinearRNN,
-    full_derivative,
-    linear_gradients,
-    randomized_derivative,
-    state_gradient,
-    truncated_derivative,
-)
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
-from seqlm.gradients import study
-from seqlm.gradients import truncation as truncation_module
+from seqlm.gradients import study, truncation
 from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.spectra import eigenvector_alignment, singular_values, spectral_radius
 from seqlm.gradients.study import Task, keep_frequent, study_gradients
-from seqlm.gradients.truncation import (
-    GradientError,
-    ShortRun,
-    StepStats,
-    Truncation,
-    TruncationNoise,
-    draw_windows,
-    gradient_draws,
-    gradient_error,
-    scale_recurrence,
-    stored_bytes,
-    train_briefly,
-    truncations,
-)
+from seqlm.gradients.truncation import ShortRun, StepStats, Truncation, draw_windows, gradient_draws, train_briefly
 from seqlm.rnn.building import build_network
 from seqlm.rnn.scratch import ScratchRNN
 from small_training import prepare_stage
 from smoke import change_params
-from stages_by_hand import RunStage
+from stages_by_hand import RunStage, output_of, require_refusal
 
 RNG = np.random.default_rng(0)
 T, D, H, Q = 7, 3, 4, 2
-MODEL = LinearRNN(RNG.normal(size=(H, D)), RNG.normal(size=(H, H)), RNG.normal(size=(Q, H)))
+MODEL = equations.LinearRNN(RNG.normal(size=(H, D)), RNG.normal(size=(H, H)), RNG.normal(size=(Q, H)))
+STRATEGIES = [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
 INPUTS, TARGETS = RNG.normal(size=(T, D)), RNG.normal(size=(T, Q))
 
 
@@ -80,15 +60,15 @@ def by_autograd() -> tuple[dict[str, torch.Tensor], np.ndarray, list[torch.Tenso
 
 def test_the_equations_equal_automatic_differentiation() -> None:
     expected, by_output, by_state = by_autograd()
-    found = linear_gradients(MODEL, INPUTS, by_output)
+    found = equations.linear_gradients(MODEL, INPUTS, by_output)
     for name, gradient in expected.items():
         np.testing.assert_allclose(found[name], gradient.numpy(), rtol=1e-10)
     for t in range(1, T + 1):
-        np.testing.assert_allclose(state_gradient(MODEL, by_output, t), by_state[t - 1].numpy(), rtol=1e-10)
+        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), by_state[t - 1].numpy(), rtol=1e-10)
     # (8.7.14): the recursion from the next step.
     for t in range(1, T):
-        recursive = MODEL.w_hh.T @ state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
-        np.testing.assert_allclose(state_gradient(MODEL, by_output, t), recursive, rtol=1e-10)
+        recursive = MODEL.w_hh.T @ equations.state_gradient(MODEL, by_output, t + 1) + MODEL.w_qh.T @ by_output[t - 1]
+        np.testing.assert_allclose(equations.state_gradient(MODEL, by_output, t), recursive, rtol=1e-10)
 
 
 def test_the_full_sum_is_the_recursion() -> None:
@@ -96,40 +76,20 @@ def test_the_full_sum_is_the_recursion() -> None:
     derivative = 0.0
     for a, b in zip(local, factors, strict=True):
         derivative = a + b * derivative  # (8.7.4)
-    assert full_derivative(local, factors) == pytest.approx(derivative, rel=1e-12)
-    assert truncated_derivative(local, factors, 0) == local[-1]
-    assert truncated_derivative(local, factors, 1) == pytest.approx(local[-1] + factors[-1] * local[-2])
+    assert equations.full_derivative(local, factors) == pytest.approx(derivative, rel=1e-12)
+    assert equations.truncated_derivative(local, factors, 0) == local[-1]
+    assert equations.truncated_derivative(local, factors, 1) == pytest.approx(local[-1] + factors[-1] * local[-2])
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.8, 1.0])
 def test_randomized_truncation_is_unbiased(probability: float) -> None:
     local, factors = RNG.normal(size=12), RNG.uniform(0.3, 0.6, size=12)
     rng = np.random.default_rng(1)
-    draws = np.array([randomized_derivative(local, factors, lambda _: probability, rng) for _ in range(20_000)])
+    draws = np.array(
+        [equations.randomized_derivative(local, factors, lambda _: probability, rng) for _ in range(20_000)]
+    )
     error = draws.std() / len(draws) ** 0.5
-    assert abs(draws.mean() - full_derivative(local, factors)) <= 4 * error + 1e-12
-
-
-# Not symmetric, and its eigenvectors are not orthogonal: eigenvalues 0.9, 0.7, 0.5, 0.3, but the largest singular
-# value is above 1, so that a gradient may grow before it falls.
-NON_NORMAL = np.diag([0.9, 0.7, 0.5, 0.3]) + np.triu(np.full((4, 4), 0.4), 1)
-
-
-def test_the_reach_of_a_linear_network_follows_powers_of_its_matrix() -> None:
-    assert np.linalg.svd(NON_NORMAL, compute_uv=False)[0] > 1
-    # States stay positive, so that relu is the identity.
-    model = ScratchRNN(3, 4, "relu", torch.Generator().manual_seed(0))
-    weights = model.named_weights()
-    weights["W_xh"].fill_(1.0)
-    weights["W_hh"].copy_(torch.tensor(NON_NORMAL))
-    weights["W_hq"].mul_(10)
-    ids = np.random.default_rng(0).integers(0, 3, (5, 11))
-    logits, _ = model(torch.tensor(ids[:, :-1]), model.initial_state(5))
-    wrong = torch.softmax(logits[:, -1], 1).numpy() - np.eye(3)[ids[:, -1]]
-    last = wrong @ weights["W_hq"].numpy().T  # the gradient of the last loss by h_T, (5, 4)
-    powers = [np.linalg.matrix_power(NON_NORMAL, k) for k in range(10)]
-    expected = [np.linalg.norm(last @ power.T, axis=1).mean() for power in powers]
-    np.testing.assert_allclose(reach("scratch", model, ids), expected, rtol=1e-5)
+    assert abs(draws.mean() - equations.full_derivative(local, factors)) <= 4 * error + 1e-12
 
 
 CELLS = {"relu": partial(torch.nn.RNNCell, nonlinearity="relu"), "gru": torch.nn.GRUCell, "lstm": torch.nn.LSTMCell}
@@ -168,8 +128,9 @@ def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_do
     window = np.random.default_rng(0).integers(0, 4, (3, 9))
     full = gradient_draws(model, window, Truncation("full", 8), 1, generator)[0]
 
-    def error(strategy: str, length: int, num_draws: int = 4000) -> GradientError:
-        return gradient_error(gradient_draws(model, window, Truncation(strategy, length), num_draws, generator), full)
+    def error(strategy: str, length: int, num_draws: int = 4000) -> truncation.GradientError:
+        draws = gradient_draws(model, window, Truncation(strategy, length), num_draws, generator)
+        return truncation.gradient_error(draws, full)
 
     # Length 1 cuts every step, so no draw differs from another.
     assert error("regular", 1, 10).spread == pytest.approx(0, abs=1e-6)
@@ -181,25 +142,25 @@ def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_do
     assert regular.running[-1] > regular.running[39] / 3
 
 
-def test_there_is_no_randomized_truncation_of_length_1() -> None:
-    assert truncations([1, 4]) == [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
-
-
 def test_cuts_by_hand() -> None:
     generator = torch.Generator().manual_seed(0)
     assert Truncation("full", 7).draw(7, 2, generator) is None
     keep = Truncation("regular", 3).draw(7, 2, generator)
-    assert keep is not None
-    cuts = (keep[:, 0] == 0).nonzero().flatten()
-    assert (cuts.diff() == 3).all()
+    assert ((keep[:, 0] == 0).nonzero().flatten().diff() == 3).all()
     assert (keep[:, 0] == keep[:, 1]).all()
     # Each step continues with probability 3/4: the factor is 0 or 4/3, and its mean is 1.
     keep = Truncation("randomized", 4).draw(1000, 50, generator)
     assert keep.unique().tolist() == pytest.approx([0, 4 / 3])
     assert float(keep.mean()) == pytest.approx(1, abs=0.02)
+    # There is no randomized truncation of length 1.
+    assert truncation.truncations([1, 4]) == STRATEGIES
+    # Only the truncation of short trainings is random.
+    noise = truncation.TruncationNoise(lambda: torch.zeros(5, 2))
+    assert torch.equal(noise.dropout_mask(torch.zeros(2, 5, 3), 0.5), torch.ones(2, 1, 3))
+    assert torch.equal(noise.bptt_keep(5), torch.zeros(5, 2))
 
 
-def test_the_operation_count_is_that_of_the_model() -> None:
+def test_operations_are_those_of_the_model_and_bytes_are_counted_by_hand() -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
     model, ids = ScratchRNN(5, 6, "tanh", torch.Generator().manual_seed(0)), torch.zeros(1, 9, dtype=torch.int64)
@@ -215,12 +176,9 @@ def test_the_operation_count_is_that_of_the_model() -> None:
     # Cut at every step: the 8 products of (8.7.14), 2 * 6 * 6 operations each, are not needed.
     assert Truncation("full", 9).flop_count(9, 6, 5) - Truncation("regular", 1).flop_count(9, 6, 5) == 8 * 72
     assert Truncation("randomized", 4).flop_count(9, 6, 5) == Truncation("regular", 4).flop_count(9, 6, 5)
-
-
-def test_stored_bytes_by_hand() -> None:
-    generator = torch.Generator().manual_seed(0)
     # 4 states (that before the first step too) of 6 floats, and 3 distributions over 5 tokens: 39 floats.
-    assert stored_bytes(3, 6, 5) == 4 * 39
+    assert truncation.stored_bytes(3, 6, 5) == 4 * 39
+    generator = torch.Generator().manual_seed(0)
     assert Truncation("regular", 3).longest_stretch(10, generator) == 3
     assert Truncation("full", 10).longest_stretch(10, generator) == 10
     # Two steps, cut in between with probability 1/4: 2 steps with probability 3/4, else 1.
@@ -249,17 +207,11 @@ def test_the_learning_rate_of_adam_falls_to_zero(
     optimizer: Any, rates: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[float] = []
-    monkeypatch.setattr(truncation_module.Optimizer, "step", lambda _, lr: seen.append(lr))
+    monkeypatch.setattr(truncation.Optimizer, "step", lambda _, lr: seen.append(lr))
     ids = np.tile([0, 1, 2, 1], 20)
     model = ScratchRNN(3, 4, "tanh", torch.Generator().manual_seed(0))
     train_briefly(model, ids, ShortRun(4, 8, 0, optimizer=optimizer))
     assert seen == pytest.approx(rates)
-
-
-def test_only_the_truncation_of_short_trainings_is_random() -> None:
-    noise = TruncationNoise(lambda: torch.zeros(5, 2))
-    assert noise.dropout_mask(torch.zeros(2, 5, 3), 0.5).tolist() == np.ones((2, 1, 3)).tolist()
-    assert noise.bptt_keep(5).tolist() == np.zeros((5, 2)).tolist()
 
 
 def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
@@ -269,25 +221,20 @@ def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
         assert list(spectra) == moments
 
 
-def test_spectra_by_hand() -> None:
-    # A shear: both eigenvalues are 1, the singular values the golden ratio and its inverse.
-    matrix = np.array([[1.0, 1.0], [0.0, 1.0]])
-    assert spectral_radius(matrix) == pytest.approx(1, abs=1e-3)
-    golden = (1 + 5**0.5) / 2
-    np.testing.assert_allclose(singular_values(matrix), [golden, 1 / golden], rtol=1e-6)
-    assert np.isnan(spectral_radius(np.full((2, 2), np.inf)))
-    assert np.isnan(singular_values(np.full((2, 2), np.inf))).all()
-
-
 @pytest.mark.parametrize("size", [1, 2, 5, 64])
 def test_spectra_are_those_of_lapack(size: int) -> None:
     for matrix in (RNG.normal(size=(size, size)), np.triu(RNG.normal(size=(size, size))), np.eye(size)):
         assert spectral_radius(matrix) == pytest.approx(np.abs(np.linalg.eigvals(matrix)).max(), rel=1e-9)
-        np.testing.assert_allclose(
-            singular_values(matrix), np.linalg.svd(matrix, compute_uv=False), rtol=1e-9, atol=1e-13
-        )
-    # Nothing is left of a shift after some powers.
+        expected = np.linalg.svd(matrix, compute_uv=False)
+        np.testing.assert_allclose(singular_values(matrix), expected, rtol=1e-9, atol=1e-13)
+    # Nothing is left of a shift after some powers, and a shear has only one eigenvector.
     assert spectral_radius(np.eye(size, k=1)) == 0
+    assert spectral_radius(np.eye(2) + np.eye(2, k=1)) == pytest.approx(1, abs=1e-3)
+    assert np.isnan(spectral_radius(np.full((size, size), np.inf)))
+    assert np.isnan(singular_values(np.full((size, size), np.inf))).all()
+    # Eigenvalues 2 and 1, start at 45 degrees: the cosine after k powers is 2^k / sqrt(4^k + 1).
+    found = eigenvector_alignment(np.diag([2.0, 1.0]), np.array([1.0, 1.0]), 5)
+    np.testing.assert_allclose(found, [2**k / (4**k + 1) ** 0.5 for k in range(6)])
 
 
 def test_relu_diverges_without_clipping_and_not_with_it(root: Path) -> None:
@@ -318,6 +265,8 @@ def test_mutual_information_by_hand() -> None:
     # A small integer type does not hold the numbers of pairs.
     small = draws.astype(np.uint8) + 90
     assert mutual_information(small, [1], 100).tolist() == mutual_information(small.astype(int), [1], 100).tolist()
+    # Rare tokens count as unknown.
+    assert keep_frequent(np.array([0, 3, 5, 2, 4], np.uint8), 4).tolist() == [0, 3, 0, 2, 0]
 
 
 def test_shuffled_text_shows_what_chance_gives() -> None:
@@ -328,16 +277,6 @@ def test_shuffled_text_shows_what_chance_gives() -> None:
     mean, deviation = shuffled_information(draws, [1, 5], 60, 20, 0)
     assert (bits > 0.05).all()
     assert (abs(bits - mean) < 4 * deviation).all()
-
-
-def test_rare_tokens_count_as_unknown() -> None:
-    assert keep_frequent(np.array([0, 3, 5, 2, 4], np.uint8), 4).tolist() == [0, 3, 0, 2, 0]
-
-
-def test_powers_align_with_the_leading_eigenvector() -> None:
-    # Eigenvalues 2 and 1, start at 45 degrees: the cosine after k powers is 2^k / sqrt(4^k + 1).
-    found = eigenvector_alignment(np.diag([2.0, 1.0]), np.array([1.0, 1.0]), 5)
-    np.testing.assert_allclose(found, [2**k / (4**k + 1) ** 0.5 for k in range(6)])
 
 
 @pytest.mark.parametrize(
@@ -356,23 +295,14 @@ def test_bad_settings_end_with_code_2(
     name: str, value: object, complaint: str, run_stage: RunStage, tmp_path: Path
 ) -> None:
     change_params(tmp_path / "params.yaml", {name: value})
-    result = run_stage("gradients" if name.startswith("gradients.") else "configure")
-    assert result.returncode == 2
-    assert complaint in result.stderr
-    assert result.stderr.count("\n") == 1
+    stage = "gradients" if name.startswith("gradients.") else "configure"
+    require_refusal(run_stage(stage), 2, complaint)
 
 
 SMALL = {
-    "num_hiddens": 8,
-    "num_steps": 8,
-    "num_minibatches": 4,
-    "lengths": [1, 4],
-    "num_draws": 3,
-    "trained_lengths": [1, 4],
-    "num_trainings": 2,
-    "max_distance": 5,
-    "max_vocab": 6,
-}
+    "num_hiddens": 8, "num_steps": 8, "num_minibatches": 4, "lengths": [1, 4], "num_draws": 3,
+    "trained_lengths": [1, 4], "num_trainings": 2, "max_distance": 5, "max_vocab": 6,
+}  # fmt: skip
 
 
 def small_study(num_processes: int, num_val: int = 50) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
@@ -392,15 +322,13 @@ IDS = keep_frequent(np.random.default_rng(0).integers(0, 9, 500), 6)
 WINDOWS = draw_windows(IDS, 64, 8, np.random.default_rng(0))
 RUN = ShortRun(4, 8, 0)
 SMALL_TASK = replace(task(IDS, 6, **SMALL), val_ids=IDS[:50])
-STRATEGIES = [Truncation("regular", 1), Truncation("regular", 4), Truncation("randomized", 4)]
 
 
 def columns_of(table: pd.DataFrame, **values: object) -> dict[str, list[Any]]:
     """Return the other columns of the rows that have these values."""
     for name, value in values.items():
         table = table[table[name] == value].drop(columns=name)
-    found: dict[str, list[Any]] = table.to_dict("list")
-    return found
+    return table.to_dict("list")
 
 
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
@@ -425,43 +353,41 @@ def test_reach_and_spectra_are_those_of_a_model_before_and_after_its_training(mo
     assert list(summary["spectral_radius"]) == ["scratch", "relu"]
 
 
-@pytest.mark.parametrize("truncation", STRATEGIES)
-def test_truncations_are_measured_on_an_untrained_network_whose_states_last(truncation: Truncation, small: Any) -> None:
+@pytest.mark.parametrize("cut", STRATEGIES)
+def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut: Truncation, small: Any) -> None:
     tables, _ = small
     generator = torch.Generator().manual_seed(0)
     model = ScratchRNN(6, 8, "tanh", generator)
-    scale_recurrence(model)
+    truncation.scale_recurrence(model)
     full = gradient_draws(model, WINDOWS, Truncation("full", 8), 1, generator)[0]
-    error = gradient_error(gradient_draws(model, WINDOWS, truncation, 3, generator), full)
+    error = truncation.gradient_error(gradient_draws(model, WINDOWS, cut, 3, generator), full)
     expected = {"bias": [error.bias], "spread": [error.spread], "standard_error": [error.standard_error]}
-    key = {"strategy": truncation.strategy, "length": truncation.length}
-    assert columns_of(tables["truncation"], **key) == expected
-    if truncation.length == 4:
+    assert columns_of(tables["truncation"], strategy=cut.strategy, length=cut.length) == expected
+    if cut.length == 4:
         of_draws = {"draws": [1, 2, 3], "distance": error.running.tolist()}
         of_draws["standard_error"] = [error.spread / draws**0.5 for draws in (1, 2, 3)]
-        assert columns_of(tables["convergence"], strategy=truncation.strategy) == of_draws
+        assert columns_of(tables["convergence"], strategy=cut.strategy) == of_draws
     assert len(tables["convergence"]) == 6
 
 
-@pytest.mark.parametrize("truncation", [*STRATEGIES, Truncation("full", 8)])
-def test_cost_and_perplexity_of_a_truncation(truncation: Truncation, small: Any) -> None:
+@pytest.mark.parametrize("cut", [*STRATEGIES, Truncation("full", 8)])
+def test_cost_and_perplexity_of_a_truncation(cut: Truncation, small: Any) -> None:
     tables, summary = small
-    key = {"strategy": truncation.strategy, "length": truncation.length}
-    steps = truncation.longest_stretch(8, torch.Generator().manual_seed(0))
+    key = {"strategy": cut.strategy, "length": cut.length}
+    steps = cut.longest_stretch(8, torch.Generator().manual_seed(0))
     assert columns_of(tables["cost"], **key) == {
         "steps": [steps],
-        "megaflop": [truncation.flop_count(8, 8, 6) / 1_000_000],
-        "kilobytes": [stored_bytes(steps, 8, 6) / 1000],
+        "megaflop": [cut.flop_count(8, 8, 6) / 1_000_000],
+        "kilobytes": [truncation.stored_bytes(steps, 8, 6) / 1000],
     }
-    perplexities = [study._perplexity_after(SMALL_TASK, (truncation, seed)) for seed in (0, 1)]
+    perplexities = [study._perplexity_after(SMALL_TASK, (cut, seed)) for seed in (0, 1)]
     assert columns_of(tables["trained"], **key) == {"seed": [0, 1], "val_perplexity": perplexities}
-    if truncation.strategy != "regular":
-        assert summary["val_perplexity"][truncation.strategy] == pytest.approx(sum(perplexities) / 2)
+    if cut.strategy != "regular":
+        assert summary["val_perplexity"][cut.strategy] == pytest.approx(sum(perplexities) / 2)
 
 
-@pytest.mark.parametrize(("activation", "clip", "limit"), [
-    ("tanh", "clip at 1", 1.0), ("tanh", "no clip", None), ("relu", "clip at 1", 1.0), ("relu", "no clip", None),
-])  # fmt: skip
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize(("clip", "limit"), [("clip at 1", 1.0), ("no clip", None)])
 def test_every_step_with_and_without_clipping_is_recorded(
     activation: Any, clip: str, limit: float | None, small: Any
 ) -> None:
@@ -507,14 +433,10 @@ def test_information_and_alignment_of_the_study(small: Any) -> None:
 def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
     tables, summary = small
     assert list(tables["reach"]["model"].unique()) == ["scratch", "relu", "gru", "lstm"]
-    assert len(tables["reach"]) == 4 * 2 * 8
-    assert len(tables["trained"]) == 4 * 2  # regular 1 and 4, randomized 4, full; two seeds
-    assert list(tables["cost"]["strategy"]) == ["regular", "regular", "randomized", "full"]
+    # Four models at two moments; three truncations and none, with two seeds; two models at four moments.
+    rows = {"reach": 4 * 2 * 8, "trained": 4 * 2, "spectrum": 2 * 4 * 8, "unclipped": 4 * 4, "cost": 4}
+    assert {name: len(tables[name]) for name in rows} == rows
     assert list(tables["radius"]["minibatch"]) == [0, 1, 2, 4] * 2
-    assert len(tables["spectrum"]) == 2 * 4 * 8
-    assert list(tables["unclipped"]["run"].unique()) == [
-        "tanh, clip at 1", "tanh, no clip", "relu, clip at 1", "relu, no clip",
-    ]  # fmt: skip
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
     # Again, and where processes may have gradients (on Linux, without a GPU) by two of them.
     again, same_summary = small_study(min(2, processes_that_learn()))
@@ -527,20 +449,18 @@ def test_the_stage_prints_and_writes_what_it_finds(run_stage: RunStage, tmp_path
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
     settings = SMALL | {"num_minibatches": 1, "num_trainings": 1, "num_shuffles": 2}
     change_params(layout.params, {f"gradients.{name}": value for name, value in settings.items()})
-    result = run_stage("gradients")
-    assert result.returncode == 0, result.stderr
+    printed = output_of(run_stage("gradients"))
     number = r"\d+\.\d{3}"
     line = f"spectral radius of W_hh before and after training: scratch {number}, {number}; relu {number}, {number}\n"
-    assert re.fullmatch(line, result.stdout)
+    assert re.fullmatch(line, printed)
     summary = json.loads(layout.reports("gradients", "summary.json").read_text())
     assert summary["text"] == {"tokens": ["t", "h", "e", " "], "beginning": "the sea came in and the se"}
     assert len(list(layout.reports("gradients").iterdir())) == 11
 
 
 def test_val_without_a_token_to_score_is_refused() -> None:
-    params = load(PARAMS_FILE, "gradients", GradientsParams)
     with pytest.raises(DataError, match=r"val has too few tokens \(1\): perplexity needs at least 2"):
-        study_gradients(params, np.arange(100) % 5, np.array([1]), 5, 0)
+        small_study(1, num_val=1)
 
 
 def test_the_committed_study_says_what_the_page_says(root: Path) -> None:
@@ -549,7 +469,7 @@ def test_the_committed_study_says_what_the_page_says(root: Path) -> None:
     assert {"relu", "gru", "lstm"} <= set(reach["model"])
     far = reach[(reach["moment"] == "initial") & (reach["k"] == reach["k"].max())]
     assert (far["norm"] < 1e-3).all()  # at the start gradients vanish
-    truncation = pd.read_csv(folder / "truncation.csv")
-    regular = truncation[truncation["strategy"] == "regular"]["bias"].to_numpy()
+    cuts = pd.read_csv(folder / "truncation.csv")
+    regular = cuts[cuts["strategy"] == "regular"]["bias"].to_numpy()
     assert (np.diff(regular) < 0).all()  # longer windows are less wrong
     assert json.loads((folder / "summary.json").read_text())["information_at_1"] > 0
