@@ -11,7 +11,7 @@ from numba.core.dispatcher import Dispatcher
 import seqlm
 from disks import as_owner, fill, mounted
 from seqlm.core import elementary
-from stages_by_hand import Finished, output_of, run_python
+from stages_by_hand import Finished, run_python, succeeded
 
 ADD = """
 from seqlm.core.compiling import compiled
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def call(folder: Path, kept: Path, *before: str, number: str = "1") -> tuple[float, int]:
     """Return a number + 2 (and what the sources add), and how many functions were read and not compiled."""
     printed = in_a_process(CALL.format(number), folder, kept, *before)
-    value, hits = output_of(printed).split()
+    value, hits = succeeded(printed).split()
     assert printed.stderr == ""
     return float(value), int(hits)
 

@@ -29,7 +29,7 @@ from seqlm.core.files import (
     write_npy,
     write_text,
 )
-from stages_by_hand import output_of, run_python
+from stages_by_hand import run_python, succeeded
 
 WRITE_UNDER_UMASK = """
 import os, sys
@@ -174,6 +174,6 @@ def test_a_checksummed_mapping_comes_back_unless_it_changed(tmp_path: Path) -> N
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 def test_a_written_file_has_the_mode_of_any_new_file(tmp_path: Path) -> None:
-    assert output_of(run_python(WRITE_UNDER_UMASK, tmp_path / "x")) == ""
+    assert succeeded(run_python(WRITE_UNDER_UMASK, tmp_path / "x")) == ""
     # 0o666 without the bits of 0o027.
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640

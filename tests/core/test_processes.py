@@ -24,7 +24,7 @@ from seqlm.report.figures import style as figure_style
 from seqlm.report.figures.plots import alignment_figure, cost_figure, reach_figure
 from seqlm.report.figures.style import svg_text
 from smoke import ROOT
-from stages_by_hand import output_of, run_python
+from stages_by_hand import run_python, succeeded
 
 TABLES = ROOT / "reports" / "gradients"
 WAITS = """
@@ -132,4 +132,4 @@ def test_processes_end_with_the_one_that_started_them() -> None:
 
 
 def test_where_processes_cannot_wait_for_each_other_one_works() -> None:
-    assert output_of(run_python(WITHOUT_SEMAPHORES)) == "1\n"
+    assert succeeded(run_python(WITHOUT_SEMAPHORES)) == "1\n"

@@ -27,7 +27,7 @@ from seqlm.rnn.building import build_network
 from seqlm.rnn.scratch import ScratchRNN
 from small_training import prepare_stage
 from smoke import change_params
-from stages_by_hand import RunStage, output_of, require_refusal
+from stages_by_hand import RunStage, refused, succeeded
 
 RNG = np.random.default_rng(0)
 T, D, H, Q = 7, 3, 4, 2
@@ -296,7 +296,7 @@ def test_bad_settings_end_with_code_2(
 ) -> None:
     change_params(tmp_path / "params.yaml", {name: value})
     stage = "gradients" if name.startswith("gradients.") else "configure"
-    require_refusal(run_stage(stage), 2, complaint)
+    refused(run_stage(stage), 2, complaint)
 
 
 SMALL = {
@@ -449,7 +449,7 @@ def test_the_stage_prints_and_writes_what_it_finds(run_stage: RunStage, tmp_path
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
     settings = SMALL | {"num_minibatches": 1, "num_trainings": 1, "num_shuffles": 2}
     change_params(layout.params, {f"gradients.{name}": value for name, value in settings.items()})
-    printed = output_of(run_stage("gradients"))
+    printed = succeeded(run_stage("gradients"))
     number = r"\d+\.\d{3}"
     line = f"spectral radius of W_hh before and after training: scratch {number}, {number}; relu {number}, {number}\n"
     assert re.fullmatch(line, printed)

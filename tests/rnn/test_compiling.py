@@ -14,7 +14,7 @@ from numba.core.codegen import JITCPUCodegen
 
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.compiled.tiles import ROWS, ROWS_AT_ONCE, WIDTH, add_product, empty_panels, outer_product
-from stages_by_hand import output_of, run_python
+from stages_by_hand import run_python, succeeded
 
 ARM, MAC, WINDOWS = "aarch64-unknown-linux-gnu", "arm64-apple-darwin", "x86_64-pc-windows-msvc"
 
@@ -72,7 +72,7 @@ def test_who_multiplies_and_adds_at_once(
 
 def test_a_processor_without_fma_scores_with_pytorch() -> None:
     old = {"NUMBA_CPU_NAME": "sandybridge", "NUMBA_CPU_FEATURES": "+avx,-avx2,-fma,-avx512f"}
-    is_compiled, total = output_of(run_python(SCORE, **old)).split()
+    is_compiled, total = succeeded(run_python(SCORE, **old)).split()
     assert is_compiled == "False"
     # Small weights: hardly more or less than log 28 for each of 99 tokens.
     assert float(total) == pytest.approx(99 * np.log(28), rel=1e-3)

@@ -8,7 +8,7 @@ import torch
 from compiled_networks import network_settings
 from seqlm.core.errors import DataError
 from seqlm.rnn.building import build_network, load_network, open_network, save_network
-from stages_by_hand import output_of, run_python
+from stages_by_hand import run_python, succeeded
 
 RESULTS = """
 import numpy as np
@@ -52,7 +52,7 @@ def store(folder: Path, model: str, **changes: object) -> None:
 def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
     for model, changes in NETWORKS.items():
         store(tmp_path, model, **changes)
-    found = output_of(run_python(WITHOUT_TORCH, tmp_path, *NETWORKS)).splitlines()
+    found = succeeded(run_python(WITHOUT_TORCH, tmp_path, *NETWORKS)).splitlines()
     with_torch: dict[str, object] = {}
     exec(RESULTS, with_torch)
     for model, printed in zip(NETWORKS, found, strict=True):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stages_by_hand import output_of, run_python
+from stages_by_hand import run_python, succeeded
 
 PROGRAM = """
 import resource, sys
@@ -38,5 +38,5 @@ def test_a_large_vocabulary_takes_bounded_memory(network: str) -> None:
     # Logits of 1,500 tokens, or of 8 windows of 128, take 200 to 300 MB in single precision, and several times
     # twice as much in double precision. In parts, 16 MiB of logits exist at once; compiled loops keep none. Whole
     # distributions are in double precision, 16 MiB a few times.
-    after_stream, after_positions, after_calibration = map(int, output_of(run_python(PROGRAM, network)).split())
+    after_stream, after_positions, after_calibration = map(int, succeeded(run_python(PROGRAM, network)).split())
     assert max(after_stream, after_positions, after_calibration) < 400e6

@@ -29,7 +29,7 @@ from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import LINES, config, write_models
 from smoke import change_params
-from stages_by_hand import RunStage, output_of, require_refusal
+from stages_by_hand import RunStage, refused, succeeded
 from subwords import build
 
 SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic.rms_segments": 5}
@@ -48,7 +48,7 @@ def names_in(folder: Path) -> list[str]:
 
 def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, layout: Layout) -> None:
     change_params(layout.params, SMALL_DYNAMIC)
-    printed = output_of(run_stage("score", "--model", "small"))
+    printed = succeeded(run_stage("score", "--model", "small"))
     for name in ("dynamic, lr 0.001, decay 0.01", "dynamic"):
         line = rf"^small\+{name}: \d\.\d+ bits per character on val, {SECONDS}$"
         assert re.search(line, printed, re.MULTILINE)
@@ -64,7 +64,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     assert set(headline) == {"val_bits", "val_perplexity", "test_bits", "test_perplexity"}
     assert headline["test_perplexity"] == pytest.approx(np.exp(static.nats["test"].mean()))
     change_params(layout.params, {"score.dynamic": None})
-    output_of(run_stage("score", "--model", "small"))
+    succeeded(run_stage("score", "--model", "small"))
     assert names_in(layout.scores_of_run("small")) == ["small"]
 
 
@@ -105,7 +105,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(run_stage: RunStage, 
 def test_ngram_models_are_scored_and_one_is_the_best_of_its_kind(
     kind: str, run_stage: RunStage, layout: Layout
 ) -> None:
-    printed = output_of(run_stage("score", "--kind", kind))
+    printed = succeeded(run_stage("score", "--kind", kind))
     line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on val, {SECONDS}$"
     assert re.search(line, printed, re.MULTILINE)
     scores = load_scores(layout.scores_of_ngrams(kind))
@@ -143,7 +143,7 @@ def test_the_model_over_words_is_scored_as_one_over_characters(
 ) -> None:
     if not dynamic:
         change_params(layout.params, {"score.dynamic_counts": None})
-    output_of(run_stage("score", "--word-to-char"))
+    succeeded(run_stage("score", "--word-to-char"))
     static, *others = load_scores(layout.scores_word_to_char)
     assert static.name == "char-by-word-kneser-ney-3"
     assert (static.info.token, static.info.counted_token, static.info.order) == ("char", "word", 3)
@@ -181,7 +181,7 @@ def test_a_model_over_too_many_or_unknown_words_is_not_read_as_one_over_characte
     texts["val"].write_text(first_words + LINES, encoding="utf-8")
     for kind in ("word", "char"):
         build(texts, layout.corpus(kind), kind, " ")
-    printed = output_of(run_stage("score", "--word-to-char"))
+    printed = succeeded(run_stage("score", "--word-to-char"))
     assert printed == f"the model over words is not read as one over characters: {reason}\n"
     assert names_in(layout.scores_word_to_char) == []
 
@@ -196,5 +196,5 @@ def test_a_long_train_has_no_dynamic_counts(arguments: tuple[str, ...], run_stag
 def test_options_that_do_not_go_together(run_stage: RunStage) -> None:
     for options in ("", "--model small --kind char", "--kind char --word-to-char"):
         complaint = "give exactly one of --model, --kind, --word-to-char and --text\n"
-        require_refusal(run_stage("score", *options.split()), 2, complaint)
-    require_refusal(run_stage("score", "--kind", "char", "--page", "x.html"), 2, "--page needs --text\n")
+        refused(run_stage("score", *options.split()), 2, complaint)
+    refused(run_stage("score", "--kind", "char", "--page", "x.html"), 2, "--page needs --text\n")

@@ -32,7 +32,7 @@ from seqlm.sine.study import (
     windows,
 )
 from smoke import change_params
-from stages_by_hand import RunStage, output_of, require_refusal
+from stages_by_hand import RunStage, refused, succeeded
 
 LINE = np.arange(20.0)
 
@@ -204,7 +204,7 @@ def test_values_of_tau_are_compared_over_five_seeds() -> None:
 
 def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:
     change_params(tmp_path / "params.yaml", {"sine.taus": [4]})  # values of tau are compared in 10 trainings each
-    output_of(run_stage("sine"))
+    succeeded(run_stage("sine"))
     summary = json.loads((tmp_path / "reports/sine/summary.json").read_text())
     predictions = pd.read_csv(tmp_path / "reports/sine/predictions.csv")
     for rows in compare(sine_values(summary, predictions)).values():
@@ -223,4 +223,4 @@ def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:
 def test_a_series_that_is_too_short_is_refused(run_stage: RunStage, tmp_path: Path) -> None:
     change_params(tmp_path / "params.yaml", {"sine.num_points": 600})
     complaint = "num_points must be at least num_train + the largest tau + the largest of steps = 696"
-    require_refusal(run_stage("sine"), 2, complaint)
+    refused(run_stage("sine"), 2, complaint)

@@ -21,7 +21,7 @@ from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer
 from small_training import config, history_rows, prepare_stage, trained, trainer
 from smoke import ROOT
-from stages_by_hand import RunStage, output_of, run_python
+from stages_by_hand import RunStage, run_python, succeeded
 
 
 def test_the_history_grows_during_training(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_missing_tensorboard_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_tensorboard_reads_the_events(run_stage: RunStage, tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
-    output_of(run_stage("train", "--model", "x", "--tensorboard", "board"))
+    succeeded(run_stage("train", "--model", "x", "--tensorboard", "board"))
     found = accumulator.EventAccumulator(str(tmp_path / "board" / "x"))
     found.Reload()
     events, history = found.Scalars("train_perplexity"), history_rows(layout)

@@ -10,7 +10,7 @@ import torch
 from seqlm.core.errors import MachineError
 from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
 from smoke import ROOT
-from stages_by_hand import output_of, run_python
+from stages_by_hand import run_python, succeeded
 
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
     package = tmp_path / "seqlm"
     shutil.copytree(ROOT / "src/seqlm", package, ignore=shutil.ignore_patterns("__pycache__"))
     changed = ["train/callbacks.py", "core/optimizer.py", "rnn/compiled/tiles.py", "rnn/transformer.py"]
-    found = json.loads(output_of(run_python(CODE, package, *changed, PYTHONPATH=str(tmp_path))))
+    found = json.loads(succeeded(run_python(CODE, package, *changed, PYTHONPATH=str(tmp_path))))
     assert set(found["loaded"]) <= set(found["hashed"])
     callbacks, *others = found["keys"]
     assert callbacks == before

@@ -16,7 +16,7 @@ from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.trainer import Trainer
 from small_training import config, equal, prepare_stage, trained, trainer
 from smoke import ROOT
-from stages_by_hand import RunStage, output_of
+from stages_by_hand import RunStage, succeeded
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
 LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "keep": "best", **ADAM}
@@ -104,7 +104,7 @@ def test_a_killed_or_interrupted_training_resumes_to_the_same_weights(run_stage:
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")
     slow = {"num_epochs": 2, "num_hiddens": 64, "model": "lstm", "dropout": 0.2, "num_steps": 10, "checkpoint_s": 0.2}
     layout = prepare_stage(tmp_path, text, **slow, **ADAM)
-    output_of(run_stage("train", *TRAIN[1:]))
+    succeeded(run_stage("train", *TRAIN[1:]))
     weights, history = layout.run("x") / "weights.safetensors", layout.reports("train", "x", "history.csv")
     undisturbed, rows = sha256_of_file(weights), history.read_bytes()
     weights.unlink()

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from seqlm.core.layout import Layout
 from small_training import history_rows, prepare_stage
 from smoke import ROOT, environment_of_python
-from stages_by_hand import RunStage, output_of, require_refusal
+from stages_by_hand import RunStage, refused, succeeded
 
 LINE = "the sea came in and the sea went out again\n"
 
@@ -28,7 +28,7 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
     for path in abandoned:
         path.parent.mkdir(parents=True)
         path.touch()
-    printed = output_of(run_stage("train", "--model", "x"))
+    printed = succeeded(run_stage("train", "--model", "x"))
     # 8 hidden units and 16 characters, <unk> among them: 16 * 8 + 8 * 8 + 8 + 8 * 16 + 16 parameters.
     assert printed.startswith("x: scratch over char tokens, 8 hidden units, 344 parameters, on cpu\n")
     rows = history_rows(layout)
@@ -46,7 +46,7 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
 def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path: Path) -> None:
     # 43 characters with the line end, which is no token: 42 * 3 = 126 tokens, 126 // 35 - 1 = 2 rows.
     layout = prepare_stage(tmp_path, LINE * 3, batch_size=32, num_steps=35, sample_every=1, sample_prefix="auto")
-    printed = output_of(run_stage("train", "--model", "x"))
+    printed = succeeded(run_stage("train", "--model", "x"))
     assert "too few for minibatches of 32 x 35: it is cut into minibatches of 2 x 35" in printed
     assert "epoch 1, train perplexity" in printed
     assert ": the sea came in and" in printed
@@ -69,7 +69,7 @@ def test_what_cannot_be_trained_ends_with_one_line(
     if "device" in changes and torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     layout = prepare_stage(tmp_path, LINE * 60, checkpoint_s=0, **changes)
-    require_refusal(run_stage("train", "--model", "x"), code, complaint)
+    refused(run_stage("train", "--model", "x"), code, complaint)
     assert not layout.runs.exists()
     assert not layout.reports("train").exists()
 
@@ -81,7 +81,7 @@ def torchrun(layout: Layout) -> None:
     command = command.replace("${launcher}", launcher).replace("${key}", "x")
     words = shlex.split(command.replace("stages/train.py", str(ROOT / "stages/train.py")))
     environment = environment_of_python()
-    output_of(subprocess.run(words, cwd=layout.root, env=environment, capture_output=True, text=True, timeout=300))
+    succeeded(subprocess.run(words, cwd=layout.root, env=environment, capture_output=True, text=True, timeout=300))
 
 
 LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "optimizer": "adamw", "lr": 0.01}
@@ -101,7 +101,7 @@ COMPILED = LSTM | {"num_hiddens": 128, "optimizer": "sgd", "lr": 0.5}
 def test_two_processes_train_as_one(changes: dict[str, Any], run_stage: RunStage, tmp_path: Path) -> None:
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:3000] + "\n"
     layout = prepare_stage(tmp_path, text, num_epochs=4, **changes)
-    output_of(run_stage("train", "--model", "x"))
+    succeeded(run_stage("train", "--model", "x"))
     one = history_rows(layout)
     torchrun(layout)
     two = history_rows(layout)
