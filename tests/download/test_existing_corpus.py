@@ -11,43 +11,45 @@ from pathlib import Path
 
 import pytest
 
+from disks import fill, mounted
 from reference import clean_line
 from seqlm.core.files import sha256_of_file
 from seqlm.core.settings import load
 from seqlm.download.corpora import Corpus
 from smoke import ROOT, SMALL, change_params
+from stages_by_hand import succeeded
 from text_server import TEXT, WAVES, Download, TextServer
 from workspace import Workspace
 
 
 def test_a_text_with_the_right_hash_is_kept_and_no_source_is_asked(download: Download, server: TextServer) -> None:
-    assert download().returncode == 0
+    succeeded(download())
     assert server.asked == ["tide"]
     record = download.record
     shutil.rmtree(download.folder / "cache")
-    assert download().returncode == 0
+    succeeded(download())
     assert server.asked == ["tide"]
     assert (download.text, download.record) == (TEXT, record)
     server.shutdown()
     for fallback in ("sample", None):
-        assert download(fallback=fallback).returncode == 0
+        succeeded(download(fallback=fallback))
         assert (download.text, download.record) == (TEXT, record)
 
 
 def test_another_setting_gets_the_other_text_and_a_changed_one_is_replaced(
     download: Download, server: TextServer
 ) -> None:
-    assert download().returncode == 0
-    assert download(corpus="waves").returncode == 0
+    succeeded(download())
+    succeeded(download(corpus="waves"))
     assert (download.text, download.record["name"]) == (WAVES, "waves")
     download.path.write_bytes(WAVES[:-1])
-    assert download(corpus="waves").returncode == 0
+    succeeded(download(corpus="waves"))
     assert download.text == WAVES
     assert server.asked == ["tide", "waves"]  # the cache answered
 
 
 def test_without_a_network_the_sample_replaces_no_other_text(download: Download, server: TextServer) -> None:
-    assert download().returncode == 0
+    succeeded(download())
     record = download.record
     server.close()
     result = download(corpus="waves", fallback="sample")
@@ -56,7 +58,7 @@ def test_without_a_network_the_sample_replaces_no_other_text(download: Download,
     # Neither lost nor taken for the one that was asked for.
     assert (download.text, download.record) == (TEXT, record)
     download.path.unlink()
-    assert download(corpus="waves", fallback="sample").returncode == 0
+    succeeded(download(corpus="waves", fallback="sample"))
     assert (download.record["name"], download.record["requested"]) == ("sample", "waves")
 
 
@@ -71,7 +73,7 @@ def test_the_fallback_stays_until_the_network_is_back(download: Download, server
         assert download.record["requested"] == corpus
     download.server = TextServer()
     download.server.start()
-    assert download(fallback="sample").returncode == 0
+    succeeded(download(fallback="sample"))
     assert (download.text, download.record["fallback"]) == (TEXT, False)
     download.server.close()
 
@@ -79,7 +81,7 @@ def test_the_fallback_stays_until_the_network_is_back(download: Download, server
 def test_own_text_is_read_again_when_it_changed(download: Download) -> None:
     for text in (TEXT, WAVES):
         (download.folder / "my.txt").write_bytes(text)
-        assert download(corpus="my.txt").returncode == 0
+        succeeded(download(corpus="my.txt"))
         assert download.text == text
         assert download.record["sha256"] == hashlib.sha256(text).hexdigest()
 
@@ -92,41 +94,29 @@ def test_a_disk_that_fills_up_is_not_a_network_that_fails(
     # it must not be asked.
     server.register(tmp_path, faults=("tide", "once_broken"))
     change_params(tmp_path / "params.yaml", {"download.corpus": "tide", "download.fallback": fallback})
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
     result = subprocess.run(
         [sys.executable, str(ROOT / "stages/download.py")],
-        cwd=tmp_path,
-        env=os.environ | download.environment(),
-        capture_output=True,
-        text=True,
-        preexec_fn=limit,
-    )
+        cwd=tmp_path, env=os.environ | download.environment(), capture_output=True, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+    )  # fmt: skip
     assert result.returncode == 5, result.stderr
     assert result.stderr == f"error: {tmp_path / 'cache/seqlm'}: cannot be written: File too large\n"
     assert server.asked == ["tide"]
     assert not list((tmp_path / "data").glob("raw/*"))
     assert not list((tmp_path / "cache").rglob("*.txt"))
-    assert download().returncode == 0  # with more room
+    succeeded(download())  # with more room
 
 
 def test_a_full_disk_is_not_a_network_that_fails(download: Download, tmp_path: Path, server: TextServer) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(cache)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this system does not allow to mount")
-    try:
+    with mounted(cache, "-t", "tmpfs", "-o", "size=4k", "tmpfs"):
         (cache / "seqlm").mkdir()
-        (cache / "filler").write_bytes(b"x" * 4096)
+        fill(cache)
         result = download(fallback="sample")
         assert result.returncode == 5, result.stderr
         assert result.stderr == f"error: {cache / 'seqlm'}: cannot be written: No space left on device\n"
         assert server.asked == ["tide"]
-    finally:
-        subprocess.run(["umount", "--lazy", str(cache)], check=True)
 
 
 @pytest.mark.slow

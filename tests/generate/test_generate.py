@@ -9,12 +9,18 @@ import pytest
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
-from seqlm.generate.samples import Sample, chosen_prefixes, longest_common_substring, repeated_share, samples_markdown
+from seqlm.generate.samples import (
+    Sample,
+    chosen_prefixes,
+    longest_common_substring,
+    repeated_share,
+    samples_markdown,
+)
 from seqlm.generate.settings import GenerateParams
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from small_training import prepare_stage
-from stages_by_hand import RunStage
+from stages_by_hand import RunStage, refused, succeeded
 
 
 @pytest.fixture
@@ -22,13 +28,10 @@ def layout(tmp_path: Path) -> Layout:
     return write_models(tmp_path)
 
 
-def test_repeats_are_measured() -> None:
+def test_repeats_and_copies_are_measured() -> None:
     # 16 characters have 9 substrings of eight; the last one repeats the first.
     assert repeated_share("abcdefghabcdefgh") == pytest.approx(1 / 9)
     assert repeated_share("short") == 0
-
-
-def test_copies_are_measured() -> None:
     # "the sea", nothing, nothing, " sea", " sea"
     for text, length in {"the sea xyz": 7, "qqq": 0, "": 0, "a seat": 4, "漢字 at sea": 4}.items():
         assert longest_common_substring(text, "near the sea") == length
@@ -43,9 +46,7 @@ def test_markup_in_a_sample_is_shown_as_text() -> None:
 
 
 def test_the_stage_writes_samples_of_each_model_and_logs_them(layout: Layout, run_stage: RunStage) -> None:
-    result = run_stage("generate")
-    assert result.returncode == 0, result.stderr
-    lines = result.stdout.splitlines()
+    lines = succeeded(run_stage("generate")).splitlines()
     # The run, and for each kind of token the highest order of Laplace and Kneser-Ney.
     models = ["small", *(f"{kind}-{smoothing}-3" for kind in KINDS for smoothing in ("laplace", "kneser-ney"))]
     assert [line.partition(":")[0] for line in lines] == models
@@ -60,8 +61,8 @@ def test_by_hand_texts_are_printed_and_nothing_is_written(layout: Layout, run_st
     assert result.stdout.count("\n") == 1
     assert not layout.reports("generate").exists()
     result = run_stage("generate", "--model", "nope", "--prefix", "the sea")
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: --model nope: no such model: choose from small, char-uniform, ")
+    refused(result, 2, "error: --model nope: no such model: choose from small, char-uniform, ")
+    assert result.stdout == ""
 
 
 def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunStage) -> None:
@@ -72,22 +73,16 @@ def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunSt
         result = run_stage("generate", "--model", model, "--prefix", "the sea")
         assert (result.returncode, result.stderr) == (0, "")
     result = run_stage("generate", "--model", "word-kneser-ney-3", "--prefix", "the sea")
-    assert result.returncode == 2
-    assert "data/corpus/word/vocab.json: no such file: run the stage that writes it" in result.stderr
+    refused(result, 2, "data/corpus/word/vocab.json: no such file: run the stage that writes it")
 
 
-OTHERS = {"temperatures": [0.0], "top_k": None, "top_p": None, "num_preds": 1}
-
-
-def test_auto_is_the_beginning_of_val(tmp_path: Path) -> None:
+def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Path) -> None:
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
     # "the sea came in and " has twenty characters: the piece ends before its last space.
     assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
     assert chosen_prefixes(["a", "b"], layout) == ["a", "b"]
-
-
-def test_the_setting_is_a_list_or_auto() -> None:
-    assert check({"prefixes": "auto", **OTHERS}, "generate", GenerateParams, source="x").prefixes == "auto"
+    others = {"temperatures": [0.0], "top_k": None, "top_p": None, "num_preds": 1}
+    assert check({"prefixes": "auto", **others}, "generate", GenerateParams, source="x").prefixes == "auto"
     for wrong in ("none_such", [], [""], None, 3):
         with pytest.raises(ParamsError, match=r"generate\.prefixes"):
-            check({"prefixes": wrong, **OTHERS}, "generate", GenerateParams, source="x")
+            check({"prefixes": wrong, **others}, "generate", GenerateParams, source="x")

@@ -17,7 +17,7 @@ from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER, SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.vocab.corpus import SPLITS, build_corpus
+from subwords import encode
 
 
 def test_a_warm_up_is_read_and_not_scored() -> None:
@@ -41,9 +41,7 @@ def test_unknown_tokens_cost_their_spelling() -> None:
     # The first token is not scored.
     assert text.with_unknown_cost(np.array([1.0, 2.0])).tolist() == [1, 9]
     assert text.unknown_share == 1 / 2
-
-
-def test_surprisals_of_another_text_are_refused() -> None:
+    # Surprisals of another text are refused.
     with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):
         scored_text(10).with_unknown_cost(np.ones(9))
 
@@ -98,18 +96,13 @@ def test_passages_are_evenly_spaced_and_together_as_long_as_allowed(tmp_path: Pa
     assert [passage.begin.byte for passage in passages] == list(range(0, 10_500, 210))
     assert {passage.read() for passage in passages} == {"four and four letter\nfour and four letter\n"}
     assert sum(passage.num_chars("") for passage in passages) == 2_000
-
-
-def test_a_text_without_a_blank_is_one_passage(tmp_path: Path) -> None:
-    path = tmp_path / "test.txt"
+    # A text without a blank is one passage.
     path.write_text("x" * 10_000 + "\n")
     (passage,) = find_passages(path, 10_000, 1_000)
     assert passage.read() == "x" * 10_000
-
-
-def test_a_missing_text_is_named(tmp_path: Path) -> None:
+    path.unlink()
     with pytest.raises(DataError, match=r"test\.txt: no such file: run the stage that writes it"):
-        find_passages(tmp_path / "test.txt", 10, 10)
+        find_passages(path, 10, 10)
 
 
 # One sentence again and again, except for a part without any order.
@@ -130,38 +123,26 @@ def test_parts_are_about_as_long_as_asked_for(length: int, num_folds: int) -> No
     assert len(list(fold_bits(IDS, 6, length))) == num_folds
 
 
-def prepare(folder: Path, num_test_lines: int, max_chars: int = 10_000) -> Layout:
-    layout = Layout(folder)
-    layout.splits.mkdir(parents=True)
-    for split, size in zip(SPLITS, (100, 10, num_test_lines), strict=True):
-        layout.split(split).write_text("the sea came in\nand went out again\n" * size)
-    build_corpus({split: layout.split(split) for split in SPLITS}, layout.corpus("char"), "char", " ", 0, [])
+# A short text and one that is scored in passages have no folds.
+@pytest.mark.parametrize(
+    ("num_test_lines", "max_chars", "num_folds"),
+    [(10, 10_000, 10), (40, 10_000, 5), (1, 10_000, None), (40, 1_000, None)],
+)
+def test_folds_are_as_long_as_test_and_at_least_five(
+    num_test_lines: int, max_chars: int, num_folds: int | None, tmp_path: Path
+) -> None:
+    texts = ["the sea came in\nand went out again\n" * size for size in (100, 10, num_test_lines)]
+    layout = encode(Layout(tmp_path), ["char"], " ", *texts)
     select_heldout(layout, "char", max_chars)
-    return layout
-
-
-@pytest.mark.parametrize(("num_test_lines", "num_folds"), [(10, 10), (40, 5)])
-def test_folds_are_as_long_as_test_and_at_least_five(num_test_lines: int, num_folds: int, tmp_path: Path) -> None:
-    layout = prepare(tmp_path, num_test_lines)
-    folds = cross_validate(layout)
+    folds, path = cross_validate(layout), layout.heldout("char") / "folds.json"
+    if num_folds is None:
+        assert folds == Folds([], [])
+        assert Folds.load(path.parent) is None
+        return
     assert [len(bits) for bits in folds.bits] == [num_folds, num_folds]
     # About 35 characters a pair of lines, and at least 20 a block.
     assert [len(blocks) for blocks in folds.test_blocks] == [min(num_test_lines * 35 // 20, 50)] * 2
-    assert Folds.load(layout.heldout("char")) == folds
-
-
-@pytest.mark.parametrize(("num_test_lines", "max_chars"), [(1, 10_000), (40, 1_000)])
-def test_a_short_text_and_one_that_is_scored_in_passages_have_no_folds(
-    num_test_lines: int, max_chars: int, tmp_path: Path
-) -> None:
-    layout = prepare(tmp_path, num_test_lines, max_chars)
-    assert cross_validate(layout) == Folds([], [])
-    assert Folds.load(layout.heldout("char")) is None
-
-
-def test_changed_folds_are_refused(tmp_path: Path) -> None:
-    Folds([[1.0]], [[1.0]]).save(tmp_path)
-    path = tmp_path / "folds.json"
-    path.write_text(path.read_text().replace("1.0", "1.5", 1))
+    assert Folds.load(path.parent) == folds
+    path.write_text(path.read_text().replace(".", ".1", 1))
     with pytest.raises(DataError, match="does not match"):
-        Folds.load(tmp_path)
+        Folds.load(path.parent)

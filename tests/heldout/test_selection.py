@@ -25,7 +25,7 @@ from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage
-from subwords import build
+from subwords import encode
 
 ENOUGH = 10**6
 
@@ -34,22 +34,13 @@ def write_corpus(folder: Path, separator: str = " ", num_lines: int = 6000) -> L
     """Write and encode a train of ``num_lines`` lines, and a val and a test of a tenth; test has unknown words."""
     layout, rng = Layout(folder), np.random.default_rng(0)
     words = np.array(["the", "sea", "came", "in", "and", "went", "out", "again"])
-    texts = {}
-    for split, size in zip(SPLITS, (num_lines, num_lines // 10, num_lines // 10), strict=True):
+    texts = []
+    for size, unknown_every in ((num_lines, num_lines + 1), (num_lines // 10, num_lines + 1), (num_lines // 10, 7)):
         drawn = [list(rng.choice(words, rng.integers(1, 9))) for _ in range(size)]
-        for line in drawn[:: 7 if split == "test" else size + 1]:
+        for line in drawn[::unknown_every]:
             line[0] = f"storm{rng.integers(30)}"
-        texts[split] = "".join(" ".join(line) + "\n" for line in drawn)
-    return encode(layout, texts, separator)
-
-
-def encode(layout: Layout, texts: dict[str, str], separator: str) -> Layout:
-    layout.splits.mkdir(parents=True)
-    for split, text in texts.items():
-        layout.split(split).write_text(text)
-    for kind in KINDS:
-        build({split: layout.split(split) for split in SPLITS}, layout.corpus(kind), kind, separator)
-    return layout
+        texts.append("".join(" ".join(line) + "\n" for line in drawn))
+    return encode(layout, KINDS, separator, *texts)
 
 
 def select(layout: Layout, kind: Kind, max_chars: int = ENOUGH) -> Streams:
@@ -108,8 +99,7 @@ def test_all_kinds_of_tokens_are_scored_on_the_same_text(tmp_path: Path, separat
 
 
 def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_path: Path) -> None:
-    texts = {"train": "a b a\nb a b\n", "val": "a b\n", "test": "a b\na\nb\n"}
-    layout = encode(Layout(tmp_path), texts, "")
+    layout = encode(Layout(tmp_path), KINDS, "", "a b a\nb a b\n", "a b\n", "a b\na\nb\n")
     # Train has four spaces and one line end, which joins lines by nothing: with add-one smoothing, 5/7 and 2/7.
     # Its words follow each space at once: 5/6 with add-one smoothing. Test has one space and two joined line ends.
     found = {kind: select(layout, kind)["test"].separator_nats for kind in KINDS}
@@ -117,16 +107,20 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
     assert found == {"char": 0, "word": pytest.approx(word), "subword": 0}
 
 
+def scored_places(layout: Layout, kind: Kind) -> np.ndarray:
+    """Return the places of the scored tokens of train among the surprisals of all its tokens but the first."""
+    ranges = load_heldout(layout.heldout(kind), kind).selections["train"].passages
+    assert len(ranges) == 50
+    return np.concatenate([np.arange(begin, end) for begin, end in ranges])[1:] - 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, kind: Kind) -> None:
     train, vocab = load_split(layout.corpus(kind), "train"), Vocab.load(layout.vocab(kind))
     model = KneserNey(count_ngrams(train, len(vocab), 3), 3)
     stream = select(layout, kind, 10_000)["train"]
-    ranges = load_heldout(layout.heldout(kind), kind).selections["train"].passages
-    assert len(ranges) == 50
-    scored = np.concatenate([np.arange(begin, end) for begin, end in ranges])
-    # Surprisal i belongs to token i + 1; the first token of all has none.
-    assert stream.nats(partial(token_nll, model)).tolist() == token_nll(model, train)[scored[1:] - 1].tolist()
+    expected = token_nll(model, train)[scored_places(layout, kind)]
+    assert stream.nats(partial(token_nll, model)).tolist() == expected.tolist()
 
 
 def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
@@ -134,15 +128,11 @@ def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
     with torch.no_grad():
         network.flat.mul_(20)
     stream = select(layout, "char", 10_000)["train"]
-    ranges = load_heldout(layout.heldout("char"), "char").selections["train"].passages
-    scored = np.concatenate([np.arange(begin, end) for begin, end in ranges])
-    expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored[1:] - 1]
+    expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
     assert stream.nats(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)
     assert stream.read is not None
     assert len(stream.read) == len(stream.ids) + 49 * WARMUP
-
-
-def test_text_between_close_passages_is_read_once(layout: Layout) -> None:
+    # Text between close passages is read once.
     size = len(load_split(layout.corpus("char"), "train"))
     stream = select(layout, "char", round(0.9 * size))["train"]
     assert stream.read is not None
@@ -192,7 +182,7 @@ def test_a_text_other_than_the_encoded_one_is_refused(tmp_path: Path) -> None:
 def test_the_characters_after_the_first_token_are_scored(
     kind: Kind, text: str, separator: str, expected: int, tmp_path: Path
 ) -> None:
-    layout = encode(Layout(tmp_path), dict.fromkeys(SPLITS, text), separator)
+    layout = encode(Layout(tmp_path), [kind], separator, text)
     assert {stream.scored_chars for stream in select(layout, kind).values()} == {expected}
     stream, tokens = encode_text(Vocab.load(layout.vocab(kind)), text.removesuffix("\n"))
     assert stream.scored_chars == expected
@@ -200,18 +190,17 @@ def test_the_characters_after_the_first_token_are_scored(
     assert stream.ends.tolist() == np.cumsum([len(token) for token in tokens]).tolist()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_bit_for_each_character_is_one_bit_per_character_for_all_kinds(kind: Kind, tmp_path: Path) -> None:
-    text = "extraordinarily long words\ncome first\n"
-    stream = select(encode(Layout(tmp_path), dict.fromkeys(SPLITS, text), " "), kind)["test"]
-    # A word costs its letters and the space before it.
-    lengths = np.diff(stream.ends) + (kind == "word")
-    assert summarise(lengths * math.log(2), stream)["bits_per_character"] == pytest.approx(1)
+def test_one_bit_for_each_character_is_one_bit_per_character_for_all_kinds(tmp_path: Path) -> None:
+    layout = encode(Layout(tmp_path), KINDS, " ", "extraordinarily long words\ncome first\n")
+    for kind in KINDS:
+        stream = select(layout, kind)["test"]
+        # A word costs its letters and the space before it.
+        lengths = np.diff(stream.ends) + (kind == "word")
+        assert summarise(lengths * math.log(2), stream)["bits_per_character"] == pytest.approx(1), kind
 
 
 def test_unknown_words_of_a_text_cost_as_much_as_in_a_split(tmp_path: Path) -> None:
-    texts = {"train": "the sea and the land\n", "val": "the storm\n", "test": "the storm\n"}
-    layout = encode(Layout(tmp_path), texts, " ")
+    layout = encode(Layout(tmp_path), KINDS, " ", "the sea and the land\n", "the storm\n", "the storm\n")
     for kind in KINDS:
         split = select(layout, kind)["test"]
         stream, _ = encode_text(Vocab.load(layout.vocab(kind)), "the storm")

@@ -72,12 +72,13 @@ def test_units_with_sentence_marks_by_hand(tmp_path: Path) -> None:
     assert decimals["text"].tolist() == ["<s>", "a", "b", "</s>", "</s>", "b", "</s>"]
     assert decimals["bits"].tolist()[1:] == pytest.approx([0.4, 0.3, 0.5, 0.5, 0.3, 0.5])
     # The end of a line belongs to the next word, or to the one before it; that of the last line to the last word.
-    after = model.surprisals("a b\n\nb", by="word", space="after")["bits"] * math.log10(2)
-    before = model.surprisals("a b\n\nb", by="word")["bits"] * math.log10(2)
-    assert after.tolist() == pytest.approx([0.4, 0.3 + 0.5 + 0.5, 0.3 + 0.5])
-    assert before.tolist() == pytest.approx([0.4, 0.3, 0.5 + 0.5 + 0.3 + 0.5])
-    by_line = model.surprisals("a b\n\nb", by="line", space="after")["bits"] * math.log10(2)
-    assert by_line.tolist() == pytest.approx([1.2, 0.5, 0.8])
+    for by, space, expected in (
+        ("word", "after", [0.4, 0.3 + 0.5 + 0.5, 0.3 + 0.5]),
+        ("word", "before", [0.4, 0.3, 0.5 + 0.5 + 0.3 + 0.5]),
+        ("line", "after", [1.2, 0.5, 0.8]),
+    ):
+        bits = model.surprisals("a b\n\nb", by=by, space=space)["bits"]
+        assert (bits * math.log10(2)).tolist() == pytest.approx(expected)
     # Each line ends with a character: "a b\n", "\n", "b\n" are seven.
     assert model.score("a b\n\nb").bits_per_character == pytest.approx(2.5 / math.log10(2) / 7)
 

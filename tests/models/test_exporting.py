@@ -15,15 +15,16 @@ from seqlm.core.layout import Layout
 from seqlm.models.exporting import export_models
 from small_runs import write_models
 from smoke import ROOT
-from stages_by_hand import prepare
+from stages_by_hand import prepare, refused, succeeded
 
 TEXT = "the sea came in"
-LINES = "the sea came in\nand time travellers went out\n" * 20
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    layout = write_models(prepare(tmp_path_factory.mktemp("run")), LINES)
+    layout = write_models(
+        prepare(tmp_path_factory.mktemp("run")), "the sea came in\nand time travellers went out\n" * 20
+    )
     layout.mixtures.mkdir()
     layout.reports("evaluate").mkdir(parents=True)
     table = pd.DataFrame({"model": ["small"], "test_bits": [4.0], "test_perplexity": [16.0]})
@@ -33,8 +34,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 def test_an_exported_folder_gives_the_same_models(run: Layout, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seqlm", "export", "out", "--root", str(run.root)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("seqlm.open('out') reads them\n")
+    printed = succeeded(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True))
+    assert printed.endswith("seqlm.open('out') reads them\n")
     here, there = seqlm.open(tmp_path / "out"), seqlm.open(run.root)
     assert list(here) == list(there)
     for name in ("small", "subword-kneser-ney-3", "char-by-word-kneser-ney-3"):
@@ -44,8 +45,8 @@ def test_an_exported_folder_gives_the_same_models(run: Layout, tmp_path: Path) -
     assert "| small | 4.000 | 16.00 |" in readme
     # No text but that of train.
     assert not list((tmp_path / "out").rglob("test*"))
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (again.returncode, again.stderr) == (2, "error: out: exists: name a new folder\n")
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    refused(again, 2, "error: out: exists: name a new folder\n")
 
 
 def test_a_changed_or_missing_file_is_refused(run: Layout, tmp_path: Path) -> None:

@@ -139,9 +139,7 @@ def test_generated_text_depends_on_the_seed_only(models: Models) -> None:
     greedy = model.generate_batch(["the sea came", "the s", "and t"], 4, SamplingConfig(), 0)
     assert greedy == [model.generate(prefix, 4, temperature=0) for prefix in ("the sea came", "the s", "and t")]
     assert models["word-kneser-ney-3"].generate("the sea came", 2, temperature=0) == " in and"
-
-
-def test_a_prefix_has_tokens_that_the_model_knows(models: Models) -> None:
+    # A prefix has tokens that the model knows.
     with pytest.raises(DataError, match="the character 'Z' of the prefix is not in the vocabulary"):
         models["small"].generate("aZ")
     with pytest.raises(DataError, match="the prefix '' contains no character: give at least one"):
@@ -196,7 +194,6 @@ def test_a_table_has_a_column_for_each_model(models: Models) -> None:
 
 # Token 0, <unk>, is likely but never chosen.
 PROBS = np.array([[0.5, 0.3, 0.15, 0.05]])
-LOW = [1e-3, 1e-30, 1e-40, 1e-320, 5e-324]
 
 
 def pick(sampling: SamplingConfig, draws: int = 2000) -> np.ndarray:
@@ -204,15 +201,12 @@ def pick(sampling: SamplingConfig, draws: int = 2000) -> np.ndarray:
     return np.bincount(picked, minlength=4) / draws
 
 
-def test_greedy_takes_the_most_likely_token_but_never_unk() -> None:
-    assert pick(SamplingConfig()).tolist() == [0, 1, 0, 0]
-
-
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_temperature_raises_probabilities_to_a_power(temperature: float) -> None:
-    # Exercise 8.5-3: q is proportional to p to the power 1 / temperature.
-    q = PROBS[0, 1:] ** (1 / temperature)
-    assert pick(SamplingConfig(temperature), 20_000)[1:] == pytest.approx(q / q.sum(), abs=0.015)
+def test_temperature_raises_probabilities_to_a_power() -> None:
+    assert pick(SamplingConfig()).tolist() == [0, 1, 0, 0]  # the most likely token, but never <unk>
+    for temperature in (0.5, 1.0, 2.0):
+        # Exercise 8.5-3: q is proportional to p to the power 1 / temperature.
+        q = PROBS[0, 1:] ** (1 / temperature)
+        assert pick(SamplingConfig(temperature), 20_000)[1:] == pytest.approx(q / q.sum(), abs=0.015)
 
 
 def test_top_k_and_nucleus_leave_tokens_out() -> None:
@@ -222,15 +216,12 @@ def test_top_k_and_nucleus_leave_tokens_out() -> None:
     assert (pick(SamplingConfig(1.0, top_p=0.5)) > 0).tolist() == [False, True, False, False]
 
 
-@pytest.mark.parametrize("temperature", LOW)
-@pytest.mark.parametrize("options", [{}, {"top_k": 2}, {"top_p": 0.5}])
-def test_a_very_low_temperature_is_as_greedy_as_zero(temperature: float, options: dict[str, float]) -> None:
-    probs = np.array([[0.5, 0.1, 0.25, 0.15], [1.0, 1e-300, 1e-310, 0.0]])
-    chosen = SamplingConfig(temperature, **options).pick(probs, np.random.default_rng(0))  # type: ignore[arg-type]
-    assert chosen.tolist() == [2, 1]
-
-
-def test_equally_likely_tokens_stay_equally_likely_at_any_temperature() -> None:
+@pytest.mark.parametrize(("top_k", "top_p"), [(None, None), (2, None), (None, 0.5)])
+def test_a_very_low_temperature_is_as_greedy_as_zero(top_k: int | None, top_p: float | None) -> None:
+    probs, rng = np.array([[0.5, 0.1, 0.25, 0.15], [1.0, 1e-300, 1e-310, 0.0]]), np.random.default_rng(0)
+    for temperature in (1e-3, 1e-30, 1e-40, 1e-320, 5e-324):
+        assert SamplingConfig(temperature, top_k, top_p).pick(probs, rng).tolist() == [2, 1]
+    # Equally likely tokens stay equally likely.
     probs = np.tile([0.0, 0.4, 0.4, 0.2], (1000, 1))
     drawn = SamplingConfig(1e-40).pick(probs, np.random.default_rng(0))
     assert set(drawn.tolist()) == {1, 2}

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
@@ -90,9 +91,8 @@ def test_large_runs_are_merged_by_compiled_loops_to_the_same_result() -> None:
 def test_a_run_in_a_file_reads_as_one_in_memory(tmp_path: Path) -> None:
     run = MemoryRun(np.array([1, 4, 9]), np.array([2, 1, 5]))
     stored = write_run(tmp_path / "run", [run.read(0, 2), run.read(2, 9)])
-    for start, stop in [(0, 3), (1, 2), (2, 9), (3, 9)]:
-        for ours, theirs in zip(stored.read(start, stop), run.read(start, stop), strict=True):
-            assert ours.tolist() == theirs.tolist()
+    for part in [(0, 3), (1, 2), (2, 9), (3, 9)]:
+        assert [found.tolist() for found in stored.read(*part)] == [found.tolist() for found in run.read(*part)]
     assert [part.tolist() for part in stored.mapped()] == [[1, 4, 9], [2, 1, 5]]
 
 
@@ -105,25 +105,20 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
     common = ["--scheduler-file", str(file), "--no-dashboard"]
     worker = ["dask_worker", *common, "--nthreads", "1", "--no-nanny", "--local-directory"]
     commands = [["dask_scheduler", "--port", "0", *common], *([*worker, str(tmp_path / f"w{n}")] for n in (1, 2))]
-    processes = [
-        subprocess.Popen([sys.executable, "-m", f"distributed.cli.{name}", *options], stderr=subprocess.DEVNULL)
-        for name, *options in commands
-    ]
-    try:
+    with ExitStack() as stack:
+        for name, *options in commands:
+            command = [sys.executable, "-m", f"distributed.cli.{name}", *options]
+            process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+            stack.callback(process.kill)
         with Client(scheduler_file=str(file), timeout=120, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=120)
             address = client.scheduler.address
         yield address
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def test_a_cluster_of_two_processes_counts_the_same(scheduler: str, tmp_path: Path) -> None:
-    folder = tmp_path / "counts"
-    folder.mkdir()
-    assert_equal(count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, folder, scheduler)), count_ngrams(TEXT, 1000, 3))
+    chunked = count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, scheduler))
+    assert_equal(chunked, count_ngrams(TEXT, 1000, 3))
 
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

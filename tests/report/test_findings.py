@@ -121,7 +121,7 @@ def test_who_wins_from_where_on(bits: list[tuple[float, float, float]], expected
 
 
 def test_a_mixture_wins_only_if_it_does_on_every_corpus() -> None:
-    assert MIXTURE not in data_finding(pd.concat([curves((3, 2, 1)), curves((3, 2, 2.5), corpus="B")]))
+    assert MIXTURE not in data_finding(pd.concat([curves((3, 2, 2.5)), curves((3, 2, 1), corpus="B")]))
 
 
 def test_a_size_that_lacks_a_family_says_nothing() -> None:

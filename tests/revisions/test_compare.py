@@ -2,16 +2,18 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from seqlm.revisions.comparison import compare_metrics, failures
 from smoke import change_params, environment_of_python
-from stages_by_hand import RunStage
+from stages_by_hand import RunStage, succeeded
 
 METRICS, CORPUS = "reports/evaluate/metrics.json", "reports/download/summary.json"
 BOOK = {"name": "time_machine", "requested": "time_machine", "fallback": False, "sha256": "8" * 64}
+Compare = Callable[..., str]
 SAMPLE = {"name": "sample", "requested": "time_machine", "fallback": True, "sha256": "2" * 64}
 
 
@@ -54,6 +56,20 @@ def keep_experiment(folder: Path, name: str, base: str, found: str) -> None:
     git(folder, "update-ref", f"refs/exps/{base[:2]}/{base[2:]}/{name}", found)
 
 
+@pytest.fixture
+def compare(run_stage: RunStage, folder: Path) -> Compare:  # noqa: ARG001 - a repository
+    """Compares revisions; checks the exit code, one line for an error, and a part of what is printed; returns that."""
+
+    def run(*revisions: str, code: int = 0, prints: str = "") -> str:
+        result = run_stage("compare", *revisions)
+        assert result.returncode == code, result.stderr
+        assert result.stderr.count("\n") == (code != 0)
+        assert prints in result.stdout + result.stderr
+        return result.stdout
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("content", "code", "printed"),
     [
@@ -68,12 +84,10 @@ def keep_experiment(folder: Path, name: str, base: str, found: str) -> None:
         ("[]", 3, "not metrics of this pipeline"),
     ],
 )
-def test_two_commits_are_compared(content: object, code: int, printed: str, run_stage: RunStage, folder: Path) -> None:
+def test_two_commits_are_compared(content: object, code: int, printed: str, compare: Compare, folder: Path) -> None:
     commit(folder, metrics(lstm=2.0, trigram=2.8))
     commit(folder, content)
-    result = run_stage("compare", "HEAD~1", "HEAD")
-    assert result.returncode == code, result.stderr
-    assert printed in result.stdout + result.stderr
+    compare("HEAD~1", "HEAD", code=code, prints=printed)
 
 
 def test_a_model_that_was_always_infinite_is_no_news() -> None:
@@ -82,47 +96,35 @@ def test_a_model_that_was_always_infinite_is_no_news() -> None:
     assert failures(compare_metrics(metrics(a=1), metrics(), ["test"], 0), allow_missing=True) == []
 
 
-def test_an_unknown_revision_is_named(run_stage: RunStage, folder: Path) -> None:
-    commit(folder, 2.0)
-    result = run_stage("compare", "no-such-branch")
-    assert result.returncode == 2
-    assert "unknown Git revision 'no-such-branch': see git log, dvc exp list" in result.stderr
-
-
-def test_an_experiments_name_is_a_revision(run_stage: RunStage, folder: Path) -> None:
+def test_an_experiments_name_is_a_revision(compare: Compare, folder: Path) -> None:
     base, worse = commit(folder, 2.0), commit(folder, 2.5)
     git(folder, "reset", "--hard", "--quiet", base)
     keep_experiment(folder, "half-lr", base, worse)
-    result = run_stage("compare", "main", "half-lr")
-    assert result.returncode == 1
-    assert "| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |" in result.stdout
-    assert run_stage("compare", "half-lr", "main").returncode == 0
+    compare("main", "half-lr", code=1, prints="| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |")
+    compare("half-lr", "main")
     # A branch of the same name comes first, as with DVC.
     git(folder, "branch", "half-lr", base)
-    assert run_stage("compare", "main", "half-lr").returncode == 0
+    compare("main", "half-lr")
+    unknown = "unknown Git revision 'no-such-branch': see git log, dvc exp list"
+    compare("no-such-branch", code=2, prints=unknown)
 
 
-def test_of_experiments_with_one_name_the_one_that_started_here_is_meant(run_stage: RunStage, folder: Path) -> None:
+def test_of_experiments_with_one_name_the_one_that_started_here_is_meant(compare: Compare, folder: Path) -> None:
     first, worse, second, other = (commit(folder, bits) for bits in (2.0, 2.5, 2.1, 2.2))
     git(folder, "reset", "--hard", "--quiet", second)
     keep_experiment(folder, "tried", first, worse)
     keep_experiment(folder, "tried", second, other)
-    assert "| 2.1000 | 2.2000 |" in run_stage("compare", "HEAD", "tried").stdout
+    compare("HEAD", "tried", code=1, prints="| 2.1000 | 2.2000 |")
     git(folder, "reset", "--hard", "--quiet", other)
-    result = run_stage("compare", "HEAD", "tried")
-    assert result.returncode == 2
-    assert result.stderr.count("\n") == 1
-    assert "ambiguous Git revision 'tried'" in result.stderr
+    compare("HEAD", "tried", code=2, prints="error: ambiguous Git revision 'tried'")
 
 
-def test_without_names_the_workspace_is_compared_with_its_commit(run_stage: RunStage, folder: Path) -> None:
+def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compare, folder: Path) -> None:
     commit(folder, 2.0)
     put(folder, 2.5)
-    result = run_stage("compare")
-    assert result.returncode == 1
-    assert "| lstm | val | 2.0000 | 2.5000 |" in result.stdout
+    compare(code=1, prints="| lstm | val | 2.0000 | 2.5000 |")
     (folder / METRICS).unlink()
-    assert run_stage("compare").returncode == 3
+    compare(code=3)
 
 
 @pytest.mark.parametrize(
@@ -138,25 +140,19 @@ def test_without_names_the_workspace_is_compared_with_its_commit(run_stage: RunS
     ],
 )
 def test_corpora_are_compared_first(
-    before: object, after: object, code: int, printed: str, run_stage: RunStage, folder: Path
+    before: object, after: object, code: int, printed: str, compare: Compare, folder: Path
 ) -> None:
     commit(folder, 2.0, before)
     put(folder, 2.0, after)
-    result = run_stage("compare", "HEAD")
-    assert result.returncode == code, result.stderr
-    assert printed in result.stdout + result.stderr
-    assert ("values are the same" in result.stdout) == (code == 0)
-    assert result.stderr.count("\n") == (code != 0)
+    found = compare("HEAD", code=code, prints=printed)
+    assert ("values are the same" in found) == (code == 0)
 
 
-def test_models_of_other_corpora_are_compared_on_demand(run_stage: RunStage, folder: Path) -> None:
+def test_models_of_other_corpora_are_compared_on_demand(compare: Compare, folder: Path) -> None:
     commit(folder, 2.0)
     put(folder, 2.0, SAMPLE)
     change_params(folder / "params.yaml", {"compare.allow_other_corpus": True})
-    result = run_stage("compare", "HEAD")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith("Other corpora: before time_machine")
-    assert "2 of 2 values are the same" in result.stdout
+    assert compare("HEAD", prints="2 of 2 values are the same").startswith("Other corpora: before time_machine")
 
 
 PIPELINE = f"""
@@ -176,13 +172,12 @@ path.write_text(json.dumps({{"lstm": {{split: {{"bits_per_character": bits}} for
 
 
 @pytest.mark.slow
-def test_what_dvc_calls_an_experiment_is_found(run_stage: RunStage, folder: Path) -> None:
-    environment = environment_of_python()
-
+def test_what_dvc_calls_an_experiment_is_found(compare: Compare, folder: Path) -> None:
     def dvc(*arguments: str) -> str:
-        done = subprocess.run(["dvc", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        environment = environment_of_python()
+        return succeeded(
+            subprocess.run(["dvc", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+        )
 
     dvc("init", "--quiet")
     git(folder, "config", "user.name", "a")
@@ -197,4 +192,4 @@ def test_what_dvc_calls_an_experiment_is_found(run_stage: RunStage, folder: Path
     dvc("exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
     git(folder, "checkout", "--quiet", ".")
     assert "2.5" in dvc("metrics", "diff", "main", "half-lr")
-    assert "| 2.0000 | 2.5000 |" in run_stage("compare", "main", "half-lr").stdout
+    compare("main", "half-lr", code=1, prints="| 2.0000 | 2.5000 |")
