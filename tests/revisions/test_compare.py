@@ -9,11 +9,11 @@ import pytest
 
 from seqlm.revisions.comparison import compare_metrics, failures
 from smoke import change_params, environment_of_python
-from stages_by_hand import RunStage, succeeded
+from stages_by_hand import Finished, RunStage, succeeded
 
 METRICS, CORPUS = "reports/evaluate/metrics.json", "reports/download/summary.json"
 BOOK = {"name": "time_machine", "requested": "time_machine", "fallback": False, "sha256": "8" * 64}
-Compare = Callable[..., str]
+Compare = Callable[..., Finished]
 SAMPLE = {"name": "sample", "requested": "time_machine", "fallback": True, "sha256": "2" * 64}
 
 
@@ -58,14 +58,14 @@ def keep_experiment(folder: Path, name: str, base: str, found: str) -> None:
 
 @pytest.fixture
 def compare(run_stage: RunStage, folder: Path) -> Compare:  # noqa: ARG001 - a repository
-    """Compares revisions; checks the exit code, one line for an error, and a part of what is printed; returns that."""
+    """Compares revisions, and checks the exit code, that an error has one line, and a part of what is printed."""
 
-    def run(*revisions: str, code: int = 0, prints: str = "") -> str:
+    def run(*revisions: str, code: int = 0, prints: str = "") -> Finished:
         result = run_stage("compare", *revisions)
         assert result.returncode == code, result.stderr
-        assert result.stderr.count("\n") == (code != 0)
+        assert code == 1 or result.stderr.count("\n") == (code > 1)  # worse values have a line each
         assert prints in result.stdout + result.stderr
-        return result.stdout
+        return result
 
     return run
 
@@ -144,15 +144,17 @@ def test_corpora_are_compared_first(
 ) -> None:
     commit(folder, 2.0, before)
     put(folder, 2.0, after)
-    found = compare("HEAD", code=code, prints=printed)
-    assert ("values are the same" in found) == (code == 0)
+    result = compare("HEAD", code=code, prints=printed)
+    assert ("values are the same" in result.stdout) == (code == 0)
+    assert result.stderr.count("\n") == (code != 0)
 
 
 def test_models_of_other_corpora_are_compared_on_demand(compare: Compare, folder: Path) -> None:
     commit(folder, 2.0)
     put(folder, 2.0, SAMPLE)
     change_params(folder / "params.yaml", {"compare.allow_other_corpus": True})
-    assert compare("HEAD", prints="2 of 2 values are the same").startswith("Other corpora: before time_machine")
+    result = compare("HEAD", prints="2 of 2 values are the same")
+    assert result.stdout.startswith("Other corpora: before time_machine")
 
 
 PIPELINE = f"""
