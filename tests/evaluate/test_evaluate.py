@@ -11,7 +11,7 @@ from seqlm.heldout.selection import select_heldout
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, in_this_process, prepare, succeeded
+from stages_by_hand import RunStage, in_this_process, prepare, refused, succeeded
 from subwords import encode
 
 SETTINGS = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic_counts": None}
@@ -62,17 +62,13 @@ def test_scores_of_another_corpus_are_refused_in_one_line(layout: Layout, run_st
     encode(layout, KINDS, " ", text)
     for kind in KINDS:
         select_heldout(layout, kind, 300_000)
-    result = run_stage("evaluate")
-    assert (result.returncode, result.stdout) == (3, "")
-    assert result.stderr == (
-        f"error: char-kneser-ney-1: 738 surprisals on train, but {len(text) - 2} of its tokens are scored: "
-        "score again\n"
-    )
+    result, scored = run_stage("evaluate"), len(text) - 2
+    complaint = f"char-kneser-ney-1: 738 surprisals on train, but {scored} of its tokens are scored: score again\n"
+    assert (result.returncode, result.stdout, result.stderr) == (3, "", f"error: {complaint}")
     assert not layout.reports("evaluate").exists()
 
 
 def test_a_run_that_was_not_scored_is_named(layout: Layout, run_stage: RunStage) -> None:
     layout.config("other").write_bytes(layout.config("small").read_bytes())
-    result = run_stage("evaluate")
-    assert result.returncode == 3
-    assert result.stderr == "error: data/scores/runs/other: no such folder: run the stage that writes it\n"
+    complaint = "error: data/scores/runs/other: no such folder: run the stage that writes it\n"
+    refused(run_stage("evaluate"), 3, complaint)

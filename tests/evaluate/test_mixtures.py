@@ -277,8 +277,3 @@ def test_scores_of_another_text_are_refused(layout: Layout, split: str) -> None:
     save(layout, score(GOOD, ZERO, **{split: ZERO[:99]}))
     with pytest.raises(DataError, match=f"good: 99 surprisals on {split}, but 200 of its tokens are scored"):
         collect(layout)
-
-
-def test_missing_scores_are_named(layout: Layout) -> None:
-    with pytest.raises(DataError, match=r"runs.other: no such folder: run the stage that writes it"):
-        collect_scores(layout, ["good", "other"], TEXTS, mixtures=True)

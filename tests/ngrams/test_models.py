@@ -14,7 +14,7 @@ from project.templates.absolute import AbsoluteDiscounting
 from seqlm.core.errors import DataError
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
-from seqlm.ngrams.models.base import Uniform, token_nll
+from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
 from seqlm.ngrams.models.registry import build_models, highest_orders, load_kneser_ney, load_models, save_models
@@ -122,21 +122,15 @@ def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text
             assert whole[end - 1] == pytest.approx(model.next_distribution(np.array(text[:end]))[text[end]]), name
 
 
-def test_uniform_has_the_perplexity_of_its_size() -> None:
-    assert np.exp(token_nll(Uniform(28), np.zeros(10, int)).mean()) == pytest.approx(28)
-    assert [len(Uniform(28).probs(np.zeros(size, int))) for size in (0, 1, 10)] == [0, 0, 9]
-
-
-@pytest.mark.parametrize("epsilons", ["auto", [0.5, 2.0, 7.0]])
-def test_epsilons_that_are_given_are_not_chosen_on_val(epsilons: str | list[float]) -> None:
-    settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "backoff": "lower", "max_order": 2}}
-    params, counts = NgramsParams.model_validate(settings), count_ngrams(TEXT, V, 2)
-    models = Laplace.build(counts, Laplace.fit(counts, TEXT, params).settings)
-    assert [(model.order, model.backoff, model.chosen_on_val) for model in models] == [
-        (1, "lower", epsilons == "auto"), (2, "lower", epsilons == "auto"),
-    ]  # fmt: skip
+def test_epsilons_that_are_given_are_not_chosen_on_val() -> None:
+    counts = count_ngrams(TEXT, V, 2)
     best, _ = tune_epsilons(counts, TEXT, 2, "lower")
-    assert models[-1].epsilons == (best if epsilons == "auto" else (0.5, 2.0))
+    for epsilons, expected in (("auto", best), ([0.5, 2.0, 7.0], (0.5, 2.0))):
+        settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "backoff": "lower", "max_order": 2}}
+        models = Laplace.build(counts, Laplace.fit(counts, TEXT, NgramsParams.model_validate(settings)).settings)
+        found = [(model.order, model.backoff, model.chosen_on_val) for model in models]
+        assert found == [(1, "lower", epsilons == "auto"), (2, "lower", epsilons == "auto")]
+        assert models[-1].epsilons == expected
 
 
 @pytest.mark.parametrize("backoff", ["unigram", "lower"])
@@ -201,33 +195,32 @@ def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
 
 def test_models_say_what_they_are() -> None:
     models = build_models(count_ngrams(TEXT, V, 2), ngram_settings(1.0))
+    assert [models["uniform"].probs(np.zeros(size, int)).tolist() for size in (0, 1, 3)] == [[], [], [1 / V] * 2]
     properties = [(model.smoothing, model.order) for model in models.values()]
     assert properties == [("uniform", 0), ("laplace", 1), ("kneser-ney", 1), ("kneser-ney", 2)]
     assert list(models) == ["uniform", "laplace-1", "kneser-ney-1", "kneser-ney-2"]
     assert [model.name for model in highest_orders(models)] == ["laplace-1", "kneser-ney-2"]
 
 
-def test_stored_models_are_those_that_were_saved(tmp_path: Path) -> None:
+def test_stored_models_are_those_that_were_saved_and_changed_ones_are_refused(tmp_path: Path) -> None:
     ids = np.random.default_rng(0).integers(0, 4, 200)
-    counts = count_ngrams(ids[:100], 4, 3)
-    save_models(tmp_path, counts, ngram_settings(1.0, 2.0))
-    stored, expected = load_models(tmp_path, 4), build_models(counts, ngram_settings(1.0, 2.0))
+    counts, settings = count_ngrams(ids[:100], 4, 3), ngram_settings(1.0, 2.0)
+    save_models(tmp_path, counts, settings)
+    stored, expected = load_models(tmp_path, 4), build_models(counts, settings)
     assert list(stored) == list(expected)
     for name, model in expected.items():
         assert stored[name].probs(ids).tolist() == model.probs(ids).tolist()
     assert load_kneser_ney(tmp_path, 4).probs(ids).tolist() == expected["kneser-ney-3"].probs(ids).tolist()
-
-
-def test_stored_counts_are_checked(tmp_path: Path) -> None:
-    save_models(tmp_path, count_ngrams(np.array([1, 2, 1, 2, 0]), 3, 2), ngram_settings(1.0))
-    with pytest.raises(DataError, match="counted over 3 tokens, the vocabulary has 4"):
+    with pytest.raises(DataError, match="counted over 4 tokens, the vocabulary has 5"):
+        load_models(tmp_path, 5)
+    path = tmp_path / "keys_2.npy"
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(DataError, match="does not match the SHA-256"):
         load_models(tmp_path, 4)
-    for name, complaint in (("keys_2.npy", "does not match the SHA-256"), ("models.json", "not in format 5")):
-        path = tmp_path / name
-        content = path.read_bytes()
-        path.write_bytes(content.replace(b'"format": 5', b'"format": 9') if ".json" in name else content + b"x")
-        with pytest.raises(DataError, match=complaint):
-            load_models(tmp_path, 3)
+    path = tmp_path / "models.json"
+    path.write_text(path.read_text().replace('"format": 5', '"format": 9'))
+    with pytest.raises(DataError, match="not in format 5"):
+        load_models(tmp_path, 4)
 
 
 def test_a_smoothing_method_that_is_added_is_built_stored_and_listed(

@@ -10,16 +10,9 @@ from matplotlib.figure import Figure
 from seqlm.ngrams.corpus_stream import join_splits
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe
+from seqlm.report.figures import plots
 from seqlm.report.figures.curves import data_figure, time_figure
 from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure
-from seqlm.report.figures.plots import (
-    highlights_figure,
-    information_figure,
-    learning_figure,
-    truncation_figure,
-    unclipped_figure,
-    zipf_figure,
-)
 from seqlm.report.figures.style import model_styles, new_figure, svg_text
 from seqlm.vocab.corpus import load_corpus
 from small_tables import FAMILIES, TIMES, curves
@@ -55,9 +48,9 @@ def test_figures_accept_models_without_some_values() -> None:
          "network": "gru", "train_subset_bits": [1.0, None],
          "test_bits": [2.0, None], "low": [1.9, None], "high": [2.1, None]}
     )  # fmt: skip
-    assert "<svg" in svg_text(highlights_figure(table))
+    assert "<svg" in svg_text(plots.highlights_figure(table))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
-    assert "<svg" in svg_text(learning_figure(history, model_styles(table)))
+    assert "<svg" in svg_text(plots.learning_figure(history, model_styles(table)))
 
 
 def test_the_drawings_show_the_given_text() -> None:
@@ -91,7 +84,7 @@ def test_characters_that_no_font_here_has_are_left_to_the_browser(
 def test_a_text_of_one_token_has_figures_too(recwarn: pytest.WarningsRecorder) -> None:
     reach = pd.DataFrame({"model": "scratch", "moment": "trained", "k": [0, 1], "norm": [1.0, 0.5]})
     nothing = pd.DataFrame({"distance": [1, 2], "bits": 0.0, "shuffled_deviation": 0.0})
-    svg_text(information_figure(nothing, reach))
+    svg_text(plots.information_figure(nothing, reach))
     assert not recwarn.list
 
 
@@ -99,7 +92,7 @@ def test_a_bias_within_two_standard_errors_is_not_drawn() -> None:
     rows = [("regular", 4, 0.2, 0.01, 0.001), ("randomized", 4, 0.9, 10.0, 1.0)]
     table = pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])
     convergence = pd.DataFrame({"strategy": "regular", "draws": [1, 2], "distance": 0.2, "standard_error": 0.01})
-    shown = svg_text(truncation_figure(table, convergence))
+    shown = svg_text(plots.truncation_figure(table, convergence))
     assert "regular, bias" in shown
     assert "randomized, spread" in shown
     assert "randomized, bias" not in shown
@@ -108,13 +101,13 @@ def test_a_bias_within_two_standard_errors_is_not_drawn() -> None:
 def test_a_perplexity_near_the_largest_number_is_drawn() -> None:
     row = {"activation": "relu", "clip": "no clip"}
     rows = [row | {"minibatch": n, "norm": 10.0**n, "perplexity": 10.0 ** (60 * n)} for n in range(1, 6)]
-    assert "<svg" in svg_text(unclipped_figure(pd.DataFrame(rows)))
+    assert "<svg" in svg_text(plots.unclipped_figure(pd.DataFrame(rows)))
 
 
 def test_orders_with_and_without_a_fit_share_a_figure(tmp_path: Path) -> None:
     ranks = pd.DataFrame({"n": [1, 2, 2], "rank": [1, 1, 2], "count": [9, 4, 2]})
     fit = {"max_rank": 2, "alpha_least_squares": 1.0, "intercept": 1.4}
-    drawn = svg_text(zipf_figure(ranks, {2: fit}))
+    drawn = svg_text(plots.zipf_figure(ranks, {2: fit}))
     assert "bigram, slope -1.00" in drawn
     assert "unigram, slope" not in drawn
     # In a text of one word, no order has a fit.
@@ -122,6 +115,6 @@ def test_orders_with_and_without_a_fit_share_a_figure(tmp_path: Path) -> None:
     tables = describe(join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path)), 2, 3)
     fits, ranks = tables["summary"]["zipf"], pd.DataFrame(tables["zipf"])
     assert (fits, ranks["n"].tolist()) == ({}, [1, 2, 3])
-    drawn = svg_text(zipf_figure(ranks, fits))
+    drawn = svg_text(plots.zipf_figure(ranks, fits))
     assert "trigram" in drawn
     assert "slope" not in drawn

@@ -3,18 +3,7 @@
 import pandas as pd
 import pytest
 
-from seqlm.report.findings import (
-    class_finding,
-    data_finding,
-    growth_finding,
-    leader_findings,
-    overfitting_finding,
-    radius_finding,
-    sine_finding,
-    smoothing_finding,
-    time_finding,
-    zipf_finding,
-)
+from seqlm.report import findings
 from small_tables import TIMES, curves
 
 LEADER = {
@@ -40,25 +29,25 @@ WITH_INTERVAL = "lstm, with 2.000 bits per character on test (95 % interval 1.90
     ],
 )
 def test_the_best_model_is_named_with_its_certainty(changes: dict, expected: str) -> None:
-    found = leader_findings({"static": LEADER | changes, "dynamic": None})
+    found = findings.leader_findings({"static": LEADER | changes, "dynamic": None})
     assert found == {"static": f"Unseen text is predicted best by {expected}", "dynamic": ""}
 
 
 def test_words_follow_zipf_s_law_only_with_an_exponent_near_one() -> None:
     for alpha, follows in ((0.96, True), (0.0, False), (1.9, False)):
-        found = zipf_finding({"1": {"alpha_likelihood": alpha}, "2": {"alpha_likelihood": 1.0}})
+        found = findings.zipf_finding({"1": {"alpha_likelihood": alpha}, "2": {"alpha_likelihood": 1.0}})
         assert ("follow" in found) == follows, alpha
-    assert zipf_finding({}) == ""
+    assert findings.zipf_finding({}) == ""
 
 
 def test_the_growth_of_the_vocabulary() -> None:
     slower = "New words keep coming, but ever more slowly. In test, 9.3% of the words do not occur in train."
-    assert growth_finding(0.78, 0.093) == slower
+    assert findings.growth_finding(0.78, 0.093) == slower
     # Random letters: every word is new.
     always = "Almost all words are new, however long the text is. In test, 100.0% of the words do not occur in train."
-    assert growth_finding(1.0, 1.0) == always
+    assert findings.growth_finding(1.0, 1.0) == always
     # One repeated line, and no exponent.
-    assert growth_finding(0.0, 0.0) == growth_finding(None, 0.0) == ""
+    assert findings.growth_finding(0.0, 0.0) == findings.growth_finding(None, 0.0) == ""
 
 
 def test_a_smoothing_method_is_praised_only_if_it_is_best_for_every_kind_of_token() -> None:
@@ -67,7 +56,7 @@ def test_a_smoothing_method_is_praised_only_if_it_is_best_for_every_kind_of_toke
     # Without a method to compare with, nothing is said.
     for chosen, expected in ((rows, finding), ([*rows, ("word", "laplace", 2, 1.9)], ""), (rows[1:], "")):
         table = pd.DataFrame(chosen, columns=["token", "smoothing", "order", "bits_per_character"])
-        assert smoothing_finding(table) == expected
+        assert findings.smoothing_finding(table) == expected
 
 
 def test_the_costliest_class_of_characters_is_that_of_the_table() -> None:
@@ -75,30 +64,32 @@ def test_the_costliest_class_of_characters_is_that_of_the_table() -> None:
         rows = [("lstm", "first letter", 0.2, first), ("lstm", "other", 0.8, other), ("worse", "other", 0.8, 9.0)]
         return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 
-    assert class_finding(table(3.724, 1.0)).startswith("The costliest class for lstm is “first letter”: 3.72 bits")
-    assert "Which word comes next" in class_finding(table(3.724, 1.0))
-    assert class_finding(table(1.0, 4.0)) == "The costliest class for lstm is “other”: 4.00 bits on average."
-    assert class_finding(table(1.0, 4.0).iloc[:0]) == ""
+    assert findings.class_finding(table(3.724, 1.0)).startswith(
+        "The costliest class for lstm is “first letter”: 3.72 bits"
+    )
+    assert "Which word comes next" in findings.class_finding(table(3.724, 1.0))
+    assert findings.class_finding(table(1.0, 4.0)) == "The costliest class for lstm is “other”: 4.00 bits on average."
+    assert findings.class_finding(table(1.0, 4.0).iloc[:0]) == ""
 
 
 def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
     def history(**val: list[float | None]) -> pd.DataFrame:
         return pd.concat([pd.DataFrame({"run": run, "val_perplexity": values}) for run, values in val.items()])
 
-    found = overfitting_finding(history(bad=[9.0, 5.0, 7.0, None], good=[9.0, 5.0, 5.1], unknown=[None]))
+    found = findings.overfitting_finding(history(bad=[9.0, 5.0, 7.0, None], good=[9.0, 5.0, 5.1], unknown=[None]))
     assert found == "Overfitted at the end, with rising perplexity on val: bad."
-    assert overfitting_finding(history(good=[9.0, 5.0, 5.1])) == ""
+    assert findings.overfitting_finding(history(good=[9.0, 5.0, 5.1])) == ""
 
 
 def test_spectral_radii_above_one_are_explained() -> None:
     radii = {"scratch": {"initial": 0.5, "trained": 1.4}, "relu": {"initial": 0.5, "trained": 0.9}}
-    assert "above 1 after training (scratch)" in radius_finding(radii)
-    assert radius_finding({"relu": radii["relu"]}) == ""
+    assert "above 1 after training (scratch)" in findings.radius_finding(radii)
+    assert findings.radius_finding({"relu": radii["relu"]}) == ""
 
 
 def test_errors_rise_with_the_number_of_steps_only_if_they_do() -> None:
-    assert sine_finding({"k_1": 0.2, "k_4": 0.25, "k_16": 0.3}) != ""
-    assert sine_finding({"k_1": 0.2, "k_4": 0.3, "k_16": 0.25}) == sine_finding({"k_1": 0.2}) == ""
+    assert findings.sine_finding({"k_1": 0.2, "k_4": 0.25, "k_16": 0.3}) != ""
+    assert findings.sine_finding({"k_1": 0.2, "k_4": 0.3, "k_16": 0.25}) == findings.sine_finding({"k_1": 0.2}) == ""
 
 
 MIXTURE = " A mixture of both is better than either."
@@ -117,21 +108,21 @@ MIXTURE = " A mixture of both is better than either."
     ],
 )
 def test_who_wins_from_where_on(bits: list[tuple[float, float, float]], expected: str) -> None:
-    assert data_finding(curves(*bits)) == expected
+    assert findings.data_finding(curves(*bits)) == expected
 
 
 def test_a_mixture_wins_only_if_it_does_on_every_corpus() -> None:
-    assert MIXTURE not in data_finding(pd.concat([curves((3, 2, 2.5)), curves((3, 2, 1), corpus="B")]))
+    assert MIXTURE not in findings.data_finding(pd.concat([curves((3, 2, 2.5)), curves((3, 2, 1), corpus="B")]))
 
 
 def test_a_size_that_lacks_a_family_says_nothing() -> None:
     table = curves((2, 3, 1), (3, 2, 1))
-    found = data_finding(table[(table["family"] != "mixture") | (table["train_chars"] == 10_000)])
+    found = findings.data_finding(table[(table["family"] != "mixture") | (table["train_chars"] == 10_000)])
     assert found.startswith("On A, the best n-gram model beats the best network up to 10,000 characters.")
-    assert data_finding(table[table["family"] != "mixture"]) == ""
+    assert findings.data_finding(table[table["family"] != "mixture"]) == ""
 
 
 def test_which_training_ends_lowest() -> None:
     # gru is the lowest for a while, and lstm at its end.
-    assert time_finding(TIMES) == "On A, lstm ends with the fewest bits, 2.50."
-    assert time_finding(TIMES[TIMES["model"] == "gru"]) == ""
+    assert findings.time_finding(TIMES) == "On A, lstm ends with the fewest bits, 2.50."
+    assert findings.time_finding(TIMES[TIMES["model"] == "gru"]) == ""

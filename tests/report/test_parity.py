@@ -10,19 +10,10 @@ import pytest
 
 from seqlm.core.files import read_json, write_json
 from seqlm.core.layout import Layout
-from seqlm.report.parity import (
-    applies,
-    columns_of,
-    compare,
-    empty_tables,
-    metrics,
-    parity_tables,
-    read_book,
-    sine_values,
-)
+from seqlm.report import parity
 from smoke import ROOT
 
-BOOK = read_book()
+BOOK = parity.read_book()
 RANGES = {
     entry["here"]: (entry["book"], *entry["allowed"])
     for entries in BOOK.values()
@@ -66,10 +57,10 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
         "sine.repeat_loss": (0.08, "b"),
         "series.repeat_loss": (0.080001, "c"),
     }
-    tables = compare(values)
-    assert list(tables["printed"].columns) == columns_of("printed")
-    assert columns_of("printed")[2] == "book_prints"
-    assert columns_of("derived")[2] == "book_code_gives"
+    tables = parity.compare(values)
+    assert list(tables["printed"].columns) == parity.columns_of("printed")
+    assert parity.columns_of("printed")[2] == "book_prints"
+    assert parity.columns_of("derived")[2] == "book_code_gives"
     found = {row.quantity: row for rows in tables.values() for row in rows.itertuples(index=False)}
     lines, missing = found["lines of text"], found["training loss after epoch 2"]
     assert [lines.book_prints, lines.here, lines.allowed, lines.met, lines.source] == [
@@ -86,17 +77,17 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert [missing.book_prints, missing.here, missing.met, missing.source] == ["0.064", "", None, ""]
     assert missing.allowed == "not compared: not part of this run"
     assert found["tokens per second, random sampling"].allowed == "not compared: another computer"
-    assert metrics(tables) == {"printed": {"compared": 4, "met": 2}, "derived": {"compared": 1, "met": 1}}
+    assert parity.metrics(tables) == {"printed": {"compared": 4, "met": 2}, "derived": {"compared": 1, "met": 1}}
 
 
 def test_another_corpus_has_empty_tables() -> None:
-    assert [applies({"name": name}) for name in ("time_machine", "my.txt")] == [True, False]
-    assert {name: len(rows) for name, rows in empty_tables().items()} == {"printed": 0, "derived": 0}
-    assert metrics(empty_tables()) == {}
+    assert [parity.applies({"name": name}) for name in ("time_machine", "my.txt")] == [True, False]
+    assert {name: len(rows) for name, rows in parity.empty_tables().items()} == {"printed": 0, "derived": 0}
+    assert parity.metrics(parity.empty_tables()) == {}
 
 
 def test_every_entry_of_the_book_is_in_the_reports(layout: Layout) -> None:
-    tables = parity_tables(layout)
+    tables = parity.parity_tables(layout)
     for table, entries in BOOK.items():
         for entry, row in zip(entries, tables[table].itertuples(index=False), strict=True):
             assert ("not_compared" in entry) or row.met is not None, entry
@@ -113,7 +104,7 @@ def test_continuations_are_those_at_temperature_0(layout: Layout) -> None:
     samples = [shown | {"temperature": 1, "text": "x" * 100}, shown | {"temperature": 0, "text": "abcdefghij" * 10}]
     for stored, expected in ((samples, "time traveller" + "abcdefghij" * 5), (samples[:1], "")):
         write_json(layout.reports("generate", "samples.json"), stored)
-        rows = parity_tables(layout)["printed"].set_index("quantity")
+        rows = parity.parity_tables(layout)["printed"].set_index("quantity")
         assert rows.loc['continuation of "time traveller", random sampling', "here"] == expected
 
 
@@ -121,18 +112,18 @@ def test_a_short_series_has_no_errors_64_steps_ahead(sine: ModuleType) -> None:
     tables, summary = sine.run(1000, "correct")
     # 600 pairs of 4 values and a label, and 64 steps ahead of the last of the next 4 values: 604 + 64.
     for length, known in ((668, True), (667, False)):
-        found = sine_values(summary, tables["predictions"][:length])
+        found = parity.sine_values(summary, tables["predictions"][:length])
         assert ("series.repeat_rmse.64" in found) == known
 
 
 def test_wrong_reports_are_noticed(layout: Layout) -> None:
-    assert not_met(parity_tables(layout)) == []
+    assert not_met(parity.parity_tables(layout)) == []
     frequencies = layout.reports("ngrams", "word", "frequencies.csv")
     frequencies.write_text(frequencies.read_text().replace("2261", "2262"))
     for run, perplexity in (("scratch-random", 1.9), ("concise-sequential", 1.0005)):
         summary = layout.reports("train", run, "summary.json")
         write_json(summary, read_json(summary) | {"last_epoch_train_perplexity": perplexity})
-    assert not_met(parity_tables(layout)) == [
+    assert not_met(parity.parity_tables(layout)) == [
         "ten most frequent unigrams",
         "training perplexity, random sampling",
         "training perplexity, sequential partitioning",
@@ -164,7 +155,7 @@ def test_a_network_that_sees_its_target_is_noticed() -> None:
 
 def rows_not_met(sine: ModuleType, seed: int, version: str = "correct") -> list[str]:
     tables, summary = sine.run(seed, version)
-    return not_met(compare(sine_values(summary, tables["predictions"])))
+    return not_met(parity.compare(parity.sine_values(summary, tables["predictions"])))
 
 
 def test_the_right_sine_is_accepted_and_some_wrong_ones_are_noticed(sine: ModuleType) -> None:
