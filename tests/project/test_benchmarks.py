@@ -1,28 +1,133 @@
-"""Benchmarks say in one line what is missing, and a long one says what it is doing."""
+"""Benchmarks: curves on the sample with tiny networks, what a missing program is called, and what a long one says."""
 
 import importlib.util
+import math
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from seqlm.core.files import read_csv
 from smoke import ROOT
 
 
-@pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    spec = importlib.util.spec_from_file_location("benchmark_of_ngrams", ROOT / "benchmarks" / "ngrams.py")
-    assert spec is not None
-    assert spec.loader is not None
+def load_benchmark(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def curves() -> ModuleType:
+    module = load_benchmark("curves")
+    module.NETWORKS = {"lstm": {"num_epochs": 3}}
+    return module
+
+
+@pytest.fixture(scope="module")
+def corpus(curves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The sample, prepared as the book is, with one small network."""
+    source = curves.CORPORA["time_machine"]._replace(file="sample.txt")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEQLM_DATA_DIR", str(ROOT / "data"))
+        prepared = curves.prepare(source, tmp_path_factory.mktemp("curves"))
+    prepared.runs = {"lstm": {"model": "gru", "num_hiddens": 4, "batch_size": 4, "num_steps": 10}}
+    return prepared
+
+
+@pytest.fixture
+def ngrams(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The benchmark of n-grams, which imports modules beside it."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    module = load_benchmark("ngrams")
     for name in ("natural", "processes", "words"):
         monkeypatch.delitem(sys.modules, name)
     return module
+
+
+def test_the_stream_is_that_of_the_pipeline(corpus: Any) -> None:
+    # Lines are joined by nothing, as the record of the download says for these corpora.
+    text = "".join(corpus.vocab.tokens[token] for token in corpus.train)
+    lines = corpus.layout.split("train").read_text("utf-8").splitlines()
+    assert text == "".join(lines)
+
+
+def test_sizes_double_until_all(curves: ModuleType) -> None:
+    assert curves.sizes(9_999) == [9_999]
+    assert curves.sizes(40_000) == [10_000, 20_000, 40_000]
+    assert curves.sizes(40_001) == [10_000, 20_000, 40_000, 40_001]
+
+
+@pytest.mark.parametrize(
+    ("num_chars", "line_separator", "expected"),
+    [(2, "", "ab"), (3, "", "ab\nc"), (3, "\n", "ab\n"), (4, "\n", "ab\nc"), (99, "", "ab\ncd\n")],
+)
+def test_a_beginning_has_this_many_characters_with_lines_joined(
+    num_chars: int, line_separator: str, expected: str, curves: ModuleType
+) -> None:
+    assert curves.beginning("ab\ncd\n", num_chars, line_separator) == expected
+
+
+def test_rows_of_one_size(curves: ModuleType, corpus: Any) -> None:
+    found = list(curves.data_rows(corpus, 5000, {*curves.COMPARED["data"]}))
+    assert {what for what, _ in found} == {"data"}
+    rows = [row for _, rows in found for row in rows]
+    assert [row["model"] for row in rows] == [curves.CHARACTERS, curves.WORDS, "lstm", curves.MIXTURE]
+    assert [row["family"] for row in rows] == ["ngram", "ngram", "network", "mixture"]
+    assert {row["train_chars"] for row in rows} == {5000}
+    # Better than any of the characters, equally likely; the weights of the mixture are those that val likes best.
+    assert all(0 < row["test_bits"] < math.log2(len(corpus.vocab)) for row in rows)
+    *members, mixture = (row["val_bits"] for row in rows)
+    assert mixture <= min(members)
+    assert rows[2]["chosen"] in {"epoch 1", "epoch 2", "epoch 3"}
+
+
+def test_more_text_is_better(curves: ModuleType, corpus: Any) -> None:
+    rows = [next(curves.data_rows(corpus, size, {curves.CHARACTERS}))[1][0] for size in (1000, 5000, 15000)]
+    bits = [row["test_bits"] for row in rows]
+    assert bits == sorted(bits, reverse=True)
+
+
+def test_a_training_on_all_of_train_gives_a_curve_against_time(curves: ModuleType, corpus: Any) -> None:
+    (_, [row]), (what, rows) = curves.data_rows(corpus, len(corpus.train), {"lstm"})
+    assert row["model"] == "lstm"
+    assert what == "time"
+    assert [row["tokens"] // rows[0]["tokens"] for row in rows] == [1, 2, 3]
+    assert 0 < rows[0]["seconds"] < rows[1]["seconds"] < rows[2]["seconds"]
+
+
+@pytest.mark.parametrize(("max_tokens", "evaluations"), [(None, 0), (4000, 3)])
+def test_seconds_are_those_of_minibatches_without_evaluations(
+    max_tokens: int | None, evaluations: int, curves: ModuleType, corpus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if max_tokens:
+        monkeypatch.setattr(curves, "MAX_TOKENS", max_tokens)
+    trainer, watch = curves.train(corpus, "lstm", len(corpus.train))
+    if max_tokens:  # minibatches of 4 x 10 tokens, in three parts that each end with an evaluation
+        assert trainer.progress.minibatches == max_tokens / 40
+    # The first minibatch, which may compile loops, is left out. An epoch ends after its last minibatch.
+    assert len(watch.seconds) == trainer.progress.minibatches - 1 - evaluations
+
+
+def test_rows_are_added_in_order_and_never_twice(curves: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = [{"corpus": "a", "model": "m", "train_chars": size, "bits": size / 7} for size in (10_000, 9_000, 80_000)]
+    for row in [*rows, rows[0] | {"bits": 0.0}]:
+        curves.add(path, [row])
+    assert read_csv(path)["train_chars"].tolist() == [9_000, 10_000, 80_000]
+    assert read_csv(path)["bits"].min() > 0
+    assert curves.known(path) == {("a", "m", "9000"), ("a", "m", "10000"), ("a", "m", "80000")}
+
+
+def test_a_missing_text_is_named(curves: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQLM_DATA_DIR", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"a folder with tinyshakespeare\.txt"):
+        curves.prepare(curves.CORPORA["tiny_shakespeare"], tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
@@ -35,20 +140,20 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ],
 )
 def test_a_missing_requirement_of_kenlm_is_named(
-    commands: str, complaint: str, benchmark: ModuleType, tmp_path: Path
+    commands: str, complaint: str, ngrams: ModuleType, tmp_path: Path
 ) -> None:
     (tmp_path / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.10)\nproject(x NONE)\n{commands}\n")
     with pytest.raises(SystemExit) as caught:
-        benchmark.prepare_build(tmp_path, tmp_path / "build")
+        ngrams.prepare_build(tmp_path, tmp_path / "build")
     assert str(caught.value).startswith("lmplz cannot be built")
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_cmake_is_named(benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cmake_is_named(ngrams: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="there is no cmake"):
-        benchmark.prepare_build(tmp_path, tmp_path / "build")
+        ngrams.prepare_build(tmp_path, tmp_path / "build")
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
-"""README and docs: commands, files, links and tables are as the pages say."""
+"""README and docs: commands, files, links, values, tables, the guide and the reference are right."""
 
+import csv
 import re
 import shlex
 from pathlib import Path
@@ -7,13 +8,29 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from default_params import PARAMS_FILE
-from doc_values import pages
+import doc_reference
+import doc_values
+from default_params import PARAMS_FILE, skip_if_experiment_is_applied
 from pages import PAGES, blocks, commands
 from seqlm.configure.settings import check_values
 from seqlm.core.errors import ParamsError
 from smoke import ROOT
 from stages_by_hand import RunStage
+
+GUIDE = ROOT / "docs" / "guide"
+SECTIONS = sorted(GUIDE.glob("8-*.md"))
+# How many numbered equations and exercises each section has.
+EQUATIONS = {1: 6, 3: 8, 4: 8, 5: 3, 7: 16}
+EXERCISES = {1: 4, 2: 2, 3: 6, 4: 4, 5: 6, 6: 3, 7: 2}
+LINK = re.compile(r"!?\[(`?)([^\]]*?)`?\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+# Page, whether the link shows code, what it shows, target.
+LINKS = [
+    (page, bool(found[1]), found[2], found[3])
+    for page in [*doc_values.pages(ROOT), ROOT / "CONTRIBUTING.md"]
+    for found in LINK.finditer(page.read_text())
+    # From the README, ../../ leads to other pages of the repository on GitHub.
+    if not found[3].startswith(("http", "../../") if page == ROOT / "README.md" else "http")
+]
 
 
 def after_experiment(command: str) -> dict[str, object]:
@@ -51,8 +68,7 @@ def test_every_experiment_has_settings_that_are_accepted() -> None:
 def test_a_new_user_activates_the_environment_before_typing_dvc(page: str) -> None:
     lines = [line.split("#")[0].strip() for block in blocks(ROOT / page) for line in block.lines]
     first = next(place for place, line in enumerate(lines) if line.startswith(("dvc ", "python ")))
-    made, activated = lines.index("make repro"), lines.index(". .venv/bin/activate")
-    assert made < activated < first
+    assert lines.index("make repro") < lines.index(". .venv/bin/activate") < first
 
 
 def test_every_make_target_exists() -> None:
@@ -63,17 +79,14 @@ def test_every_make_target_exists() -> None:
 
 
 def test_every_script_and_its_options_exist(run_stage: RunStage) -> None:
-    offered: dict[str, set[str]] = {}
-    missing = []
+    named: dict[str, set[str]] = {}
     for command in commands():
         program, script, *words = [*shlex.split(command), ""]
         if program == "python" and script.startswith("stages/"):
-            name = Path(script).stem
-            if name not in offered:
-                offered[name] = set(re.findall(r"--[a-z-]+", run_stage(name, "--help").stdout))
-            missing += [command for word in words if word.startswith("--") and word not in offered[name]]
-    assert offered
-    assert not missing
+            named.setdefault(Path(script).stem, set()).update(word for word in words if word.startswith("--"))
+    assert named
+    for stage, options in named.items():
+        assert options <= set(re.findall(r"--[a-z-]+", run_stage(stage, "--help").stdout)), stage
 
 
 def test_every_named_file_exists() -> None:
@@ -85,17 +98,6 @@ def test_every_named_file_exists() -> None:
         if not (ROOT / name).exists()
     ]
     assert not missing
-
-
-LINK = re.compile(r"!?\[(`?)([^\]]*?)`?\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
-# Page, whether the link shows code, what it shows, target.
-LINKS = [
-    (page, bool(found[1]), found[2], found[3])
-    for page in [*pages(ROOT), ROOT / "CONTRIBUTING.md"]
-    for found in LINK.finditer(page.read_text())
-    # From the README, ../../ leads to other pages of the repository on GitHub.
-    if not found[3].startswith(("http", "../../") if page.name == "README.md" and page.parent == ROOT else "http")
-]
 
 
 def anchors(text: str) -> set[str]:
@@ -134,3 +136,78 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
                 wrong.append(f"{page.name}: {line}")
             cells = found
     assert not wrong
+
+
+def test_the_docs_have_the_values_of_the_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    skip_if_experiment_is_applied()
+    code = doc_values.main(ROOT, [])
+    assert code == 0, f"`python tools/doc_values.py --write` would repair:\n{capsys.readouterr().out}"
+
+
+def test_the_guide_has_every_equation_and_figure_of_the_chapter() -> None:
+    for number, page in enumerate(SECTIONS, start=1):
+        expected = [f"8.{number}.{place + 1}" for place in range(EQUATIONS.get(number, 0))]
+        assert re.findall(r"\\tag\{(8\.\d\.\d+)\}", page.read_text()) == expected, page.name
+    assert len(SECTIONS) == 7
+    figures = ["8.1.1", "8.1.2", "8.3.1", "8.4.1", "8.4.2", "8.7.1", "8.7.2"]
+    assert re.findall(r"^\| (8\.\d\.\d) ", (GUIDE / "index.md").read_text(), flags=re.MULTILINE) == figures
+
+
+@pytest.mark.parametrize("page", SECTIONS, ids=lambda page: page.stem)
+def test_a_page_asks_shows_code_and_has_a_command_with_its_minutes(page: Path) -> None:
+    text = page.read_text()
+    assert text.startswith(f"# {page.stem[:3].replace('-', '.')} ")
+    assert "> **Before you run.**" in text
+    assert "<!-- code: " in text
+    assert re.search(r"^(?:One|Two|Three) minutes?: `dvc exp run -S [^`]+`", text, flags=re.MULTILINE)
+    assert f"]({page.name})" in (GUIDE / "index.md").read_text()
+
+
+def labels(name: str) -> list[str]:
+    """Return the exercises of a page, such as 8.1-1 A, in their order."""
+    found, current = [], ""
+    text = (ROOT / "docs" / name).read_text()
+    for number, letter, alone in re.findall(
+        r"^\*\*(8\.\d-\d)(?: ([A-D]))?\.\*\*|^- \*\*([A-D])\.\*\*", text, re.MULTILINE
+    ):
+        current = number or current
+        found.append(f"{current} {letter or alone}".strip())
+    return found
+
+
+def test_every_exercise_has_an_answer_and_no_exercise_is_missing() -> None:
+    exercises, answers = labels("exercises.md"), labels("answers.md")
+    numbers = list(dict.fromkeys(label.split()[0] for label in exercises))
+    assert numbers == [f"8.{section}-{place + 1}" for section, count in EXERCISES.items() for place in range(count)]
+    # An exercise with parts has an answer for each part.
+    parts = {label.split()[0] for label in exercises if " " in label}
+    assert answers == [label for label in exercises if " " in label or label not in parts]
+
+
+def test_the_reference_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    skip_if_experiment_is_applied()
+    assert doc_reference.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def documented_columns() -> dict[str, list[str]]:
+    """Return the columns of each table that tables.md describes; none for one that refers to another."""
+    text = (doc_reference.REFERENCE / "tables.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^### `(reports/\S+\.csv)`$", text, flags=re.MULTILINE)
+    tables = [part.partition("| column | meaning |\n")[2].partition("\n\n")[0] for part in parts[1::2]]
+    return {
+        path: re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) for path, table in zip(parts[::2], tables, strict=True)
+    }
+
+
+def test_tables_have_the_documented_columns() -> None:
+    documented = documented_columns()
+    documented["reports/train/RUN/history.csv"] = documented["reports/evaluate/history.csv"]
+    found: dict[str, list[str]] = {}
+    for path in ROOT.glob("reports/**/*.csv"):
+        name = re.sub(r"/train/[^/]+/", "/train/RUN/", path.relative_to(ROOT).as_posix())
+        name = re.sub(r"/(char|word|subword)/", "/KIND/", name)
+        head = next(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        # The k-step predictions are documented as one column.
+        columns = list(dict.fromkeys(re.sub(r"^ahead_\d+$", "ahead_K", column) for column in head))
+        assert found.setdefault(name, columns) == columns, name
+    assert found == documented

@@ -1,10 +1,11 @@
-"""The GitHub workflow is valid, keeps what it trained, and its steps do here what they do on GitHub."""
+"""The files for GitHub, editors and pip are valid and agree with the project; the workflow's steps run here."""
 
 import json
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from smoke import ROOT, SMALL
 from workspace import Workspace
 
 PATH = ROOT / ".github" / "workflows" / "ci.yml"
+FORM = ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml"
+PINS = (ROOT / "requirements-hashed.txt").read_text()
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOW: dict[str, Any] = YAML(typ="safe", pure=True).load(PATH)
 JOBS: dict[str, dict[str, Any]] = WORKFLOW["jobs"]
 PIPELINE: list[dict[str, Any]] = JOBS["pipeline"]["steps"]
@@ -63,8 +67,9 @@ def place(words: str) -> int:
 
 
 @pytest.mark.skipif(CHECKER is None, reason="check-jsonschema is not installed: it comes with the extra `test`")
-def test_the_workflow_follows_the_schema_of_github() -> None:
-    subprocess.run([str(CHECKER), "--builtin-schema", "vendor.github-workflows", str(PATH)], check=True)
+@pytest.mark.parametrize(("schema", "path"), [("workflows", PATH), ("issue-forms", FORM)], ids=["workflow", "form"])
+def test_github_accepts_the_file(schema: str, path: Path) -> None:
+    subprocess.run([str(CHECKER), "--builtin-schema", f"vendor.github-{schema}", str(path)], check=True)
 
 
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="no actionlint on this machine")
@@ -102,7 +107,7 @@ def test_no_shell_script_has_an_expression() -> None:
 def test_the_oldest_and_the_newest_python_and_three_systems_are_tested() -> None:
     matrix = JOBS["test"]["strategy"]["matrix"]
     oldest, newest = matrix["python"]
-    assert f'requires-python = ">={oldest}"' in (ROOT / "pyproject.toml").read_text()
+    assert PROJECT["requires-python"] == f">={oldest}"
     assert tuple(map(int, newest.split("."))) > tuple(map(int, oldest.split(".")))
     systems = {*matrix["os"], *(more["os"] for more in matrix["include"])}
     assert systems == {"ubuntu-latest", "macos-latest", "windows-latest"}
@@ -117,9 +122,8 @@ def test_the_oldest_and_the_newest_python_and_three_systems_are_tested() -> None
 
 
 def test_trained_models_are_cached_even_if_a_later_step_fails() -> None:
-    restore, run, save, compare = map(
-        place, ("cache/restore@", "make repro", "cache/save@", "stages/compare.py")
-    )  # fmt: skip
+    steps = ["cache/restore@", "make repro", "cache/save@", "stages/compare.py"]
+    restore, run, save, compare = map(place, steps)
     assert restore < run < save < compare
     # actions/cache itself saves only if the whole job succeeds.
     assert not [step for step in PIPELINE if step.get("uses", "").startswith("actions/cache@")]
@@ -144,6 +148,53 @@ def test_the_key_of_the_cache_depends_on_every_file_that_decides_a_result() -> N
 
 def test_a_job_checks_that_the_committed_results_are_fresh() -> None:
     assert JOBS["lock"]["steps"][-1]["run"] == ".venv/bin/python tools/check_lock.py"
+
+
+def test_the_container_has_the_oldest_python_and_installs_with_make() -> None:
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    command, target = container["postCreateCommand"].split()
+    assert command == "make"
+    assert f"\n{target}:" in (ROOT / "Makefile").read_text()
+    assert PROJECT["requires-python"] == ">=" + container["image"].rpartition(":")[2]
+
+
+def test_every_dependency_is_pinned_once_with_hashes() -> None:
+    lines = [line for line in PINS.splitlines() if not line.startswith("#")]
+    pins = [line for line in lines if not line.startswith("    --hash=sha256:")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==\S+( ; .*)? \\", line) for line in pins)
+    names = {line.split("==")[0] for line in pins}
+    assert len(names) == len(pins) > 100
+    assert all(lines[place + 1].startswith("    --hash") for place, line in enumerate(lines) if line in pins)
+    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["test"]]
+    assert {re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", line)[0]).lower() for line in wanted} <= names
+
+
+def commands_of_make(start: str, *arguments: str) -> list[str]:
+    """Return the commands with this start that ``make install`` would run."""
+    command = ["make", "--dry-run", "--always-make", "install", *arguments]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [line for line in said.replace("\\\n", "").splitlines() if start in line]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine")
+def test_make_reads_the_pins_and_can_install_another_build_of_pytorch() -> None:
+    (command,) = commands_of_make("sed ")
+    filtered = subprocess.run(["sh", "-c", command.partition(" > ")[0]], cwd=ROOT, capture_output=True, text=True)
+    pins = filtered.stdout.splitlines()
+    assert len(pins) == len(re.findall(r"^[a-z0-9-]+==", PINS, flags=re.MULTILINE))
+    assert not [line for line in pins if "hash" in line or line.endswith("\\")]
+    assert "torch==2.13.0" in pins
+    assert commands_of_make("--index-url") == []
+    # First only PyTorch from there, then everything else from pip's default index.
+    pip = commands_of_make("pip install", "TORCH_INDEX=https://x.org/cpu")
+    assert re.search(r"--no-deps --index-url 'https://x.org/cpu' .* torch$", pip[0])
+    assert "--index-url" not in pip[1]
+
+
+def test_the_version_is_the_newest_in_the_changelog() -> None:
+    versions = re.findall(r"^## (\d+\.\d+\.\d+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert PROJECT["version"] == versions[0]
+    assert versions == sorted(versions, key=lambda version: [int(part) for part in version.split(".")], reverse=True)
 
 
 def run_steps(workspace: Workspace, job: str) -> str:
