@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import re
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,8 @@ ALLOWED = {
     "__main__.py": {"core", "models"},
 }
 FOREIGN = {"dvc", "click", "stages", "harness"}
+# Their stages train networks. To score and generate, only a network of the framework needs it, which is loaded last.
+NEEDS_TORCH = {"train", "gradients"}
 
 
 @cache
@@ -160,3 +163,22 @@ def test_every_stage_has_one_script_package_section_and_folder_of_reports_and_te
 def test_every_folder_of_tests_belongs_to_a_package() -> None:
     folders = {path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
     assert folders == {*ALLOWED, "project"} - {"__init__.py", "__main__.py"}
+
+
+def test_only_stages_that_need_pytorch_import_it() -> None:
+    # That takes two seconds.
+    script = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    importlib.import_module(name)\n"
+        "    assert 'torch' not in sys.modules, name"
+    )
+    names = {
+        node.module
+        for path in SCRIPTS
+        if path.stem not in NEEDS_TORCH
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("seqlm.")
+    }
+    result = subprocess.run([sys.executable, "-c", script, *sorted(names)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
