@@ -20,8 +20,6 @@ RunStage = Callable[..., Finished]
 """Runs a stage with its arguments; keywords are environment variables."""
 
 _STAGES = ROOT / "stages"
-# The warnings that Python hides by default.
-_IGNORED = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 
 
 def prepare(folder: Path) -> Path:
@@ -37,14 +35,9 @@ def in_a_process(folder: Path) -> RunStage:
     """Return a function that runs a stage's script in ``folder`` and in its own process."""
 
     def run(stage: str, *arguments: str, **environment: str) -> Finished:
-        return subprocess.run(
-            [sys.executable, str(_STAGES / f"{stage}.py"), *arguments],
-            cwd=folder,
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        command = [sys.executable, str(_STAGES / f"{stage}.py"), *arguments]
+        variables = os.environ | environment
+        return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
 
     return run
 
@@ -65,11 +58,9 @@ def in_this_process(folder: Path) -> RunStage:
             mock.patch.dict(os.environ, environment),
             mock.patch.object(sys, "argv", [script, *arguments]),
             mock.patch.object(sys, "path", [str(_STAGES), *sys.path]),
-            _keep_num_threads(),
-            _without_watchdog(),
+            _as_in_a_process(),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
-            _warnings_to_stderr(),
         ):
             code = _run_to_exit(script)
         return Finished([script, *arguments], code, out.getvalue(), err.getvalue())
@@ -109,35 +100,24 @@ def _run_to_exit(script: str) -> int:
     return 0
 
 
-def _without_watchdog() -> contextlib.AbstractContextManager[object]:
-    """Start no thread that would outlive the stage and end this process."""
-    import harness
-
-    return mock.patch.object(harness, "end_with_dvc", return_value=True)
-
-
 @contextlib.contextmanager
-def _keep_num_threads() -> Iterator[None]:
-    """Restore PyTorch's number of threads, which a stage sets for its whole process."""
+def _as_in_a_process() -> Iterator[None]:
+    """Let a stage leave no thread and no setting of PyTorch, and write warnings to standard error as Python does."""
     import torch
 
-    before = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def _warnings_to_stderr() -> Iterator[None]:
-    """Write warnings to standard error, as Python does when pytest does not collect them."""
+    import harness
 
     def show(message: Warning | str, kind: type[Warning], *where: object) -> None:
         sys.stderr.write(warnings.formatwarning(message, kind, *where[:2]))  # type: ignore[arg-type]
 
-    with warnings.catch_warnings():
+    num_threads = torch.get_num_threads()
+    # A watchdog would end this process.
+    with mock.patch.object(harness, "end_with_dvc", return_value=True), warnings.catch_warnings():
         warnings.resetwarnings()
-        for kind in _IGNORED:
-            warnings.simplefilter("ignore", kind)
+        for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", kind)  # as Python does by default
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            torch.set_num_threads(num_threads)

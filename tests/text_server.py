@@ -21,7 +21,7 @@ PAGE = b"<!DOCTYPE html><html><body>Please sign in</body></html>"
 
 
 class TextServer(ThreadingHTTPServer):
-    """Counts what is asked for. ``plain_port`` is where :meth:`_Handler.fault_insecure` redirects to."""
+    """Counts what is asked for. ``plain_port`` is where ``insecure`` redirects to."""
 
     daemon_threads = True
 
@@ -51,6 +51,16 @@ class TextServer(ThreadingHTTPServer):
             YAML().dump(registry, file)
 
 
+_SIMPLE: dict[str, tuple[int, bytes, dict[str, str]]] = {
+    "tide": (200, TEXT, {}),
+    "waves": (200, WAVES, {}),
+    "page": (200, PAGE, {}),
+    "wrong": (200, TEXT[:-1] + b"?", {}),
+    "missing": (404, b"", {}),
+    "busy_for_long": (503, b"", {"Retry-After": "3600"}),
+}
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Answers by the path that is asked for."""
 
@@ -59,69 +69,48 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *arguments: object) -> None:
         pass
 
-    def send(self, status: int, body: bytes = b"", length: int | None = None, **headers: str) -> None:
+    def send(self, status: int, body: bytes, headers: dict[str, str], length: int | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
     def do_GET(self) -> None:
         fault = self.path.strip("/")
         self.server.asked.append(fault)
-        times = self.server.asked.count(fault)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            getattr(self, f"fault_{fault}")(times)
+            if fault in _SIMPLE:
+                self.send(*_SIMPLE[fault])
+            else:
+                self.misbehave(fault, is_first=self.server.asked.count(fault) == 1)
 
-    def fault_tide(self, _times: int) -> None:
-        self.send(200, TEXT)
-
-    def fault_waves(self, _times: int) -> None:
-        self.send(200, WAVES)
-
-    def fault_missing(self, _times: int) -> None:
-        self.send(404)
-
-    def fault_once_broken(self, times: int) -> None:
-        self.send(*((500,) if times == 1 else (200, TEXT)))
-
-    def fault_busy(self, times: int) -> None:
-        self.send(429, Retry_After="1") if times == 1 else self.send(200, TEXT)
-
-    def fault_busy_for_long(self, _times: int) -> None:
-        self.send(503, Retry_After="3600")
-
-    def fault_reset(self, _times: int) -> None:
-        self.connection.shutdown(2)
-
-    def fault_truncated(self, _times: int) -> None:
-        self.send(200, TEXT[:100], length=len(TEXT))
-
-    def fault_drip(self, _times: int) -> None:
-        self.send(200, length=len(TEXT))
-        for byte in TEXT:
-            self.wfile.write(bytes([byte]))
-            self.wfile.flush()
-            time.sleep(0.2)
-
-    def fault_page(self, _times: int) -> None:
-        self.send(200, PAGE)
-
-    def fault_wrong(self, _times: int) -> None:
-        self.send(200, TEXT[:-1] + b"?")
-
-    def fault_endless(self, _times: int) -> None:
-        self.send_response(200)
-        self.end_headers()
-        while True:
-            self.wfile.write(b"x" * 65536)
-
-    def fault_insecure(self, _times: int) -> None:
-        self.send(302, Location=f"http://127.0.0.1:{self.server.plain_port}/tide")
-
-    def fault_silent(self, _times: int) -> None:
-        time.sleep(3)
+    def misbehave(self, fault: str, is_first: bool) -> None:
+        match fault:
+            case "once_broken":
+                self.send(*((500, b"", {}) if is_first else _SIMPLE["tide"]))
+            case "busy":
+                self.send(*((429, b"", {"Retry-After": "1"}) if is_first else _SIMPLE["tide"]))
+            case "insecure":
+                self.send(302, b"", {"Location": f"http://127.0.0.1:{self.server.plain_port}/tide"})
+            case "reset":
+                self.connection.shutdown(2)
+            case "silent":
+                time.sleep(3)
+            case "truncated":
+                self.send(200, TEXT[:100], {}, length=len(TEXT))
+            case "drip":
+                self.send(200, b"", {}, length=len(TEXT))
+                for byte in TEXT:
+                    self.wfile.write(bytes([byte]))
+                    self.wfile.flush()
+                    time.sleep(0.2)
+            case "endless":
+                self.send_response(200)
+                self.end_headers()
+                while True:
+                    self.wfile.write(b"x" * 65536)
 
 
 class Download:

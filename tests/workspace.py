@@ -5,7 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -115,6 +116,10 @@ class Workspace(Repository):
         """Return the hash of every output of the pipeline."""
         return {out["path"]: out["md5"] for stage in self.lock().values() for out in stage.get("outs", [])}
 
+    def results(self) -> dict[Path, bytes]:
+        """Return the content of every file that the pipeline made."""
+        return contents(self.folder / "data", self.folder / "reports")
+
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of every model on every split."""
         found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
@@ -172,3 +177,18 @@ def copy_of_finished(shared: Path, base: Path, params: dict[str, Any]) -> Worksp
 def stages_run(output: str) -> list[str]:
     """Return the stages that ran, according to the output of ``dvc repro``."""
     return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")]
+
+
+def contents(*folders: Path) -> dict[Path, bytes]:
+    """Return the content of every file in these folders, except links and locks."""
+    paths = [path for folder in folders for path in folder.rglob("*")]
+    files = [path for path in paths if path.is_file() and not path.is_symlink() and not path.name.endswith("lock")]
+    return {path: path.read_bytes() for path in files}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    """Return as soon as the condition holds; raise AssertionError if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

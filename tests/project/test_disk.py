@@ -4,18 +4,20 @@ The tests fill a small file system of their own. If mounting is not allowed they
 of files shows the same refusals.
 """
 
-import hashlib
 import resource
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from disks import as_owner, fill, mount, mounted
-from workspace import Workspace
+from smoke import change_params
+from workspace import Finished, Workspace, contents
 
 pytestmark = pytest.mark.slow
 
@@ -23,15 +25,6 @@ STAGES = [
     "download", "preprocess", "vocab@char", "ngrams@char", "sine", "configure", "train@plain", "score@plain",
     "score-ngrams@char", "evaluate", "generate", "gradients", "report",
 ]  # fmt: skip
-
-
-def contents(folder: Path) -> dict[str, str]:
-    """Return the hash of every file below a folder, without links."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.is_symlink()
-    }
 
 
 def root_for(workspace: Workspace, stage: str, folder: Path) -> Path:
@@ -48,12 +41,12 @@ def root_for(workspace: Workspace, stage: str, folder: Path) -> Path:
 
 
 def by_hand(
-    workspace: Workspace, stage: str, root: Path, before: Callable[[], None] | None = None
-) -> subprocess.CompletedProcess[str]:
+    workspace: Workspace, stage: str, root: Path, before: Callable[[], None] | None = None, prefix: Sequence[str] = ()
+) -> Finished:
     """Run a stage's command from ``dvc.lock`` in the folder ``root``."""
     words = shlex.split(workspace.lock()[stage]["cmd"])
     return subprocess.run(
-        [sys.executable, *words[1:], "--root", str(root)],
+        [*prefix, sys.executable, *words[1:], "--root", str(root)],
         cwd=workspace.folder,
         env=workspace.environment,
         capture_output=True,
@@ -63,7 +56,7 @@ def by_hand(
     )
 
 
-def assert_refused(result: subprocess.CompletedProcess[str], complaint: str) -> None:
+def assert_refused(result: Finished, complaint: str) -> None:
     assert result.returncode == 5, result.stderr
     assert result.stderr.startswith("error: "), result.stderr
     assert result.stderr.count("\n") == 1, result.stderr
@@ -87,14 +80,12 @@ def test_a_full_disk_keeps_the_old_files(stage: str, workspace: Workspace, tmp_p
 def test_a_disk_that_fills_up_leaves_no_partial_file(stage: str, workspace: Workspace, tmp_path: Path) -> None:
     # No file may grow beyond 20 bytes: the first larger write fails halfway.
     def limit() -> None:
-        import signal
-
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
 
     root_for(workspace, stage, tmp_path)
     assert_refused(by_hand(workspace, stage, tmp_path, limit), "File too large")
-    assert [path for path in contents(tmp_path) if not path.endswith(".lock")] == []
+    assert contents(tmp_path) == {}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -108,38 +99,20 @@ def test_a_read_only_folder_keeps_the_old_files(stage: str, workspace: Workspace
     assert contents(tmp_path) == before
 
 
-def test_an_unreadable_text_is_named(workspace: Workspace, tmp_path: Path) -> None:
-    secret = tmp_path / "secret.txt"
-    secret.write_text("the sea\n" * 500)
-    secret.chmod(0)
-    params = (workspace.folder / "params.yaml").read_text().replace("corpus: sample", f"corpus: {secret}")
-    download = root_for(workspace, "download", made(tmp_path / "download"))
-    (download / "params.yaml").unlink()
-    (download / "params.yaml").write_text(params)
-    preprocess = made(tmp_path / "preprocess")
-    (preprocess / "params.yaml").write_text(params)
-    corpus = made(preprocess / "data/raw") / "corpus.txt"
-    corpus.write_bytes(b"the sea\n" * 500)
-    corpus.chmod(0)
-    for name, root, unreadable in (("download", download, secret), ("preprocess", preprocess, corpus)):
-        before = names(root)
-        result = subprocess.run(
-            [*as_owner(), sys.executable, f"stages/{name}.py", "--root", root],
-            cwd=workspace.folder,
-            env=workspace.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert_refused(result, str(unreadable))
-        assert names(root) == before
+@pytest.mark.parametrize("stage", ["download", "preprocess"])
+def test_an_unreadable_text_is_named(stage: str, workspace: Workspace, tmp_path: Path) -> None:
+    text = tmp_path / ("secret.txt" if stage == "download" else "data/raw/corpus.txt")
+    text.parent.mkdir(parents=True, exist_ok=True)
+    text.write_text("the sea\n" * 500)
+    text.chmod(0)
+    shutil.copyfile(workspace.folder / "params.yaml", tmp_path / "params.yaml")
+    change_params(tmp_path / "params.yaml", {"download.corpus": str(text)})
+    if stage == "download":
+        root_for(workspace, stage, tmp_path)
 
+    def files() -> list[Path]:
+        return sorted(path for path in tmp_path.rglob("*") if path.is_file())
 
-def made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
-
-
-def names(folder: Path) -> list[str]:
-    """Return the files below a folder, including unreadable ones."""
-    return sorted(str(path) for path in folder.rglob("*") if path.is_file())
+    before = files()
+    assert_refused(by_hand(workspace, stage, tmp_path, prefix=as_owner()), str(text))
+    assert files() == before

@@ -1,9 +1,9 @@
 """Every block of commands in README and docs works, typed into a small copy of the project."""
 
+import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ import pytest
 
 from pages import PAGES, Block, blocks, commands
 from smoke import ROOT, SMALL
-from workspace import Workspace, stages_run
+from workspace import Finished, Repository, Workspace, stages_run
 
 # Lines that are not typed here, and why.
 SKIPPED = {
@@ -28,15 +28,14 @@ SKIPPED = {
     "dask worker tcp://127.0.0.1:8786 --nworkers 2 --nthreads 1 &": "belongs to the scheduler",
     "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:8786 dvc repro": "belongs to the scheduler",
 }
-WITH_OTHER_TESTS = ("docs/howto/experiments.md", "docs/howto/sharing.md")  # the second in test_sharing.py
+WITH_OWN_TESTS = ("docs/howto/experiments.md", "docs/howto/sharing.md")
+needs_environment = pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
 # The runs that the pages name.
 RUNS = {
     "scratch-sequential": {"token": "char"},
     "concise-sequential": {"token": "char"},
     "lstm": {"token": "char", "model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1, "max_tokens": None},
 }
-
-
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
@@ -45,10 +44,10 @@ def bare(line: str) -> str:
     return re.sub(r"\s+#.*", "", line).strip()
 
 
-def typed(workspace: Workspace, block: Block) -> subprocess.CompletedProcess[str]:
+def typed(repository: Repository, block: Block) -> Finished:
     """Type a block into a shell that stops at the first failure."""
     lines = [line for line in block.lines if bare(line) not in SKIPPED]
-    return workspace.run("sh", "-c", "\n".join(["set -eu", *lines]))
+    return repository.run("sh", "-c", "\n".join(["set -eu", *lines]))
 
 
 def restore(workspace: Workspace) -> None:
@@ -99,8 +98,8 @@ def test_every_skipped_line_is_in_the_docs() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
-@pytest.mark.parametrize("name", sorted({block.page for block in BLOCKS} - set(WITH_OTHER_TESTS)))
+@needs_environment
+@pytest.mark.parametrize("name", sorted({block.page for block in BLOCKS} - set(WITH_OWN_TESTS)))
 def test_every_block_of_a_page_runs(name: str, workspace: Workspace) -> None:
     heading = ""
     if "git config user.name" not in (ROOT / name).read_text():
@@ -137,7 +136,7 @@ def test_every_experiment_and_stage_in_the_text_runs(workspace: Workspace) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
+@needs_environment
 @pytest.mark.parametrize("identity", [False, True])
 def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Workspace) -> None:
     if identity:
@@ -198,3 +197,52 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     workspace.run("dvc", "checkout")
     assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
     assert not by_heading, "sections without a check"
+
+
+@pytest.mark.slow
+def test_the_page_of_sharing_does_what_it_says(workspace: Workspace) -> None:
+    introduce(workspace)
+    workspace.environment["PYTHONPATH"] = "src"  # project and clones each run their own code
+    clone, job = (Repository(workspace.folder.parent / name) for name in ("seqlm-clone", "job"))
+    clone.environment = job.environment = workspace.environment
+    left = blocks(ROOT / "docs" / "howto" / "sharing.md")
+
+    def type_next(heading: str, repository: Repository = workspace) -> str:
+        block = left.pop(0)
+        assert block.heading == heading
+        return typed(repository, block).stdout
+
+    def num_stored() -> int:
+        return sum(path.is_file() for path in (workspace.folder.parent / "seqlm-storage").rglob("*"))
+
+    type_next("A remote")
+    pushed = num_stored()
+    assert pushed > 30
+    workspace.run("dvc", "push")
+    assert num_stored() == pushed
+
+    type_next("A clone that retrains nothing")
+    assert stages_run(type_next("A clone that retrains nothing")) == ["download"]
+    assert clone.run("git", "status", "--porcelain").stdout == ""
+    weights, measured = (
+        "data/models/runs/scratch-sequential/weights.safetensors",
+        "reports/score/scratch-sequential/metrics.json",
+    )
+    project_weights, clone_weights = workspace.folder / weights, clone.folder / weights
+    old = project_weights.read_bytes()
+    assert clone_weights.read_bytes() == old
+
+    output = type_next("Experiments between two clones")
+    assert "train@scratch-sequential" in stages_run(output)
+    assert "half-lr" in output.splitlines()[-1]
+    assert measured in type_next("Experiments between two clones")
+    assert clone_weights.read_bytes() == project_weights.read_bytes() != old
+    assert json.loads((clone.folder / measured).read_text()) == json.loads((workspace.folder / measured).read_text())
+    assert stages_run(clone.run("dvc", "repro").stdout) == ["download"]
+
+    # CI has a fresh clone of a commit whose results were pushed with the experiment.
+    workspace.run("git", "commit", "--quiet", "--all", "--message", "Half the learning rate")
+    workspace.run("git", "push", "--quiet", "origin", "main")
+    workspace.run("git", "clone", "--quiet", "../seqlm.git", "../job")
+    assert stages_run(type_next("CI with a remote in place of a cache", job)) == ["download"]
+    assert not left, "blocks that nothing types"

@@ -1,9 +1,18 @@
-"""Experiments: what they run with the real DVC, what they change, the way back, and the table that compares them."""
+"""Experiments with the real DVC: what runs and what changes, wrong settings, the way back, and the table."""
 
 import pytest
 
 from experiments import Row, changes, settings, table
 from workspace import Workspace, stages_run
+
+# One of each section, and each kind of wrong value; DVC itself refuses a mapping in place of a value.
+WRONG = [
+    "seed=-1", "num_threads=0", "train={a: b}", "launcher=none_such", "download.corpus=null", "download.max_bytes=true",
+    "preprocess.split.train=nan", "vocab.char.min_freq=-1", "ngrams.laplace.epsilons=[[]]", "sine.noise=inf",
+    "heldout.max_chars=0", "score.dynamic.lrs=none_such", "evaluate.mixtures=1e30", "compare.tolerance=-1",
+    "generate.temperatures={a: b}", "gradients.num_draws=null", "runs.plain.token=true",
+    "+no_such_section=1", "+train.no_such_setting=1", "+runs.plain.no_such_setting=1",
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -49,6 +58,27 @@ def test_own_text_needs_one_setting(clean: Workspace) -> None:
     assert "my.txt" in page
     # The corpus is shown as text: its markup is escaped.
     assert "<b>bold" not in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("override", WRONG)
+def test_a_wrong_setting_ends_with_one_line_and_two_commands_restore(override: str, workspace: Workspace) -> None:
+    before, name = workspace.results(), override.lstrip("+").partition("=")[0]
+    result = workspace.run("dvc", "exp", "run", "--set-param", override, check=False)
+    assert result.returncode != 0
+    if "Invalid `--set-param` value" not in result.stderr:
+        (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+        assert line.startswith("error: params.yaml: ")
+        assert (f"{name}: unknown setting" if override[0] == "+" else name.rpartition(".")[2]) in line
+        assert "`make restore` goes back to the last commit" in result.stderr
+    assert "Traceback" not in result.stderr
+    # The stage that failed removed its outputs and left no temporary file.
+    assert not [path for path in workspace.results() if path.suffix == ".part"]
+    workspace.show_changed_settings()
+    workspace.git("checkout", "params.yaml", "dvc.lock", "reports")
+    workspace.run("dvc", "checkout")
+    assert workspace.git("status", "--porcelain") == ""
+    assert workspace.results() == before
 
 
 def test_changes_are_written_as_settings_of_an_experiment() -> None:

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -13,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from smoke import ROOT
-from workspace import Repository
+from workspace import Repository, wait_until
 
 SCRIPT = """
 import os, sys, time
@@ -48,13 +47,6 @@ def repro(repository: Repository, command: str, **environment: str) -> subproces
         YAML().dump({"stages": {"one": {"cmd": command, "always_changed": True}}}, file)
     repository.environment |= environment
     return repository.start("dvc", "repro")
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def content(path: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from declarations import inside, require_declared_files, require_declared_settings
 from seqlm.core.files import sha256_of_file
 from stages_by_hand import in_this_process
-from workspace import Workspace, stages_run
+from workspace import Workspace, stages_run, wait_until
 
 
 def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
@@ -130,9 +130,7 @@ def test_a_killed_training_resumes_and_ends_with_the_same_weights(clean: Workspa
     clean.update_params({"train.eval_every": 3000})  # another run of the same arithmetic
     for stop in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
         process = clean.start("dvc", "repro", "train@plain")
-        deadline = time.monotonic() + 90
-        while time.monotonic() < deadline and not list((clean.folder / "checkpoints/plain").glob("*.checkpoint")):
-            time.sleep(0.05)
+        wait_until(lambda: any((clean.folder / "checkpoints/plain").glob("*.checkpoint")), 90)
         time.sleep(float(rng.uniform(0, 0.5)))
         assert process.poll() is None, "the training ended before it could be killed"
         process.send_signal(stop)

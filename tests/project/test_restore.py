@@ -4,13 +4,12 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from smoke import ROOT
-from workspace import Finished, TinyRepository
+from workspace import Finished, TinyRepository, wait_until
 
 PIPELINE = """
 stages:
@@ -48,11 +47,7 @@ def started_experiment(repository: TinyRepository) -> subprocess.Popen[bytes]:
     """Start an experiment and return it in the middle of its stage."""
     (repository.folder / "running").unlink()
     process = repository.start("dvc", "exp", "run", "--set-param", "unit=row", "--set-param", "seconds=60")
-    deadline = time.monotonic() + 60
-    while not (repository.folder / "running").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until((repository.folder / "running").exists)
     return process
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stages_by_hand import Finished, in_this_process
-from workspace import Workspace
+from workspace import Workspace, contents
 
 CHAR, WORD, RUNS, NGRAMS = "data/corpus/char", "data/corpus/word", "data/models/runs", "data/models/ngrams"
 VOCAB, TRAIN, VAL, TEST = (f"{CHAR}/{name}" for name in ("vocab.json", "train.npy", "val.npy", "test.npy"))
@@ -118,12 +118,6 @@ def run_without_outputs(stage: str, workspace: Workspace, folder: Path) -> Finis
     words = shlex.split(locked["cmd"])
     place = next(place for place, word in enumerate(words) if word.startswith("stages/"))
     return in_this_process(folder)(Path(words[place]).stem, *words[place + 1 :])
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file except the locks of trainings."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from smoke import ROOT, SMALL, change_params
 from stages_by_hand import RunStage
 from workspace import Repository, Workspace
 
-FOLDER = "Zeit und Räume – время 時間"
 # Wide enough for the compiled loops, with two threads that wait for each other.
 SETTINGS = SMALL | {"num_threads": 2, "runs": {"plain": {"token": "char", "num_hiddens": 128, "max_tokens": 2000}}}
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="takes away what this system does not have")
@@ -19,7 +18,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="takes away what
 
 def run_in(base: Path, **environment: str) -> Workspace:
     """Return a workspace below ``base`` in which the pipeline ran once."""
-    workspace = Workspace(base / "project", base / "traces")
+    workspace = Workspace(base)
     workspace.environment |= environment
     workspace.begin(SETTINGS)
     workspace.run("dvc", "repro")
@@ -33,24 +32,19 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_folder_may_have_spaces_and_any_letters(
-    usual: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    assert run_in(tmp_path_factory.mktemp("named") / FOLDER).hashes() == usual
+def test_a_folder_may_have_spaces_and_any_letters(usual: dict[str, str], tmp_path: Path) -> None:
+    assert run_in(tmp_path / "Zeit und Räume – время 時間").hashes() == usual
 
 
 @pytest.mark.slow
 @linux_only
-def test_results_are_the_same_without_file_locks_sched_yield_and_proc(
-    usual: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    base = tmp_path_factory.mktemp("without")
-    libraries = os.pathsep.join(str(base / "project" / name) for name in ("src", "tests/without"))
-    workspace = run_in(base, SEQLM_WITHOUT="1", PYTHONPATH=libraries, SEQLM_TRACE="")
-    (base / "stages").mkdir()
+def test_results_are_the_same_without_file_locks_sched_yield_and_proc(usual: dict[str, str], tmp_path: Path) -> None:
+    libraries = os.pathsep.join(str(tmp_path / "project" / name) for name in ("src", "tests/without"))
+    workspace = run_in(tmp_path, SEQLM_WITHOUT="1", PYTHONPATH=libraries, SEQLM_TRACE="")
+    (tmp_path / "stages").mkdir()
     for program in ("import fcntl", "import os; os.sched_yield", "open('/proc/self/stat')"):
-        (base / "stages" / "try.py").write_text(program)
-        assert workspace.run("python", f"{base}/stages/try.py", check=False).returncode != 0, program
+        (tmp_path / "stages" / "try.py").write_text(program)
+        assert workspace.run("python", f"{tmp_path}/stages/try.py", check=False).returncode != 0, program
     assert workspace.hashes() == usual
 
 
@@ -98,16 +92,12 @@ def test_trainings_of_one_run_exclude_each_other_without_file_locks_of_the_syste
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(process: subprocess.Popen[str]) -> str:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write("now\n")
         process.stdin.flush()
         return process.stdout.readline()
 
     with start("long") as first, start("short") as second:
-        for process in (first, second):
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+        assert [process.stdout.readline() for process in (first, second)] == ["ready\n"] * 2
         assert ask(first) == "held\n"
         assert "another training of it is running" in ask(second)
         first.kill()
