@@ -19,14 +19,9 @@ from seqlm.vocab.corpus import SPLITS, load_split
 from subwords import build
 
 SMALL = {
-    "token": "char",
-    "num_hiddens": 8,
-    "num_epochs": 4,
-    "batch_size": 4,
-    "num_steps": 5,
-    "max_tokens": None,
+    "token": "char", "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None,
     "eval_every": 1,
-}
+}  # fmt: skip
 PARAMS = read_params(PARAMS_FILE)
 LINES = "the sea came in\nand the sea went out\n"
 

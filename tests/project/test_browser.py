@@ -18,10 +18,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=3000",
 ]  # fmt: skip
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
 # Goes before the page's own script, so that it records every error.
 LISTEN = """<script>
@@ -30,6 +27,12 @@ addEventListener("error", event => heard.push(String(event.message)));
 document.addEventListener("securitypolicyviolation", event => heard.push("blocked: " + event.blockedURI));
 const say = console.error;
 console.error = (...words) => { heard.push(words.join(" ")); say(...words); };
+function record(found) {
+  const place = document.createElement("pre");
+  place.id = "found";
+  place.textContent = JSON.stringify(found);
+  document.body.append(place);
+}
 </script>"""
 # Opens each model's passage in turn, as a person would, and records which passages are visible.
 WALK = """<script>
@@ -43,10 +46,7 @@ addEventListener("load", () => {
   }
   const requests = performance.getEntriesByType("resource").map(entry => entry.name);
   const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-  const found = document.createElement("pre");
-  found.id = "found";
-  found.textContent = JSON.stringify({seen, heard, requests, overflow});
-  document.body.append(found);
+  record({seen, heard, requests, overflow});
 });
 </script>"""
 
@@ -70,8 +70,7 @@ def test_models_switch_without_errors_requests_or_overflow(width: int, tmp_path:
     found = walk(PAGE.read_text(encoding="utf-8"), tmp_path, width)
     assert len(found["seen"]) > 1
     assert found["seen"] == {name: [name] for name in found["seen"]}
-    assert found["heard"] == []
-    assert found["requests"] == []
+    assert found["heard"] == found["requests"] == []
     assert found["overflow"] <= 0
 
 
@@ -80,10 +79,7 @@ POINT = """<script>
 addEventListener("load", () => {
   const letter = document.querySelectorAll('[data-model="lstm"] i')[6];
   letter.dispatchEvent(new Event("pointerover", {bubbles: true}));
-  const found = document.createElement("pre");
-  found.id = "found";
-  found.textContent = JSON.stringify({shown: document.getElementById("bits").textContent, heard});
-  document.body.append(found);
+  record({shown: document.getElementById("bits").textContent, heard});
 });
 </script>"""
 

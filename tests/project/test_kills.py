@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from smoke import SMALL
-from workspace import Workspace, finished
+from workspace import Workspace, finished, wait_until
 
 # Long enough to be killed during training, with a checkpoint after every epoch.
 LONGER = SMALL | {"train.num_epochs": 30, "train.checkpoint_s": 0, "train.eval_every": 10, "train.sample_every": 0}
@@ -73,22 +73,14 @@ def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, dela
     else:
         process.send_signal(stop)
     process.wait(timeout=60)
-    assert wait_for_end_of_stages(workspace.folder, 5) == [], "a stage outlived DVC"
+    wait_until(lambda: not stage_processes(workspace.folder), 5)  # no stage outlives DVC
 
 
-def wait_for_end_of_stages(folder: Path, seconds: float) -> list[tuple[int, str]]:
-    """Return the stages that still run in ``folder`` after this time."""
-    deadline = time.monotonic() + seconds
-    while (left := stage_processes(folder)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return left
-
-
-def leftovers(folder: Path) -> list[str]:
-    """Return the temporary files in folders of results."""
-    return sorted(
-        str(path.relative_to(folder)) for root in ("data", "reports") for path in (folder / root).rglob(".*.part")
-    )
+def require_same_results(workspace: Workspace, undisturbed: Workspace) -> None:
+    """Run what is left; raise AssertionError unless the results are those of the other workspace and complete."""
+    workspace.run("dvc", "repro")
+    assert workspace.lock() == undisturbed.lock()
+    assert [path for path in workspace.results() if path.suffix == ".part"] == []
 
 
 def heal_dvc(workspace: Workspace) -> None:
@@ -123,9 +115,7 @@ def test_killing_every_stage_once_changes_no_hash(
         # Imports take most of the first second; reading, computing and writing follow.
         kill_in_stage(disturbed, waiting.pop(name)["cmd"], stop, float(rng.uniform(0, 1.5)), *options)
         heal_dvc(disturbed)
-    disturbed.run("dvc", "repro")
-    assert disturbed.lock() == undisturbed.lock()
-    assert leftovers(disturbed.folder) == []
+    require_same_results(disturbed, undisturbed)
     assert json.dumps(disturbed.metrics()) == json.dumps(undisturbed.metrics())
 
 
@@ -139,6 +129,4 @@ def test_two_pipelines_at_once_end_with_the_hashes_of_one(undisturbed: Workspace
         codes = [process.wait(timeout=300) for process in both]
         # DVC refuses to run what another process holds; at least one process does the work.
         assert 0 in codes, codes
-    disturbed.run("dvc", "repro")
-    assert disturbed.lock() == undisturbed.lock()
-    assert leftovers(disturbed.folder) == []
+    require_same_results(disturbed, undisturbed)

@@ -141,9 +141,6 @@ def test_a_killed_training_resumes_and_ends_with_the_same_weights(clean: Workspa
     assert [path.name for path in (clean.folder / "checkpoints/plain").iterdir()] == ["lock"]
 
 
-def test_stages_open_the_files_they_declare_and_no_others(workspace: Workspace) -> None:
+def test_stages_open_the_files_and_read_the_settings_they_declare_and_no_others(workspace: Workspace) -> None:
     require_declared_files(workspace)
-
-
-def test_stages_read_the_settings_they_declare_and_no_others(workspace: Workspace) -> None:
     require_declared_settings(workspace)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smoke import ROOT
-from workspace import Finished, TinyRepository, wait_until
+from workspace import TinyRepository, wait_until
 
 PIPELINE = """
 stages:
@@ -39,8 +39,18 @@ def repository(finished: TinyRepository, tmp_path: Path) -> TinyRepository:
     return finished.copy_to(tmp_path / "repository")
 
 
-def restore(repository: TinyRepository, *options: str) -> Finished:
-    return repository.tool("restore.py", *options)
+def restored(repository: TinyRepository, *options: str) -> str:
+    """Return what ``tools/restore.py`` prints, after it worked."""
+    result = repository.tool("restore.py", *options)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def refused(repository: TinyRepository, *options: str) -> str:
+    """Return the complaint of ``tools/restore.py``."""
+    result = repository.tool("restore.py", *options)
+    assert result.returncode == 5
+    return result.stderr
 
 
 def started_experiment(repository: TinyRepository) -> subprocess.Popen[bytes]:
@@ -56,30 +66,26 @@ def started_experiment(repository: TinyRepository) -> subprocess.Popen[bytes]:
 def test_restore_undoes_a_killed_experiment(stop: signal.Signals, repository: TinyRepository) -> None:
     (repository.folder / "mine.txt").write_text("my own work\n")
     process = started_experiment(repository)
-    running = restore(repository)
-    assert running.returncode == 5
-    assert f"error: DVC is at work here (process {process.pid})" in running.stderr
+    assert f"error: DVC is at work here (process {process.pid})" in refused(repository)
     # The stage is killed with DVC; the project's own stages end when DVC does.
     os.killpg(process.pid, stop)
     process.wait(timeout=60)
     assert not (repository.folder / "out.txt").exists()
-    check = restore(repository, "--check")
     if stop == signal.SIGKILL:
-        assert check.returncode == 5
-        assert "error: a killed `dvc exp run` left HEAD detached from main: `make restore`" in check.stderr
+        complaint = "error: a killed `dvc exp run` left HEAD detached from main: `make restore`"
+        assert complaint in refused(repository, "--check")
         assert repository.git("branch", "--show-current") == ""
     else:
-        assert check.returncode == 0  # DVC had the time to go back to the branch itself
-    result = restore(repository)
-    assert result.returncode == 0, result.stderr
+        restored(repository, "--check")  # DVC had the time to go back to the branch itself
+    said = restored(repository)
     assert repository.git("branch", "--show-current") == "main"
     assert repository.git("status", "--porcelain") == ""
     assert (repository.folder / "params.yaml").read_text() == "unit: line\nseconds: 0\n"
     assert (repository.folder / "out.txt").read_text() == "line"
-    assert restore(repository, "--check").returncode == 0
+    restored(repository, "--check")
     # The user's own change is in a stash.
-    assert "set aside: " in result.stdout
-    assert "mine.txt" in result.stdout
+    assert "set aside: " in said
+    assert "mine.txt" in said
     repository.git("checkout", "stash@{0}", "--", "mine.txt")
     assert (repository.folder / "mine.txt").read_text() == "my own work\n"
     # The next experiment works.
@@ -96,9 +102,7 @@ def detach_head_like_dvc(repository: TinyRepository) -> None:
 
 def test_without_changes_restore_sets_nothing_aside(repository: TinyRepository) -> None:
     (repository.folder / "untracked.txt").write_text("stays")
-    result = restore(repository)
-    assert result.returncode == 0, result.stderr
-    assert re.match(r"back at \w+ A run, on main\n", result.stdout)
+    assert re.match(r"back at \w+ A run, on main\n", restored(repository))
     assert repository.git("stash", "list") == ""
     assert (repository.folder / "untracked.txt").read_text() == "stays"
 
@@ -108,9 +112,7 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
     (repository.folder / "params.yaml").write_text("unit: row\nseconds: 0\n")
     (repository.folder / "new.txt").write_text("new")
     repository.git("add", "new.txt")
-    result = restore(repository)
-    assert result.returncode == 0, result.stderr
-    assert "new.txt" in result.stdout
+    assert "new.txt" in restored(repository)
     assert repository.git("status", "--porcelain") == ""
     repository.git("stash", "pop")
     assert (repository.folder / "params.yaml").read_text() == "unit: row\nseconds: 0\n"
@@ -126,28 +128,27 @@ def test_restore_sees_a_change_that_git_takes_for_none(repository: TinyRepositor
     params.write_text("unit: row\nseconds: 60\n")
     os.utime(params, (10**9, 10**9))
     assert repository.git("status", "--porcelain") == ""
-    assert "set aside: params.yaml" in restore(repository).stdout
+    assert "set aside: params.yaml" in restored(repository)
     assert params.read_text() == "unit: line\nseconds: 0\n"
 
 
 def test_restore_leaves_no_commit_without_a_branch(repository: TinyRepository) -> None:
     detach_head_like_dvc(repository)
     repository.git("commit", "--quiet", "--allow-empty", "--message", "unnoticed")
-    assert restore(repository, "--check").returncode == 5
-    result = restore(repository)
-    assert result.returncode == 5
-    assert "1 commits" in result.stderr
-    assert "`git switch -c NAME`" in result.stderr
+    refused(repository, "--check")
+    complaint = refused(repository)
+    assert "1 commits" in complaint
+    assert "`git switch -c NAME`" in complaint
     repository.git("switch", "--quiet", "-c", "kept")
-    assert restore(repository).returncode == 0
+    restored(repository)
     assert repository.git("log", "-1", "--format=%s") == "unnoticed"
 
 
 def test_restore_stays_at_an_old_commit_that_the_user_checked_out(repository: TinyRepository) -> None:
     repository.git("commit", "--quiet", "--allow-empty", "--message", "later")
     repository.git("checkout", "--quiet", "HEAD~1")
-    assert restore(repository, "--check").returncode == 0
-    assert "on no branch" in restore(repository).stdout
+    restored(repository, "--check")
+    assert "on no branch" in restored(repository)
 
 
 @pytest.mark.parametrize("command", ["rebase", "merge"])
@@ -158,9 +159,7 @@ def test_restore_does_not_interrupt_git(command: str, repository: TinyRepository
         repository.git("commit", "--quiet", "--all", "--message", branch)
     assert repository.run("git", command, "other", check=False).returncode != 0
     before = repository.git("status", "--porcelain")
-    result = restore(repository)
-    assert result.returncode == 5
-    assert "Git is in the middle of something" in result.stderr
+    assert "Git is in the middle of something" in refused(repository)
     assert repository.git("status", "--porcelain") == before
 
 

@@ -11,52 +11,43 @@ import pytest
 from stages_by_hand import Finished, in_this_process
 from workspace import Workspace, contents
 
-CHAR, WORD, RUNS, NGRAMS = "data/corpus/char", "data/corpus/word", "data/models/runs", "data/models/ngrams"
-VOCAB, TRAIN, VAL, TEST = (f"{CHAR}/{name}" for name in ("vocab.json", "train.npy", "val.npy", "test.npy"))
-UNKNOWN, UNKNOWN_OF_TEST = f"{CHAR}/unknown.json", f"{CHAR}/unknown_test.npy"
-WEIGHTS, MODEL = f"{RUNS}/plain/weights.safetensors", f"{RUNS}/plain/model.json"
-COUNTS, MODELS = f"{NGRAMS}/char/counts*", f"{NGRAMS}/char/models.json"
-CONFIG = "data/configs/plain.json"
-SCORE, NATS = (f"data/scores/runs/plain/plain/{name}" for name in ("score.json", "test.npy"))
-NGRAM_SCORE, NGRAM_NATS = (f"data/scores/ngrams/char/char-uniform/{name}" for name in ("score.json", "val.npy"))
-HELDOUT, ENDS = (f"data/heldout/char/{name}" for name in ("heldout.json", "ends_test.npy"))
-COSTS, TOKENS = (f"data/heldout/char/{name}" for name in ("costs_val.npy", "test_tokens.json"))
-PIECES = "data/corpus/subword/tokenizer.json"
-DYNAMIC_SCORE = "data/scores/runs/small-lstm/small-lstm+dynamic/score.json"
-
-SCORING = ["score@plain", "score-ngrams@char"]
+CHAR, RUN, NGRAMS, HELDOUT = (
+    "data/corpus/char",
+    "data/models/runs/plain",
+    "data/models/ngrams/char",
+    "data/heldout/char",
+)
+SCORING = "score@plain score-ngrams@char"
+# Each file, and the stages that read it.
 READERS = {
-    VOCAB: ["ngrams@char", "train@plain", "heldout@char", *SCORING, "generate", "gradients"],
-    TRAIN: ["ngrams@char", "train@plain", "heldout@char", *SCORING, "generate", "gradients"],
-    VAL: ["ngrams@char", "train@plain", "heldout@char", *SCORING, "gradients"],
-    TEST: ["ngrams@char", "heldout@char", *SCORING],
-    UNKNOWN: ["ngrams@char", "heldout@char", "score@plain"],
-    UNKNOWN_OF_TEST: ["ngrams@char", "heldout@char", "score@plain"],
-    PIECES: ["ngrams@subword", "heldout@subword", "score-ngrams@subword", "generate"],
-    HELDOUT: [*SCORING, "evaluate"],
-    ENDS: [*SCORING, "evaluate"],
-    COSTS: [*SCORING, "evaluate"],
-    TOKENS: ["evaluate"],
-    WEIGHTS: ["score@plain", "generate"],
-    MODEL: ["score@plain", "generate"],
-    COUNTS: ["score-ngrams@char", "generate"],
-    MODELS: ["score-ngrams@char", "generate"],
-    CONFIG: ["train@plain", "score@plain", "evaluate", "generate"],
-    SCORE: ["evaluate"],
-    NATS: ["evaluate"],
-    NGRAM_SCORE: ["evaluate"],
-    NGRAM_NATS: ["evaluate"],
-    DYNAMIC_SCORE: ["evaluate"],
+    f"{CHAR}/vocab.json": f"ngrams@char train@plain heldout@char {SCORING} generate gradients",
+    f"{CHAR}/train.npy": f"ngrams@char train@plain heldout@char {SCORING} generate gradients",
+    f"{CHAR}/val.npy": f"ngrams@char train@plain heldout@char {SCORING} gradients",
+    f"{CHAR}/test.npy": f"ngrams@char heldout@char {SCORING}",
+    f"{CHAR}/unknown.json": "ngrams@char heldout@char score@plain",
+    f"{CHAR}/unknown_test.npy": "ngrams@char heldout@char score@plain",
+    "data/corpus/subword/tokenizer.json": "ngrams@subword heldout@subword score-ngrams@subword generate",
+    f"{HELDOUT}/heldout.json": f"{SCORING} evaluate",
+    f"{HELDOUT}/ends_test.npy": f"{SCORING} evaluate",
+    f"{HELDOUT}/costs_val.npy": f"{SCORING} evaluate",
+    f"{HELDOUT}/test_tokens.json": "evaluate",
+    f"{RUN}/weights.safetensors": "score@plain generate",
+    f"{RUN}/model.json": "score@plain generate",
+    f"{NGRAMS}/counts*": "score-ngrams@char generate",
+    f"{NGRAMS}/models.json": "score-ngrams@char generate",
+    "data/configs/plain.json": "train@plain score@plain evaluate generate",
+    "data/scores/runs/plain/plain/score.json": "evaluate",
+    "data/scores/runs/plain/plain/test.npy": "evaluate",
+    "data/scores/runs/small-lstm/small-lstm+dynamic/score.json": "evaluate",
+    "data/scores/ngrams/char/char-uniform/score.json": "evaluate",
+    "data/scores/ngrams/char/char-uniform/val.npy": "evaluate",
 }
-
-OTHERS = {
-    VOCAB: f"{WORD}/vocab.json", TRAIN: TEST, VAL: TEST, TEST: VAL, WEIGHTS: f"{RUNS}/small-lstm/weights.safetensors",
-    MODEL: f"{RUNS}/small-lstm/model.json", MODELS: f"{NGRAMS}/word/models.json",
-    CONFIG: "data/configs/small-lstm.json", SCORE: "data/scores/runs/small-lstm/small-lstm/score.json",
-    NATS: "data/scores/runs/small-lstm/small-lstm/test.npy",
-    NGRAM_SCORE: "data/scores/ngrams/char/char-laplace-1/score.json",
-    NGRAM_NATS: "data/scores/ngrams/char/char-laplace-1/val.npy", DYNAMIC_SCORE: SCORE,
-    PIECES: "data/corpus/subword/unknown.json",
+CASES = [(path, stage) for path, stages in READERS.items() for stage in stages.split()]
+# The first of these words in a path makes it the path of another file of its kind.
+SWAPS = {
+    "char-uniform": "char-laplace-1", "small-lstm/small-lstm+dynamic": "plain/plain", "plain": "small-lstm",
+    "tokenizer": "unknown", "/train.npy": "/test.npy", "/val.npy": "/test.npy", "/test.npy": "/val.npy",
+    "/char/": "/word/",
 }  # fmt: skip
 
 
@@ -78,7 +69,8 @@ def flipped(path: Path, _folder: Path) -> None:
 
 def swapped(path: Path, folder: Path) -> None:
     name = str(path.relative_to(folder))
-    shutil.copyfile(folder / OTHERS.get(name, name.replace("/char/", "/word/")), path)
+    word = next(word for word in SWAPS if word in name)
+    shutil.copyfile(folder / name.replace(word, SWAPS[word]), path)
 
 
 def from_the_future(path: Path, _folder: Path) -> None:
@@ -121,7 +113,9 @@ def run_without_outputs(stage: str, workspace: Workspace, folder: Path) -> Finis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "stage"), [(path, stage) for path, stages in READERS.items() for stage in stages])
+@pytest.mark.parametrize(
+    ("path", "stage"), [(path, stage) for path, stages in READERS.items() for stage in stages.split()]
+)
 def test_a_damaged_file_is_named_and_refused(path: str, stage: str, workspace: Workspace, tmp_path: Path) -> None:
     accepted = []
     for fault in FAULTS:
@@ -130,7 +124,7 @@ def test_a_damaged_file_is_named_and_refused(path: str, stage: str, workspace: W
         fault(damaged, folder)
         before = contents(folder)
         result = run_without_outputs(stage, workspace, folder)
-        if (path, fault) == (CONFIG, missing) and stage in ("evaluate", "generate"):
+        if (path, fault) == ("data/configs/plain.json", missing) and stage in ("evaluate", "generate"):
             assert result.returncode == 0, result.stderr  # a run without a config is no run
             continue
         # If two files do not fit together, either may be named.
