@@ -242,5 +242,5 @@ def test_everything_that_the_lists_add_works(extended: tuple[Workspace, dict[str
     workspace.run("mypy")
     workspace.environment.pop("SEQLM_TRACE")
     workspace.run("python", "tools/doc_reference.py")
-    tests = ("tests/project/test_layering.py", "tests/lengths", "tests/project/test_docs.py")
+    tests = ("tests/project/test_layering.py", "tests/lengths", "tests/project/test_reference.py")
     workspace.run("pytest", "-q", "-n", "0", *tests, "-k", "layering or lengths or up_to_date")

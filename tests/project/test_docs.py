@@ -1,6 +1,5 @@
-"""README and docs: commands, files, links, values, tables, the guide and the reference are right."""
+"""README and docs: commands, files, links, values, tables and the guide are right."""
 
-import csv
 import re
 import shlex
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-import doc_reference
 import doc_values
 from default_params import PARAMS_FILE, skip_if_experiment_is_applied
 from pages import PAGES, blocks, commands
@@ -182,32 +180,3 @@ def test_every_exercise_has_an_answer_and_no_exercise_is_missing() -> None:
     # An exercise with parts has an answer for each part.
     parts = {label.split()[0] for label in exercises if " " in label}
     assert answers == [label for label in exercises if " " in label or label not in parts]
-
-
-def test_the_reference_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    skip_if_experiment_is_applied()
-    assert doc_reference.main(["--check"]) == 0, capsys.readouterr().out
-
-
-def documented_columns() -> dict[str, list[str]]:
-    """Return the columns of each table that tables.md describes; none for one that refers to another."""
-    text = (doc_reference.REFERENCE / "tables.md").read_text(encoding="utf-8")
-    _, *parts = re.split(r"^### `(reports/\S+\.csv)`$", text, flags=re.MULTILINE)
-    tables = [part.partition("| column | meaning |\n")[2].partition("\n\n")[0] for part in parts[1::2]]
-    return {
-        path: re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) for path, table in zip(parts[::2], tables, strict=True)
-    }
-
-
-def test_tables_have_the_documented_columns() -> None:
-    documented = documented_columns()
-    documented["reports/train/RUN/history.csv"] = documented["reports/evaluate/history.csv"]
-    found: dict[str, list[str]] = {}
-    for path in ROOT.glob("reports/**/*.csv"):
-        name = re.sub(r"/train/[^/]+/", "/train/RUN/", path.relative_to(ROOT).as_posix())
-        name = re.sub(r"/(char|word|subword)/", "/KIND/", name)
-        head = next(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-        # The k-step predictions are documented as one column.
-        columns = list(dict.fromkeys(re.sub(r"^ahead_\d+$", "ahead_K", column) for column in head))
-        assert found.setdefault(name, columns) == columns, name
-    assert found == documented
