@@ -13,22 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.core import files
 from seqlm.core.errors import DataError, MachineError
-from seqlm.core.files import (
-    read_checksummed,
-    read_csv,
-    read_json,
-    read_npy,
-    replacing,
-    require_sha256,
-    sha256_of_file,
-    write_blocks,
-    write_checksummed,
-    write_csv,
-    write_json,
-    write_npy,
-    write_text,
-)
 from stages_by_hand import run_python, succeeded
 
 WRITE_UNDER_UMASK = """
@@ -42,15 +28,15 @@ write_text(Path(sys.argv[1]), "x")
 
 
 def write_half(target: Path) -> None:
-    with replacing(target) as temporary:
+    with files.replacing(target) as temporary:
         temporary.write_text("half")
         raise RuntimeError
 
 
 def test_an_old_file_is_replaced_or_left_as_it_was_and_its_name_may_have_any_letters(tmp_path: Path) -> None:
     target = tmp_path / "Zeit und Reise – время" / "a b.txt"
-    write_text(target, "old")
-    write_text(target, "new")
+    files.write_text(target, "old")
+    files.write_text(target, "new")
     with pytest.raises(RuntimeError):
         write_half(target)
     assert target.read_text() == "new"
@@ -60,13 +46,13 @@ def test_an_old_file_is_replaced_or_left_as_it_was_and_its_name_may_have_any_let
 def test_a_refusal_of_the_system_is_named(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     with pytest.raises(MachineError, match="cannot be written"):
-        write_json(tmp_path / "plain" / "c.json", {})
+        files.write_json(tmp_path / "plain" / "c.json", {})
 
 
 def test_reports_have_nine_significant_digits_and_whole_numbers_in_full(tmp_path: Path) -> None:
-    third, large = 1 / 3, 12345678901234567
-    write_json(tmp_path / "x.json", {"a": [third, large], "b": {"c": np.float64(1e-20 / 3), "d": (1.0, True, None)}})
-    assert read_json(tmp_path / "x.json") == {
+    large, values = 12345678901234567, {"c": np.float64(1e-20 / 3), "d": (1.0, True, None)}
+    files.write_json(tmp_path / "x.json", {"a": [1 / 3, large], "b": values})
+    assert files.read_json(tmp_path / "x.json") == {
         "a": [0.333333333, large], "b": {"c": 3.33333333e-21, "d": [1, True, None]},
     }  # fmt: skip
     columns = {
@@ -77,7 +63,7 @@ def test_reports_have_nine_significant_digits_and_whole_numbers_in_full(tmp_path
         "text": ["0.3333333333333333", None],
         "nullable": pd.array([7, None], "Int64"),
     }
-    write_csv(tmp_path / "x.csv", pd.DataFrame(columns))
+    files.write_csv(tmp_path / "x.csv", pd.DataFrame(columns))
     assert (tmp_path / "x.csv").read_text().splitlines()[1:] == [
         f"0.666666667,0.100000001,1,{large},0.3333333333333333,7", ",2.0,,0,,",
     ]  # fmt: skip
@@ -85,8 +71,8 @@ def test_reports_have_nine_significant_digits_and_whole_numbers_in_full(tmp_path
 
 def test_rows_are_written_as_a_frame_is(tmp_path: Path) -> None:
     rows = [{"token": '"', "count": np.int64(3), "share": 2 / 3}, {"token": "a,\n", "count": 2**70, "share": None}]
-    write_csv(tmp_path / "rows.csv", rows)
-    write_csv(tmp_path / "frame.csv", pd.DataFrame(rows))
+    files.write_csv(tmp_path / "rows.csv", rows)
+    files.write_csv(tmp_path / "frame.csv", pd.DataFrame(rows))
     assert (tmp_path / "rows.csv").read_bytes() == b'token,count,share\n"""",3,0.666666667\n"a,\n",%d,\n' % 2**70
     assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "rows.csv").read_bytes()
 
@@ -98,49 +84,50 @@ values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(s
 @given(st.dictionaries(st.text(alphabet="ab"), values))
 def test_json_is_indented_as_by_the_standard_library(value: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as name:
-        write_checksummed(Path(name, "x.json"), value)
+        files.write_checksummed(Path(name, "x.json"), value)
         text = Path(name, "x.json").read_text("utf-8")
     assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
 def test_blocks_are_one_array_and_their_hash_is_that_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    digest = write_blocks(path, np.dtype(np.uint16), 3, [np.array([1, 2]), np.array([], np.int64), np.array([65_535])])
-    assert digest == sha256_of_file(path)
-    assert read_npy(path).tolist() == [1, 2, 65_535]
-    assert read_npy(path).dtype == np.uint16
+    blocks = [np.array([1, 2]), np.array([], np.int64), np.array([65_535])]
+    digest = files.write_blocks(path, np.dtype(np.uint16), 3, blocks)
+    assert digest == files.sha256_of_file(path)
+    assert files.read_npy(path).tolist() == [1, 2, 65_535]
+    assert files.read_npy(path).dtype == np.uint16
 
 
 def test_json_has_no_nan(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "x.json", {"perplexity": float("nan")})
+        files.write_json(tmp_path / "x.json", {"perplexity": float("nan")})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_broken_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(DataError, match="no such file"):
-        read_json(path)
+        files.read_json(path)
     for content, complaint in ((b'{"a": ', "not JSON"), (b"\xff", "not UTF-8 at byte 0")):
         path.write_bytes(content)
         with pytest.raises(DataError, match=complaint):
-            read_json(path)
+            files.read_json(path)
 
 
 def test_truncated_arrays_and_arrays_of_objects_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    write_npy(path, np.arange(100))
+    files.write_npy(path, np.arange(100))
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(DataError, match="not a complete array"):
-        read_npy(path)
+        files.read_npy(path)
     np.save(path, np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="not a complete array"):
-        read_npy(path)
+        files.read_npy(path)
 
 
 def test_a_word_that_looks_like_a_missing_value_stays_a_word(tmp_path: Path) -> None:
-    write_csv(tmp_path / "x.csv", pd.DataFrame({"token": ["null", "nan"], "count": [1, None]}))
-    frame = read_csv(tmp_path / "x.csv")
+    files.write_csv(tmp_path / "x.csv", pd.DataFrame({"token": ["null", "nan"], "count": [1, None]}))
+    frame = files.read_csv(tmp_path / "x.csv")
     assert frame["token"].tolist() == ["null", "nan"]
     assert frame["count"].isna().tolist() == [False, True]
 
@@ -150,18 +137,18 @@ def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
     path.write_bytes(b"abc")
     # SHA-256 of "abc", from FIPS 180-2.
     digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert sha256_of_file(path) == digest
-    require_sha256(path, digest, "x.json", "run it again")
+    assert files.sha256_of_file(path) == digest
+    files.require_sha256(path, digest, "x.json", "run it again")
     path.write_bytes(b"abd")
     with pytest.raises(DataError) as caught:
-        require_sha256(path, digest, "x.json", "run it again")
+        files.require_sha256(path, digest, "x.json", "run it again")
     assert str(caught.value) == f"{path}: its content does not match the SHA-256 in x.json: run it again"
 
 
 def test_a_checksummed_mapping_comes_back_unless_it_changed(tmp_path: Path) -> None:
     path, value = tmp_path / "x.json", {"format": 1, "name": "é", "values": [1 / 3, None]}
-    write_checksummed(path, value)
-    assert read_checksummed(path, 1, "run it again") == value
+    files.write_checksummed(path, value)
+    assert files.read_checksummed(path, 1, "run it again") == value
     for content, complaint in (
         (path.read_text().replace("é", "e"), "its content does not match its SHA-256: run it again"),
         (path.read_text().replace('"format": 1', '"format": 2'), "not in format 1, the one that this version reads"),
@@ -169,7 +156,7 @@ def test_a_checksummed_mapping_comes_back_unless_it_changed(tmp_path: Path) -> N
     ):
         (tmp_path / "changed.json").write_text(content)
         with pytest.raises(DataError, match=complaint):
-            read_checksummed(tmp_path / "changed.json", 1, "run it again")
+            files.read_checksummed(tmp_path / "changed.json", 1, "run it again")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")

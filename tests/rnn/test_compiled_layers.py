@@ -218,23 +218,20 @@ def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_prefi
 
 @pytest.mark.parametrize("form", FORMS.values())
 @pytest.mark.parametrize("model", ["rnn", "lstm"])
-def test_equal_seeds_draw_equal_weights_whatever_the_engine(model: str, form: dict[str, object]) -> None:
-    chosen = network_settings(model, **form)
-    framework = build_network(chosen.model_copy(update={"engine": "framework"}), V, 5)
-    compiled = build_network(chosen, V, 5)
-    assert (framework.engine, compiled.engine) == ("framework", "compiled")
-    assert (type(framework), type(compiled)) == (FrameworkRNN, CompiledLayers)
-    assert equal(compiled.weights(), framework.weights())
+def test_either_engine_draws_equal_weights_and_reads_a_stored_network(
+    model: str, form: dict[str, object], tmp_path: Path
+) -> None:
+    chosen, ids = network_settings(model, **form), torch.tensor([[1, 2, 3]])
+    other = chosen.model_copy(update={"engine": "framework"})
+    drawn, compiled = build_network(other, V, 5), build_network(chosen, V, 5)
+    assert (drawn.engine, compiled.engine) == ("framework", "compiled")
+    assert (type(drawn), type(compiled)) == (FrameworkRNN, CompiledLayers)
+    assert equal(compiled.weights(), drawn.weights())
     assert isinstance(build_network(chosen, V, 5, torch.device("meta")), FrameworkRNN)
-
-
-def test_either_engine_reads_a_stored_network(tmp_path: Path) -> None:
-    for engine in ("framework", "auto"):
-        chosen = network_settings("lstm", **FORMS["learned, dropout"], engine=engine)
-        drawn = build_network(chosen.model_copy(update={"engine": "framework"}), V, 5)
-        save_network(tmp_path, "x", chosen, V, drawn.weights(), drawn.engine)
-        loaded, ids = load_network(tmp_path, "x", torch.device("cpu")), torch.tensor([[1, 2, 3]])
-        assert loaded.engine == ("framework" if engine == "framework" else "compiled")
+    for settings_of_engine, network in ((other, drawn), (chosen, compiled)):
+        save_network(tmp_path, "x", settings_of_engine, V, drawn.weights(), "framework")
+        loaded = load_network(tmp_path, "x", torch.device("cpu"))
+        assert loaded.engine == network.engine
         assert equal(loaded.weights(), drawn.weights())
         torch.testing.assert_close(loaded(ids, loaded.initial_state(1))[0], drawn(ids, drawn.initial_state(1))[0])
 

@@ -11,15 +11,7 @@ from seqlm.heldout.scored_text import Stream, Streams
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.network import Network
 from seqlm.rnn.scratch import ScratchRNN
-from seqlm.score.networks import (
-    DynamicRule,
-    describe_run,
-    dynamic_nll,
-    gradient_roots,
-    score_dynamically,
-    score_network,
-    trained_weights,
-)
+from seqlm.score import networks
 from seqlm.score.settings import DynamicParams
 from seqlm.score.store import TRAIN_SUBSET, Score, summarise
 from seqlm.train.trainer import Trainer
@@ -44,7 +36,7 @@ def streams() -> Streams:
 def test_warm_ups_are_read_and_not_scored_and_models_of_characters_are_diagnosed(
     token: str, metadata: set[str]
 ) -> None:
-    score = score_network(describe("m", token), strong_network(), streams(), None)
+    score = networks.score_network(describe("m", token), strong_network(), streams(), None)
     for split, text in streams().items():
         assert score.nats[split].tolist() == stream_nll(strong_network(), text.read)[text.is_scored[1:]].tolist()
         assert score.metrics[split]["scored_share"] == 0.1
@@ -54,7 +46,7 @@ def test_warm_ups_are_read_and_not_scored_and_models_of_characters_are_diagnosed
 
 def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
     seen = stream(np.arange(30) % 3 + 1)
-    score = score_network(describe("m", "word"), strong_network(), streams(), seen)
+    score = networks.score_network(describe("m", "word"), strong_network(), streams(), seen)
     assert set(score.nats) == {"train", "val", "test"}
     assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(strong_network(), seen.ids), seen)
 
@@ -62,8 +54,8 @@ def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Score]:
-    static = score_network(describe("m", "word"), made, texts, None)
-    return list(score_dynamically(static, made, texts, params, log.append, num_tuning_tokens))
+    static = networks.score_network(describe("m", "word"), made, texts, None)
+    return list(networks.score_dynamically(static, made, texts, params, log.append, num_tuning_tokens))
 
 
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
@@ -74,11 +66,11 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     model = strong_network()
-    roots = gradient_roots(model, streams()["train"].ids, segment_length=8, num_segments=10)
-    rule = DynamicRule(0.05, 0.001, roots, trained_weights(model))
+    roots = networks.gradient_roots(model, streams()["train"].ids, segment_length=8, num_segments=10)
+    rule = networks.DynamicRule(0.05, 0.001, roots, networks.trained_weights(model))
     for split in ("val", "test"):
         text = streams()[split]
-        adapted = dynamic_nll(model, text.read, update_every=8, update=rule.apply)
+        adapted = networks.dynamic_nll(model, text.read, update_every=8, update=rule.apply)
         assert score.nats[split].tolist() == adapted[text.is_scored[1:]].tolist()
     tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
@@ -147,15 +139,15 @@ def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
 
 def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
     vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(50, 100, 0, "")})
-    info = describe_run(config("char.lstm-6", model="gru", max_tokens=10), vocab)
+    info = networks.describe_run(config("char.lstm-6", model="gru", max_tokens=10), vocab)
     assert (info.name, info.family, info.token, info.network) == ("char.lstm-6", "network", "char", "gru")
     # 10 of 50 tokens are a fifth of the characters.
     assert info.train_chars == 20
     assert (info.epoch, info.chosen_on_val) == ("last", False)
-    kept = describe_run(config(keep="best"), vocab)
+    kept = networks.describe_run(config(keep="best"), vocab)
     assert (kept.epoch, kept.chosen_on_val) == ("best", True)
-    assert describe_run(config(patience=3), vocab).chosen_on_val
-    best = describe_run(config("run", max_tokens=10), vocab, is_best=True)
+    assert networks.describe_run(config(patience=3), vocab).chosen_on_val
+    best = networks.describe_run(config("run", max_tokens=10), vocab, is_best=True)
     assert (best.name, best.epoch, best.train_chars, best.chosen_on_val) == ("run@best", "best", 20, True)
-    assert [describe_run(config(max_tokens=limit), vocab).train_chars for limit in (None, 60)] == [100, 100]
+    assert [networks.describe_run(config(max_tokens=limit), vocab).train_chars for limit in (None, 60)] == [100, 100]
     assert (info.smoothing, info.order, info.counted_token, info.dynamic, info.members) == (None, None, None, False, ())

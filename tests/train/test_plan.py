@@ -92,13 +92,11 @@ def test_the_default_budget_changes_nothing_on_the_book() -> None:
 
 def test_floating_point_operations_limit_the_cost_of_a_large_vocabulary() -> None:
     """Six for each parameter and token: 6 * 100 * 510 = 306,000 are 25 minibatches of 20 tokens, of 27 in 3 epochs."""
-    without, unreached, reached = (
-        Plan.of(config(max_flops=flops), 200, 100) for flops in (None, 6 * 100 * 540, 6 * 100 * 510)
-    )
-    assert without == unreached
-    assert (reached.limit, reached.tokens_to_train) == ("max_flops", 500)
-    both = Plan.of(config(max_flops=6 * 100 * 510, token_budget=200), 200, 100)
-    assert (both.limit, both.tokens_to_train) == ("token_budget", 200)
+    without = Plan.of(config(max_flops=None), 200, 100)
+    assert Plan.of(config(max_flops=6 * 100 * 540), 200, 100) == without
+    for token_budget, limit, tokens in ((None, "max_flops", 500), (200, "token_budget", 200)):
+        plan = Plan.of(config(max_flops=6 * 100 * 510, token_budget=token_budget), 200, 100)
+        assert (plan.limit, plan.tokens_to_train) == (limit, tokens)
 
 
 def test_no_run_of_the_book_reaches_its_limits_on_the_book() -> None:

@@ -31,8 +31,7 @@ def clear_stale_runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Layout], None
     monkeypatch.syspath_prepend(ROOT / "stages")
     import harness
 
-    found: Callable[[Layout], None] = harness.clear_stale_runs
-    return found
+    return harness.clear_stale_runs
 
 
 def test_a_stale_run_goes_with_its_results_and_checkpoints(
