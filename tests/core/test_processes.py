@@ -88,13 +88,22 @@ def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> Non
 
 @forks
 @pytest.mark.parametrize("num_processes", [1, 2])
-def test_what_one_raises_is_raised_and_figures_stay_as_they_were(tmp_path: Path, num_processes: int) -> None:
+def test_what_one_raises_is_raised(num_processes: int) -> None:
+    def refuse(number: int) -> None:
+        if number == 1:
+            raise DataError(f"table {number}: broken")
+
+    with pytest.raises(DataError, match="table 1: broken"):
+        map_in_processes(refuse, range(3), num_processes)
+
+
+def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     for name in ("preprocess", "gradients"):
         shutil.copytree(ROOT / "reports" / name, layout.reports(name))
     write_text(layout.figure("book-unrolled"), "old")
     with pytest.raises(DataError, match=r"summary\.json: no such file: run the stage that writes it"):
-        draw_all(layout, num_processes)
+        draw_all(layout, 1)
     assert [path.read_text() for path in layout.figure("x").parent.iterdir()] == ["old"]
 
 
