@@ -1,8 +1,8 @@
-"""Networks from settings, stored and read back, and a new kind of network."""
+"""Networks from settings, stored and read back, also without PyTorch, and a new kind of network."""
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +13,12 @@ from compiled_networks import network_settings
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
 from seqlm.rnn.array_network import ArrayNetwork, continue_prefixes, stream_nll
-from seqlm.rnn.building import build_network, load_network, save_network
-from seqlm.rnn.settings import KINDS, NetworkKind
+from seqlm.rnn.building import build_network, load_network, open_network, save_network
+from seqlm.rnn.settings import KINDS, NetworkKind, NetworkSettings
 from seqlm.score.networks import dynamic_nll, gradient_roots
 from seqlm.train.trainer import Trainer
 from small_training import config, equal, trained, trainer
+from stages_by_hand import run_python, succeeded
 
 CPU = torch.device("cpu")
 
@@ -32,11 +33,11 @@ def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, "mgu", entry)
 
 
-def stored(folder: Path, settings: Any) -> dict[str, torch.Tensor]:
-    """Store a network of a run named x, with 6 tokens, and return its weights."""
-    weights = build_network(settings, 6, 0).weights()
-    save_network(folder, "x", settings, 6, weights, "compiled")
-    return weights
+def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
+    """Store a network with 6 tokens and return its weights."""
+    network = build_network(settings, 6, 0)
+    save_network(folder, run, settings, 6, network.weights(), network.engine)
+    return network.weights()
 
 
 def rewrite_settings(folder: Path, **changes: object) -> None:
@@ -79,9 +80,10 @@ def test_a_network_stored_by_another_version_is_to_be_trained_again(
 ) -> None:
     stored(tmp_path, network_settings("gru"))
     rewrite_settings(tmp_path, **changes)
-    with pytest.raises(DataError, match=complaint) as caught:
-        load_network(tmp_path, "x", CPU)
-    assert caught.value.exit_code == 3
+    for load in (partial(load_network, device=CPU), partial(open_network, device="cpu", num_threads=1)):
+        with pytest.raises(DataError, match=complaint) as caught:
+            load(tmp_path, "x")
+        assert caught.value.exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -158,3 +160,52 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
             weight.sub_(gradient, alpha=0.2 / max(norm, 1.0))
 
     assert dynamic_nll(network, other, update_every=10, update=descend).mean() < 0.5 * stream_nll(network, other).mean()
+
+
+RESULTS = """
+import numpy as np
+from seqlm.rnn.array_network import continue_prefixes
+from seqlm.rnn.array_network import stream_nll, window_nll
+from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+
+def results(network):
+    ids = np.random.default_rng(0).integers(1, 6, 300)
+    roots = gradient_roots(network, ids, segment_length=10, num_segments=9)
+    rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
+    found = [
+        stream_nll(network, ids), window_nll(network, ids.reshape(10, 30)),
+        dynamic_nll(network, ids, update_every=20, update=rule.apply), continue_prefixes(network, [[1, 2], [3]], 9),
+    ]
+    return repr([np.asarray(one).tolist() for one in found])
+"""
+WITHOUT_TORCH = f"""
+import sys
+from pathlib import Path
+from seqlm.rnn.building import open_network
+{RESULTS}
+for name in sys.argv[2:]:
+    print(results(open_network(Path(sys.argv[1]) / name, name, "cpu", 2)))
+assert "torch" not in sys.modules
+"""
+NETWORKS = {
+    "scratch": {},
+    "rnn": {"activation": "relu", "num_layers": 2},
+    "gru": {"embedding": "learned", "embedding_size": 5},
+    "lstm": {"embedding": "learned", "tie_weights": True, "num_layers": 2, "dropout": 0.4},
+}
+
+
+def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
+    for model, changes in NETWORKS.items():
+        stored(tmp_path / model, network_settings(model, **changes), model)
+    found = succeeded(run_python(WITHOUT_TORCH, tmp_path, *NETWORKS)).splitlines()
+    with_torch: dict[str, object] = {}
+    exec(RESULTS, with_torch)
+    for model, printed in zip(NETWORKS, found, strict=True):
+        assert printed == with_torch["results"](load_network(tmp_path / model, model, CPU))
+
+
+def test_other_networks_are_opened_with_pytorch(tmp_path: Path) -> None:
+    stored(tmp_path, network_settings("gru", engine="framework"))
+    opened = open_network(tmp_path, "x", "cpu", torch.get_num_threads())
+    assert isinstance(opened.weights[0], torch.Tensor)

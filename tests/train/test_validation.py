@@ -44,14 +44,6 @@ def test_a_long_val_is_read_in_passages_each_after_a_warm_up(model: str, vocab_s
     assert start == 20_000 - 201
 
 
-def test_passages_have_the_perplexity_of_the_whole() -> None:
-    """A text that repeats is learned; its perplexity over passages is that over all of it."""
-    cycle = np.tile([1, 2, 3, 4, 5], 4000)
-    network = trained(config(num_epochs=20, lr=2.0, num_hiddens=16), cycle[:300]).network
-    whole, part = (val_nll(network, cycle, limit).mean() for limit in (None, 10_000))
-    assert np.exp(part) == pytest.approx(np.exp(whole), rel=0.1)
-
-
 def test_a_training_reads_no_more_of_val_than_its_setting_says(monkeypatch: pytest.MonkeyPatch) -> None:
     made = trainer(config(eval_tokens=1000), val=LONG)
     seen: list[int] = []
