@@ -9,13 +9,7 @@ import pytest
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
-from seqlm.generate.samples import (
-    Sample,
-    chosen_prefixes,
-    longest_common_substring,
-    repeated_share,
-    samples_markdown,
-)
+from seqlm.generate.samples import Sample, chosen_prefixes, longest_common_substring, repeated_share, samples_markdown
 from seqlm.generate.settings import GenerateParams
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models

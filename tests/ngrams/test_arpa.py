@@ -112,9 +112,8 @@ def test_a_broken_file_is_named_with_its_line(old: str, new: str, complaint: str
     path = tmp_path / "x.arpa"
     assert old in LMPLZ
     path.write_text(LMPLZ.replace(old, new))
-    with pytest.raises(DataError, match="line") as caught:
+    with pytest.raises(DataError, match=rf"(?=.*line).*{complaint}"):
         read_arpa(path)
-    assert complaint in str(caught.value)
 
 
 def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:

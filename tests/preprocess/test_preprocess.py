@@ -99,7 +99,7 @@ def test_three_kilobytes_are_enough(content: str, preprocess: Preprocess) -> Non
 
 def test_bytes_that_are_not_utf8_can_be_replaced_on_demand(preprocess: Preprocess) -> None:
     result = preprocess(TEXT.encode() + b"\xff\xfe\n", errors="replace")
-    assert result.returncode == 0
+    succeeded(result)
     assert "2 byte sequences were not UTF-8 and were replaced" in result.stderr
     assert preprocess.summary()["decoding"]["replaced"] == 2
     # Numbers of one are singular.

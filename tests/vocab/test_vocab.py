@@ -54,14 +54,6 @@ def test_the_vocabulary_is_built_from_train_only_and_saved_whole(tmp_path: Path)
             loaded.decode([index])
 
 
-@pytest.mark.parametrize(("separator", "joined"), [("", "abc"), (" ", "ab c"), ("\n", "ab\nc")])
-def test_lines_are_joined_by_the_separator(separator: str, joined: str, tmp_path: Path) -> None:
-    vocab = build(tmp_path, "ab\nc\n", separator=separator)
-    assert vocab.join(vocab.decode(load_split(tmp_path, "train"))) == joined
-    assert vocab.num_chars["train"] == len(joined)
-    assert build(tmp_path, "ab\nc\n", kind="word", separator=separator).num_chars["train"] == len(joined)
-
-
 def test_changed_files_are_refused(tmp_path: Path) -> None:
     build(tmp_path, "abab\n")
     array = tmp_path / "train.npy"
@@ -79,12 +71,6 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
         path.write_text(json.dumps(value | change))
         with pytest.raises(DataError, match=complaint):
             Vocab.load(path)
-
-
-def test_a_word_longer_than_all_blocks_is_one_word(tmp_path: Path) -> None:
-    (tmp_path / "split.txt").write_text("a " + "b" * 1000 + " c\n")
-    blocks = token_kind("word").blocks(tmp_path / "split.txt", "", 10)
-    assert [word for block in blocks for word in block.split()] == ["a", "b" * 1000, "c"]
 
 
 def test_the_book_has_the_vocabularies_of_the_book(book: Path, tmp_path: Path) -> None:
