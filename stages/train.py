@@ -2,7 +2,6 @@
 
 import shutil
 from contextlib import nullcontext
-from pathlib import Path
 
 import click
 
@@ -13,8 +12,7 @@ from seqlm.core.layout import Layout
 @stage(uses_torch=True)
 # Not --run: torchrun takes that, even after the script's name, for an abbreviation of its own --run-path.
 @click.option("--model", "run", required=True, help="Name of the run to train; the stage configure must have run.")
-@click.option("--tensorboard", type=click.Path(path_type=Path, file_okay=False), help="Write TensorBoard events here.")
-def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
+def main(layout: Layout, run: str) -> None:
     """Train one run.
 
     An interrupted training resumes from its last checkpoint and ends with the same
@@ -67,7 +65,7 @@ def main(layout: Layout, run: str, tensorboard: Path | None) -> None:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
             reports = layout.reports("train", run)
             with restored_on_error(reports / "history.csv", reports / "metrics.json"):
-                train_to_end(trainer, checkpoint, vocab, prefix, reports, tensorboard)
+                train_to_end(trainer, checkpoint, vocab, prefix, reports)
                 history, engine = trainer.progress.history, trainer.network.engine
                 epoch, weights = trainer.chosen_weights()
                 write_table(reports, "history", history_table(run, history))

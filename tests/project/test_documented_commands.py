@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -118,7 +117,6 @@ IN_TEXT = [
     if command.startswith(("dvc exp run -S ", "python stages/"))
     and "--help" not in command
     and command not in SKIPPED
-    and ("--tensorboard" not in command or find_spec("tensorboard") is not None)  # optional
     and not any(command == shlex.join(shlex.split(bare(line))) for block in BLOCKS for line in block.lines)
 ]
 

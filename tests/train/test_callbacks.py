@@ -1,19 +1,17 @@
-"""What happens while a training runs: a growing history, TensorBoard's events, Ctrl-C, and what it prints."""
+"""What happens while a training runs: a growing history, Ctrl-C, and what it prints."""
 
 import json
 import math
 import os
 import signal
-import sys
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
 
-from seqlm.core.errors import Interrupted, MachineError
+from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
 from seqlm.core.layout import Layout
 from seqlm.train.callbacks import (
@@ -23,16 +21,15 @@ from seqlm.train.callbacks import (
     restored_on_error,
     sample_prefix,
     stop_at_interrupt,
-    tensorboard_writer,
     terminal,
 )
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
-from small_training import TEXT, config, history_rows, prepare_stage, trained, trainer
+from small_training import TEXT, config, history_rows, trained, trainer
 from smoke import ROOT
-from stages_by_hand import RunStage, run_python, succeeded
+from stages_by_hand import run_python
 
 
 def test_the_history_grows_during_training(tmp_path: Path) -> None:
@@ -103,45 +100,6 @@ def test_an_error_leaves_files_as_they_were(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted("a.csv", "b.csv")
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"a.csv": "before"}
-
-
-def test_tensorboard_gets_history_rows_at_their_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    board = mock.MagicMock()
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", SimpleNamespace(SummaryWriter=board))
-    written = board.return_value.__enter__.return_value.add_scalar
-    made = trainer(config(eval_every=2))
-    with tensorboard_writer(tmp_path, made) as write:
-        made.run(write)
-    board.assert_called_once_with(str(tmp_path / "x"))
-    values = [call.args for call in written.call_args_list]
-    losses = [("train_perplexity", row.train_perplexity, row.tokens) for row in made.progress.history]
-    assert [value for value in values if value[0] == "train_perplexity"] == losses
-    assert len([tag for tag, _, _ in values if tag == "val_perplexity"]) == 2
-    # A resumed training starts after what was written.
-    written.reset_mock()
-    with tensorboard_writer(tmp_path, trained(config())) as write:
-        write(made)
-    written.assert_not_called()
-
-
-def test_a_missing_tensorboard_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", None)
-    with (
-        pytest.raises(MachineError, match="--tensorboard: tensorboard is not installed: pip install"),
-        tensorboard_writer(tmp_path, trainer(config())),
-    ):
-        pass
-
-
-def test_tensorboard_reads_the_events(run_stage: RunStage, tmp_path: Path) -> None:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
-    succeeded(run_stage("train", "--model", "x", "--tensorboard", "board"))
-    found = accumulator.EventAccumulator(str(tmp_path / "board" / "x"))
-    found.Reload()
-    events, history = found.Scalars("train_perplexity"), history_rows(layout)
-    assert [event.step for event in events] == [int(row["tokens"]) for row in history]
-    assert [event.value for event in events] == pytest.approx([float(row["train_perplexity"]) for row in history])
 
 
 def test_a_second_interrupt_does_not_wait_for_the_minibatch(tmp_path: Path) -> None:

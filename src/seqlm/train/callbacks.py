@@ -1,4 +1,4 @@
-"""What happens while a training runs: checkpoints, a growing history, the terminal, TensorBoard, Ctrl-C."""
+"""What happens while a training runs: checkpoints, a growing history, the terminal, Ctrl-C."""
 
 import signal
 import time
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from seqlm.core.errors import Interrupted, MachineError
+from seqlm.core.errors import Interrupted
 from seqlm.core.files import write_bytes, write_table
 from seqlm.rnn.array_network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
@@ -23,7 +23,6 @@ from seqlm.vocab.corpus import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 _SECONDS_BETWEEN_WRITES = 3.0
-_TENSORBOARD_COLUMNS = ("train_perplexity", "val_perplexity", "grad_norm", "clipped_share", "lr", "epoch")
 
 
 def history_writer(folder: Path, seconds: float = _SECONDS_BETWEEN_WRITES) -> Callback:
@@ -101,48 +100,20 @@ def stop_at_interrupt(checkpoint: Checkpoint) -> Iterator[Callback]:
         signal.signal(signal.SIGINT, previous)
 
 
-@contextmanager
-def tensorboard_writer(folder: Path, trainer: Trainer) -> Iterator[Callback]:
-    """Give a callback that writes new history rows as TensorBoard's events to ``folder``; steps are tokens trained.
-
-    Raises MachineError if TensorBoard is not installed.
-    """
-    try:
-        from torch.utils.tensorboard.writer import SummaryWriter
-    except ImportError as error:
-        raise MachineError("--tensorboard: tensorboard is not installed: pip install -e '.[tensorboard]'") from error
-    num_written = len(trainer.progress.history)  # an earlier process has written these
-
-    def write(trainer: Trainer) -> None:
-        nonlocal num_written
-        for row in trainer.progress.history[num_written:]:
-            for name in _TENSORBOARD_COLUMNS:
-                if (value := getattr(row, name)) is not None:
-                    board.add_scalar(name, value, row.tokens)
-        num_written = len(trainer.progress.history)
-
-    with SummaryWriter(str(folder / trainer.config.run)) as board:
-        yield write
-
-
 _SAMPLE_TOKENS = 50
 _MEASURED_S = 2.0
 """Seconds over which the speed of a training is measured before its end is forecast."""
 _LONG = timedelta(hours=1)
 
 
-def train_to_end(
-    trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path, tensorboard: Path | None
-) -> None:
-    """Run a training to its end; show it on the terminal, in ``reports`` and, if given, in the folder ``tensorboard``.
+def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path) -> None:
+    """Run a training to its end; show it on the terminal and in ``reports``.
 
     Raises Interrupted after Ctrl-C.
     """
     with ExitStack() as stack:
         callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
         callbacks += [history_writer(reports), checkpoint_writer(checkpoint, trainer.config.checkpoint_s)]
-        if tensorboard is not None:
-            callbacks.append(stack.enter_context(tensorboard_writer(tensorboard, trainer)))
         if trainer.ranks.size == 1:  # a checkpoint needs all processes, and Ctrl-C may have ended the others
             callbacks.append(stack.enter_context(stop_at_interrupt(checkpoint)))
 
