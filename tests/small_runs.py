@@ -15,8 +15,8 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.registry import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
-from seqlm.vocab.corpus import SPLITS, load_split
-from subwords import build
+from seqlm.vocab.corpus import load_split
+from subwords import build, write_splits
 
 SMALL = {
     "token": "char", "num_hiddens": 8, "num_epochs": 4, "batch_size": 4, "num_steps": 5, "max_tokens": None,
@@ -41,13 +41,6 @@ def ngram_settings(*epsilons: float) -> dict[str, dict[str, object]]:
     }
 
 
-def write_texts(layout: Layout, text: str) -> None:
-    """Write the same text as every split."""
-    layout.splits.mkdir(parents=True)
-    for split in SPLITS:
-        layout.split(split).write_text(text, encoding="utf-8")
-
-
 def write_models(folder: Path, text: str = LINES * 20) -> Layout:
     """Fill a folder with an untrained run ``small``, n-gram models up to order 3 of all kinds, and the scored text."""
     shutil.copytree(_models(text).name, folder, dirs_exist_ok=True)
@@ -59,8 +52,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     """Return the folder that is copied: making it takes far longer."""
     folder = tempfile.TemporaryDirectory()
     layout = Layout(Path(folder.name))
-    write_texts(layout, text)
-    texts = {split: layout.split(split) for split in SPLITS}
+    texts = write_splits(layout.splits, text)
     for kind in ("subword", "word", "char"):
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)

@@ -10,8 +10,7 @@ import small_runs
 from seqlm.core.layout import Layout
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.corpus import SPLITS
-from subwords import build
+from subwords import encode
 
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
 
@@ -41,8 +40,7 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
 def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
     """Write three equal splits as a corpus, and a run's settings, for the train stage."""
     layout, run = Layout(folder), config(**changes)
-    small_runs.write_texts(layout, text)
-    build({split: layout.split(split) for split in SPLITS}, layout.corpus(run.token), run.token, "")
+    encode(layout, [run.token], "", text)
     layout.configs.mkdir(parents=True)
     layout.config("x").write_text(run.model_dump_json())
     return layout
