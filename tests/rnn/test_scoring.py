@@ -1,5 +1,7 @@
 """Scoring streams and windows: in chunks, and with vocabularies of thousands, against double precision."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -121,6 +123,21 @@ def test_probabilities_are_those_of_the_softmax() -> None:
     parts = list(probabilities(logits.numpy()))
     assert len(parts) > 1
     np.testing.assert_allclose(np.concatenate(parts), torch.softmax(logits.double(), 1).numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("device", "num_threads", "in_main_thread"), [("cpu", 1, False), ("meta", 3, True)])
+def test_only_on_a_cpu_do_threads_compute_one_item_each(device: str, num_threads: int, in_main_thread: bool) -> None:
+    def compute(number: int) -> tuple[float, int, bool]:
+        return 1 / number, torch.get_num_threads(), threading.current_thread() is threading.main_thread()
+
+    imap = FrameworkRNN(network_settings("rnn"), 9, 0).to(device).arrays.imap
+    with threads(3):
+        found = list(imap(compute, range(1, 7)))
+        assert found == [(1 / number, num_threads, in_main_thread) for number in range(1, 7)]
+        assert torch.get_num_threads() == 3
+        with pytest.raises(ZeroDivisionError):
+            list(imap(compute, [1, 0]))
+        assert torch.get_num_threads() == 3
 
 
 def test_a_token_outside_the_vocabulary_is_refused() -> None:
