@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from smoke import ROOT
-from workspace import TinyRepository
+from workspace import IDENTITY, TinyRepository
 
 PIPELINE = """
 stages:
@@ -67,7 +67,7 @@ def test_the_commit_hook_accepts_a_change_only_after_the_pipeline_ran(repository
     hook.write_text(f"#!/bin/sh\nexec {shlex.join([sys.executable, str(SCRIPT)])}\n")
     hook.chmod(0o755)
     (repository.folder / "params.yaml").write_text(params(old=1, other=3))
-    commit = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--all", "--message", "changed")
+    commit = ("git", *IDENTITY, "commit", "--quiet", "--all", "--message", "changed")
     stopped = repository.run(*commit, check=False)
     assert stopped.returncode == 1
     output = stopped.stdout + stopped.stderr

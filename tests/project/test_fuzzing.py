@@ -110,9 +110,9 @@ def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        names = ["vocab.json", "train.npy", "model.json", "weights.safetensors", "models.json", "run.json"]
-        names.append("score.json")
-        for file in names:
+        for file in ("vocab", "model", "models", "run", "score"):
+            (folder / f"{file}.json").write_bytes(content)
+        for file in ("train.npy", "weights.safetensors"):
             (folder / file).write_bytes(content)
         refuses(read_json, folder / "run.json")
         refuses(read_npy, folder / "train.npy")

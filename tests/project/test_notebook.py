@@ -1,6 +1,5 @@
 """The notebook runs on a finished run, and is stored with its output."""
 
-import importlib.util
 import re
 
 import pytest
@@ -32,4 +31,3 @@ def test_the_notebook_is_stored_with_its_output_and_without_times() -> None:
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     assert all(cell.outputs for cell in cells[2:])
     assert nbformat.writes(without_what_varies(nbformat.from_dict(notebook)), indent=1) + "\n" == text
-    assert importlib.util.find_spec("seqlm")

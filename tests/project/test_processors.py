@@ -18,18 +18,13 @@ import hashlib, numpy as np
 def show(name, *values):
     print(name, hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest())
 """
-EFFECT = (
-    _PRINT
-    + """
+EFFECT = """
 import torch
 values = np.linspace(-20, 3, 100_001)
 show("exp", torch.exp(torch.from_numpy(values)), np.exp(values))
 """
-)
 # What has a loop or a formula of its own; the slow test below runs every stage.
-COMPUTED = (
-    _PRINT
-    + """
+COMPUTED = """
 from pathlib import Path
 from seqlm.core.elementary import exp, geomspace, log
 from seqlm.core.settings import load
@@ -56,7 +51,6 @@ params = load(Path("tests/params.yaml"), "sine", SineParams)
 mlp, tables, summary = study_sine(params.model_copy(update={"taus": [], "num_epochs": 1}), 0)
 show("sine", *mlp.weights, *(table.select_dtypes(float) for table in tables.values()))
 """
-)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +61,7 @@ def processors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping
 
 def printed(script: str, environment: Mapping[str, str]) -> list[str]:
     """Return the lines that a script prints under some variables."""
-    command = [sys.executable, "-c", script]
+    command = [sys.executable, "-c", _PRINT + script]
     result = subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True, text=True)
     return result.stdout.splitlines()
 
