@@ -45,7 +45,6 @@ def gradients(step: int) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", ["sgd", "adamw"])
 def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: Literal["sgd", "adamw"]) -> None:
     own, theirs = weights(), weights()
-    versions = [weight._version for weight in own]
     optimizer = Optimizer(name, own, weight_decay=0.1)
     reference: torch.optim.Optimizer = torch.optim.SGD(theirs, lr=1.0)
     if name == "adamw":
@@ -62,7 +61,6 @@ def test_steps_are_those_of_pytorchs_own_classes_to_the_last_bit(name: Literal["
         reference.step()
     assert all(torch.equal(weight, its) for weight, its in zip(own, theirs, strict=True))
     assert not torch.equal(own[0], weights()[0])
-    assert all(weight._version >= version + 20 for weight, version in zip(own, versions, strict=True))
 
 
 def test_a_parameter_without_a_gradient_is_refused() -> None:

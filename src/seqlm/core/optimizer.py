@@ -5,7 +5,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import increment_version
 from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
@@ -50,9 +49,6 @@ class Optimizer:
             # On a CPU the fused step passes over memory once instead of nine times; elsewhere PyTorch chooses.
             fused=True if parameters[0].device.type == "cpu" else None,
         )  # fmt: skip
-        # The fused step does not increment the versions, by which compiled loops notice that parameters changed.
-        for parameter in parameters:
-            increment_version(parameter)
 
     def state(self) -> dict[str, Tensor]:
         """Return the state by parameter number and name."""

@@ -70,7 +70,7 @@ def open_network(folder: Path, run: str, device: "str | torch.device", num_threa
     settings, vocab_size, weights = _read_network(folder, run)
     if name := _compiled_parameters(settings, device):
         shapes, spec = resolve_name(name)(settings, vocab_size)
-        if any(name not in weights or weights[name].shape != shape for name, shape in shapes.items()):
+        if {name: weight.shape for name, weight in weights.items()} != shapes:
             raise _not_its_weights(folder)
         flat = np.concatenate([weights[name].reshape(-1) for name in shapes])
         return CompiledNetwork(spec, flat, num_threads)
