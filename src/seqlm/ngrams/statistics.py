@@ -157,34 +157,49 @@ _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, TableRows | dict[str, Any]]:
     """Return the tables of a text by name: rows for CSV, mappings for JSON."""
-    zipf: TableRows = []
-    storage: TableRows = []
-    distinct, fits = {}, {}
-    for n, table in enumerate(text.counts.tables, start=1):
-        ranked = _ranked(table.counts)
-        zipf += [{"n": n, "rank": rank, "count": ranked[rank - 1]} for rank in thin_ranks(len(ranked))]
-        size = text.vocab_size**n
-        storage.append({"n": n, "full_table": size, "seen": len(ranked), "share": len(ranked) / size})
-        distinct[str(n)] = len(ranked)
-        if len(ranked) >= 2:
-            fits[str(n)] = asdict(fit_zipf(ranked, zipf_min_count))
+    orders = range(1, text.counts.max_order + 1)
+    described = list(imap(lambda n: _describe_order(text, n, zipf_min_count, num_frequent), orders))
+    fits = {str(order.n): asdict(order.fit) for order in described if order.fit is not None}
     num_tokens = int(text.counts.table(1).counts.sum())
     lengths, growth, beta = vocabulary_growth(text.first_positions[text.ranked], num_tokens)
     return {
-        "frequencies": _frequencies(text, num_frequent),
-        "zipf": zipf,
+        "frequencies": [row for order in described for row in order.frequencies],
+        "zipf": [row for order in described for row in order.zipf],
         "growth": [{"tokens": tokens, "distinct": seen} for tokens, seen in zip(lengths, growth, strict=True)],
         "min_freq": _min_freq_table(text.counts.table(1).counts[text.ranked]),
-        "storage": storage,
+        "storage": [order.storage for order in described],
         "summary": {
             "tokens": num_tokens,
             "vocabulary_size": text.vocab_size,
-            "distinct": distinct,
+            "distinct": {str(order.n): order.storage["seen"] for order in described},
             "zipf": fits,
             "heaps_beta": None if np.isnan(beta) else beta,
         },
         "head": _head(text),
     }
+
+
+@dataclass(frozen=True)
+class _OrderTables:
+    """What the tables have of the n-grams of one order."""
+
+    n: int
+    frequencies: TableRows
+    zipf: TableRows
+    storage: dict[str, Any]
+    fit: ZipfFit | None
+    """None for fewer than two distinct n-grams."""
+
+
+def _describe_order(text: CorpusStream, n: int, zipf_min_count: int, num_frequent: int) -> _OrderTables:
+    ranked, size = _ranked(text.counts.table(n).counts), text.vocab_size**n
+    return _OrderTables(
+        n,
+        _frequencies(text, n, num_frequent),
+        [{"n": n, "rank": rank, "count": ranked[rank - 1]} for rank in thin_ranks(len(ranked))],
+        {"n": n, "full_table": size, "seen": len(ranked), "share": len(ranked) / size},
+        fit_zipf(ranked, zipf_min_count) if len(ranked) >= 2 else None,
+    )
 
 
 def _ranked(counts: NDArray[np.integer]) -> NDArray[Any]:
@@ -195,14 +210,14 @@ def _ranked(counts: NDArray[np.integer]) -> NDArray[Any]:
     return ranked[::-1][: np.count_nonzero(ranked)]
 
 
-def _frequencies(text: CorpusStream, limit: int) -> TableRows:
-    """Return the most frequent n-grams of each order."""
+def _frequencies(text: CorpusStream, n: int, limit: int) -> TableRows:
+    """Return the most frequent n-grams of an order."""
     rows: TableRows = []
-    for n, table in enumerate(text.counts.tables, start=1):
-        best = most_frequent(text.ids, text.counts, n, limit)
-        for rank, (row, ids) in enumerate(zip(best, table.tokens_of(best), strict=True), start=1):
-            ngram = text.corpus.vocab.join(text.tokens[index] for index in ids)
-            rows.append({"n": n, "rank": rank, "ngram": ngram, "count": int(table.counts[row])})
+    table = text.counts.table(n)
+    best = most_frequent(text.ids, text.counts, n, limit)
+    for rank, (row, ids) in enumerate(zip(best, table.tokens_of(best), strict=True), start=1):
+        ngram = text.corpus.vocab.join(text.tokens[index] for index in ids)
+        rows.append({"n": n, "rank": rank, "ngram": ngram, "count": int(table.counts[row])})
     return rows
 
 
