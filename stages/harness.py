@@ -19,7 +19,7 @@ gc.set_threshold(50_000, 20, 20)
 try:
     import click
 
-    from seqlm.core.errors import Interrupted, MachineError, SeqlmError
+    from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError
     from seqlm.core.layout import Layout
     from seqlm.core.processes import end_with_dvc, is_under_dvc, keep_freed_memory, shorten_spinning
 except ModuleNotFoundError as missing:
@@ -85,18 +85,23 @@ def clear_stale_runs(layout: Layout) -> None:
     this: DVC takes the outputs of any other from its run cache if settings return to what they were.
     """
     from seqlm.core.files import remove_others
-    from seqlm.core.settings import read_params
+    from seqlm.core.settings import load
 
-    runs = read_params(layout.params).get("runs")
-    if not is_under_dvc() or not isinstance(runs, dict) or not runs:  # the stage configure refuses wrong runs
+    if not is_under_dvc():
+        return
+    try:
+        runs = list(load(layout.params, "runs", dict[str, Any]))
+    except ParamsError:
+        runs = []
+    if not runs:  # the stage configure refuses wrong runs
         return
     results = (layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score"))
-    stale = remove_others(list(runs), *results, layout.checkpoints)
+    stale = remove_others(runs, *results, layout.checkpoints)
     for path in stale:
         click.echo(f"removed {path}: no such run is left")
     lock_file = layout.root / "dvc.lock"
     if stale and lock_file.exists():
-        _prune_lock(lock_file, list(runs))
+        _prune_lock(lock_file, runs)
 
 
 def _prune_lock(lock_file: Path, runs: list[str]) -> None:
