@@ -1,10 +1,10 @@
 """Freed memory is used again."""
 
 import platform
-import subprocess
-import sys
 
 import pytest
+
+from stages_by_hand import run_python, succeeded
 
 # Numbers of page faults of arrays that follow each other: of the first ones, then of the others.
 SCRIPT = """
@@ -25,6 +25,5 @@ print(faults[2] - faults[1])
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can keep freed memory")
 def test_later_arrays_take_no_new_pages() -> None:
-    commands = ([sys.executable, "-c", SCRIPT], [sys.executable, "-c", SCRIPT, "keep"])
-    without, kept = (int(subprocess.check_output(command, text=True)) for command in commands)
+    without, kept = (int(succeeded(run_python(SCRIPT, *arguments))) for arguments in ([], ["keep"]))
     assert kept < 10 < without
