@@ -2,11 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
-from harness import clear_stale_runs, stage, warn
+from harness import stage, warn
+from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
+from seqlm.core.processes import is_under_dvc
 from seqlm.core.settings import load
 from seqlm.download.settings import DownloadParams
 
@@ -35,6 +38,49 @@ def main(layout: Layout) -> None:
     write_table(layout.reports("download"), "summary", record)
     click.echo(f"corpus {record['name']}: {quantity(record['bytes'], 'byte')}")
     clear_stale_runs(layout)
+
+
+def clear_stale_runs(layout: Layout) -> None:
+    """Under DVC, remove the results and checkpoints of runs that ``params.yaml`` no longer has, and say so.
+
+    Their stages are removed from ``dvc.lock`` too, so that it can be committed. Only a stage that always runs may call
+    this: DVC takes the outputs of any other from its run cache if settings return to what they were.
+    """
+    from seqlm.core.files import remove_others
+
+    if not is_under_dvc():
+        return
+    try:
+        runs = list(load(layout.params, "runs", dict[str, Any]))
+    except ParamsError:
+        runs = []
+    if not runs:  # the stage configure refuses wrong runs
+        return
+    results = (layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score"))
+    stale = remove_others(runs, *results, layout.checkpoints)
+    for path in stale:
+        click.echo(f"removed {path}: no such run is left")
+    lock_file = layout.root / "dvc.lock"
+    if stale and lock_file.exists():
+        _prune_lock(lock_file, runs)
+
+
+def _prune_lock(lock_file: Path, runs: list[str]) -> None:
+    """Remove the stages of other runs than ``runs`` from a ``dvc.lock``, while no DVC writes to it."""
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+    from dvc.utils.serialize import modify_yaml
+
+    try:
+        # A DVC that waits for a stage does not hold the lock, and reads the file again before it writes to it.
+        with Repo(str(lock_file.parent)) as repo, repo.lock, modify_yaml(str(lock_file)) as lock:
+            for name in list(lock.get("stages", {})):
+                family, _, run = name.partition("@")
+                if family in ("train", "score") and run not in runs:
+                    del lock["stages"][name]
+                    click.echo(f"removed {name} from {lock_file.name}")
+    except DvcException as error:
+        warn(f"{lock_file.name} is left as it is ({error}): `python tools/check_lock.py --prune` removes stale stages")
 
 
 if __name__ == "__main__":

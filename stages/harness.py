@@ -19,7 +19,7 @@ gc.set_threshold(50_000, 20, 20)
 try:
     import click
 
-    from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError
+    from seqlm.core.errors import Interrupted, MachineError, SeqlmError
     from seqlm.core.layout import Layout
     from seqlm.core.processes import end_with_dvc, is_under_dvc, keep_freed_memory, shorten_spinning
 except ModuleNotFoundError as missing:
@@ -76,50 +76,6 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
         return click.command(context_settings={"show_default": True, "max_content_width": 100})(root(guarded))
 
     return decorate
-
-
-def clear_stale_runs(layout: Layout) -> None:
-    """Under DVC, remove the results and checkpoints of runs that ``params.yaml`` no longer has, and say so.
-
-    Their stages are removed from ``dvc.lock`` too, so that it can be committed. Only a stage that always runs may call
-    this: DVC takes the outputs of any other from its run cache if settings return to what they were.
-    """
-    from seqlm.core.files import remove_others
-    from seqlm.core.settings import load
-
-    if not is_under_dvc():
-        return
-    try:
-        runs = list(load(layout.params, "runs", dict[str, Any]))
-    except ParamsError:
-        runs = []
-    if not runs:  # the stage configure refuses wrong runs
-        return
-    results = (layout.runs, layout.run_scores, layout.reports("train"), layout.reports("score"))
-    stale = remove_others(runs, *results, layout.checkpoints)
-    for path in stale:
-        click.echo(f"removed {path}: no such run is left")
-    lock_file = layout.root / "dvc.lock"
-    if stale and lock_file.exists():
-        _prune_lock(lock_file, runs)
-
-
-def _prune_lock(lock_file: Path, runs: list[str]) -> None:
-    """Remove the stages of other runs than ``runs`` from a ``dvc.lock``, while no DVC writes to it."""
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo
-    from dvc.utils.serialize import modify_yaml
-
-    try:
-        # A DVC that waits for a stage does not hold the lock, and reads the file again before it writes to it.
-        with Repo(str(lock_file.parent)) as repo, repo.lock, modify_yaml(str(lock_file)) as lock:
-            for name in list(lock.get("stages", {})):
-                stage, _, run = name.partition("@")
-                if stage in ("train", "score") and run not in runs:
-                    del lock["stages"][name]
-                    click.echo(f"removed {name} from {lock_file.name}")
-    except DvcException as error:
-        warn(f"{lock_file.name} is left as it is ({error}): `python tools/check_lock.py --prune` removes stale stages")
 
 
 def _escape_unencodable() -> None:

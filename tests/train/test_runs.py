@@ -26,12 +26,12 @@ def test_the_runs_are_listed_if_one_is_unknown(stage: str, run_stage: RunStage) 
 
 @pytest.fixture
 def clear_stale_runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Layout], None]:
-    """Return the function of the stages, as if DVC called it."""
+    """Return the function of the stage, as if DVC called it."""
     monkeypatch.setenv("DVC_STAGE", "download")
     monkeypatch.syspath_prepend(ROOT / "stages")
-    import harness
+    import download
 
-    return harness.clear_stale_runs
+    return download.clear_stale_runs
 
 
 def test_a_stale_run_goes_with_its_results_and_checkpoints(

@@ -54,7 +54,7 @@ def shorten_spinning() -> None:
 def keep_freed_memory() -> None:
     """Let the C library give freed memory to later arrays, instead of returning it to the system at once.
 
-    The system clears all memory that it hands out. Without this, counting n-grams takes twice as long. Call it before
+    The system clears all memory that it hands out, which can take longer than the work that needs it. Call this before
     threads start. Only glibc has these settings.
     """
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, write_checksummed
+from seqlm.core.files import read_checksummed, remove_others, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText
@@ -134,9 +134,7 @@ def save_mixtures(folder: Path, scores: Sequence[Score]) -> None:
     """Write what the mixtures among some scores are, one JSON file for each, and remove other mixtures."""
     mixtures = {score.name: score for score in scores if score.info.family == "mixture"}
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.iterdir():
-        if path.stem not in mixtures:
-            path.unlink()
+    remove_others([f"{name}.json" for name in mixtures], folder)
     for name, score in mixtures.items():
         value = {"format": FORMAT, "model": score.info.to_json(), "weights": score.metadata["weights"]}
         write_checksummed(folder / f"{name}.json", value)

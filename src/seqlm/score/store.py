@@ -1,7 +1,6 @@
 """Scores of models: what a model is, its surprisals on each split, the figures that sum them up, and their files."""
 
 import math
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -10,7 +9,15 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, read_npy, require_sha256, sha256_of_file, write_checksummed, write_npy
+from seqlm.core.files import (
+    read_checksummed,
+    read_npy,
+    remove_others,
+    require_sha256,
+    sha256_of_file,
+    write_checksummed,
+    write_npy,
+)
 from seqlm.core.metrics import Nats, bits_per_character, perplexity
 from seqlm.core.progress import Log, clocked
 from seqlm.heldout.scored_text import ScoredText
@@ -222,14 +229,11 @@ def save_scores(folder: Path, scores: Iterable[Score], log: Log) -> dict[str, Ma
     """
     metrics = {}
     folder.mkdir(parents=True, exist_ok=True)
-    others = {path for path in folder.iterdir() if path.is_dir()}
     for score, seconds in clocked(scores):
         save_score(folder / score.name, score)
-        others.discard(folder / score.name)
         metrics[score.name] = score.metrics
         log(f"{score.name}: {shown_bits(score.metrics['val'])} on val, {seconds:.1f} s")
-    for other in others:
-        shutil.rmtree(other)
+    remove_others(list(metrics), folder)
     return metrics
 
 

@@ -20,7 +20,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from seqlm.core.errors import MachineError
-from seqlm.core.files import sha256_of_file, write_bytes
+from seqlm.core.files import remove_others, sha256_of_file, write_bytes
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.network import State
 from seqlm.rnn.settings import KINDS
@@ -84,9 +84,7 @@ class Checkpoint:
 
     def remove_all(self) -> None:
         """Remove all that trainings of the run have left: their settings, data or code may have been others."""
-        for path in self.path.parent.iterdir():
-            if path.name != _LOCK:
-                path.unlink()
+        remove_others([_LOCK], self.path.parent)
 
 
 def run_lock(folder: Path) -> AbstractContextManager[object]:
