@@ -31,7 +31,7 @@ class TextServer(ThreadingHTTPServer):
         self.plain_port = 0
 
     def start(self) -> None:
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
 
     def close(self) -> None:
         self.shutdown()
@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "reset":
                 self.connection.shutdown(2)
             case "silent":
-                time.sleep(3)
+                time.sleep(1)
             case "truncated":
                 self.send(200, TEXT[:100], {}, length=len(TEXT))
             case "drip":
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
                 for byte in TEXT:
                     self.wfile.write(bytes([byte]))
                     self.wfile.flush()
-                    time.sleep(0.2)
+                    time.sleep(0.1)
             case "endless":
                 self.send_response(200)
                 self.end_headers()
@@ -124,7 +124,7 @@ class Download:
         self, *faults: str, corpus: str = "tide", fallback: str | None = None, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         self.server.register(self.folder, self.base, faults or ("tide",))
-        limits = {"download.timeout_s": 1.0, "download.deadline_s": 2.5}
+        limits = {"download.timeout_s": 0.5, "download.deadline_s": 1.5}
         settings = limits | {"download.corpus": corpus, "download.fallback": fallback}
         change_params(self.folder / "params.yaml", settings)
         return self.run_stage("download", **self.environment() | environment)

@@ -78,7 +78,9 @@ def test_rows_are_written_as_a_frame_is(tmp_path: Path) -> None:
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=8
+)
 
 
 @given(st.dictionaries(st.text(alphabet="ab"), values))

@@ -21,6 +21,7 @@ OPTIONS = {
 
 def test_each_option_of_generate_prints_and_writes_no_samples(run_stage: RunStage, tmp_path: Path) -> None:
     layout = write_models(tmp_path, TEXT)
+    change_params(layout.params, {"generate.num_preds": 5})
     offered = re.findall(r"^  (--[a-z-]+)", run_stage("generate", "--help").stdout, re.MULTILINE)
     assert set(OPTIONS) == set(offered) - {"--root", "--help"}
     for option, value in OPTIONS.items():
@@ -49,10 +50,9 @@ def test_only_a_download_that_works_under_dvc_removes_stale_runs(
 
 
 @pytest.mark.parametrize("stage", ["evaluate", "generate", "report"])
-@pytest.mark.parametrize("configs", ["missing", "empty"])
-def test_without_any_config_a_stage_fails(stage: str, configs: str, run_stage: RunStage, tmp_path: Path) -> None:
-    if configs == "empty":
-        Layout(tmp_path).configs.mkdir(parents=True)
-    result = run_stage(stage, **UNDER_DVC)
-    assert result.returncode == 3, result.stderr
-    assert result.stderr.startswith("error: ")
+def test_without_any_config_a_stage_fails(stage: str, run_stage: RunStage, tmp_path: Path) -> None:
+    missing = run_stage(stage, **UNDER_DVC)
+    Layout(tmp_path).configs.mkdir(parents=True)
+    for result in (missing, run_stage(stage, **UNDER_DVC)):
+        assert result.returncode == 3, result.stderr
+        assert result.stderr.startswith("error: ")

@@ -1,5 +1,6 @@
 """``tools/check_lock.py``, the check that ``dvc.lock`` is fresh, with the real DVC and Git."""
 
+import re
 import shlex
 import shutil
 import sys
@@ -79,14 +80,11 @@ def test_the_commit_hook_accepts_a_change_only_after_the_pipeline_ran(repository
     assert repository.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("missing", [["models/old"], ["models", "corpus.txt"]], ids=str)
-def test_data_that_was_not_pulled_is_no_change(missing: list[str], repository: TinyRepository) -> None:
-    remove_data(repository, *missing)
+def test_data_that_was_not_pulled_is_no_change(repository: TinyRepository) -> None:
+    remove_data(repository, "models/old", "corpus.txt")
     code, output, note = check(repository)
     assert (code, output) == (0, "")
-    assert note.startswith("not pulled: ")
-    assert all(name in note for name in missing)
-    assert "`dvc pull` gets them" in note
+    assert re.fullmatch(r"not pulled: .*corpus\.txt.*models/old.*`dvc pull` gets them.*\n", note)
     # The copy that DVC was asked in is gone, and a file that it shared is unchanged.
     assert not list((repository.folder / ".dvc/tmp").glob("check-lock-*"))
     assert (repository.folder / "text.txt").read_text() == "a\nb\n"

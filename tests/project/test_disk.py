@@ -17,6 +17,7 @@ import pytest
 
 from disks import as_owner, fill, mount, mounted
 from smoke import change_params
+from stages_by_hand import refused
 from workspace import Finished, Workspace, contents
 
 pytestmark = pytest.mark.slow
@@ -46,21 +47,9 @@ def by_hand(
     """Run a stage's command from ``dvc.lock`` in the folder ``root``."""
     words = shlex.split(workspace.lock()[stage]["cmd"])
     return subprocess.run(
-        [*prefix, sys.executable, *words[1:], "--root", str(root)],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        preexec_fn=before,
-    )
-
-
-def assert_refused(result: Finished, complaint: str) -> None:
-    assert result.returncode == 5, result.stderr
-    assert result.stderr.startswith("error: "), result.stderr
-    assert result.stderr.count("\n") == 1, result.stderr
-    assert complaint in result.stderr
+        [*prefix, sys.executable, *words[1:], "--root", str(root)], cwd=workspace.folder, env=workspace.environment,
+        capture_output=True, text=True, timeout=300, preexec_fn=before,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -72,7 +61,7 @@ def test_a_full_disk_keeps_the_old_files(stage: str, workspace: Workspace, tmp_p
         fill(disk)
         before = contents(disk)
         assert len(before) > 1
-        assert_refused(by_hand(workspace, stage, disk), "No space left on device")
+        refused(by_hand(workspace, stage, disk), 5, "No space left on device")
         assert contents(disk) == before
 
 
@@ -84,7 +73,7 @@ def test_a_disk_that_fills_up_leaves_no_partial_file(stage: str, workspace: Work
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
 
     root_for(workspace, stage, tmp_path)
-    assert_refused(by_hand(workspace, stage, tmp_path, limit), "File too large")
+    refused(by_hand(workspace, stage, tmp_path, limit), 5, "File too large")
     assert contents(tmp_path) == {}
 
 
@@ -95,7 +84,7 @@ def test_a_read_only_folder_keeps_the_old_files(stage: str, workspace: Workspace
     before = contents(tmp_path)
     with mounted(tmp_path, "--bind", str(tmp_path)):
         mount("-o", "remount,bind,ro", str(tmp_path))
-        assert_refused(by_hand(workspace, stage, tmp_path), "Read-only file system")
+        refused(by_hand(workspace, stage, tmp_path), 5, "Read-only file system")
     assert contents(tmp_path) == before
 
 
@@ -114,5 +103,5 @@ def test_an_unreadable_text_is_named(stage: str, workspace: Workspace, tmp_path:
         return sorted(path for path in tmp_path.rglob("*") if path.is_file())
 
     before = files()
-    assert_refused(by_hand(workspace, stage, tmp_path, prefix=as_owner()), str(text))
+    refused(by_hand(workspace, stage, tmp_path, prefix=as_owner()), 5, str(text))
     assert files() == before

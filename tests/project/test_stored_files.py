@@ -11,12 +11,8 @@ import pytest
 from stages_by_hand import Finished, in_this_process
 from workspace import Workspace, contents
 
-CHAR, RUN, NGRAMS, HELDOUT = (
-    "data/corpus/char",
-    "data/models/runs/plain",
-    "data/models/ngrams/char",
-    "data/heldout/char",
-)
+CHAR, HELDOUT = "data/corpus/char", "data/heldout/char"
+RUN, NGRAMS = "data/models/runs/plain", "data/models/ngrams/char"
 SCORING = "score@plain score-ngrams@char"
 # Each file, and the stages that read it.
 READERS = {
@@ -113,9 +109,7 @@ def run_without_outputs(stage: str, workspace: Workspace, folder: Path) -> Finis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("path", "stage"), [(path, stage) for path, stages in READERS.items() for stage in stages.split()]
-)
+@pytest.mark.parametrize(("path", "stage"), CASES)
 def test_a_damaged_file_is_named_and_refused(path: str, stage: str, workspace: Workspace, tmp_path: Path) -> None:
     accepted = []
     for fault in FAULTS:
