@@ -1,6 +1,7 @@
 """Small trainings on a random text, for tests of the trainer and of the stage."""
 
 import csv
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,13 @@ def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
     layout.configs.mkdir(parents=True)
     layout.config("x").write_text(run.model_dump_json())
     return layout
+
+
+def free_port() -> str:
+    """Return a port at which processes that train together can find each other."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
 
 
 def history_rows(layout: Layout) -> list[dict[str, str]]:

@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import shutil
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,20 @@ def folder(tmp_path: Path) -> Path:
     return write_loops(tmp_path / "one")
 
 
+@pytest.fixture(scope="module")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("filled")
+    assert call(write_loops(base / "one"), base / "kept") == (3, 0)
+    return base / "kept"
+
+
+@pytest.fixture
+def filled(filled_once: Path, kept: Path) -> Path:
+    """A copy of the loops that another process compiled from another folder of equal sources."""
+    shutil.copytree(filled_once, kept)
+    return kept
+
+
 def call(folder: Path, kept: Path, *before: str, number: str = "1") -> tuple[float, int]:
     """Return a number + 2 (and what the sources add), and how many functions were read and not compiled."""
     printed = in_a_process(CALL.format(number), folder, kept, *before)
@@ -52,12 +67,8 @@ def write_loops(folder: Path, imports: str = "", more: str = "0") -> Path:
     return folder
 
 
-def test_a_second_process_and_another_folder_of_equal_sources_compile_nothing(
-    folder: Path, tmp_path: Path, kept: Path
-) -> None:
-    assert call(folder, kept) == (3, 0)
-    assert call(folder, kept) == (3, 1)
-    assert call(write_loops(tmp_path / "two"), kept) == (3, 1)
+def test_a_second_process_and_another_folder_of_equal_sources_compile_nothing(folder: Path, filled: Path) -> None:
+    assert call(folder, filled) == (3, 1)
 
 
 def test_a_change_of_another_module_of_the_folder_is_seen(folder: Path, kept: Path) -> None:
@@ -68,15 +79,14 @@ def test_a_change_of_another_module_of_the_folder_is_seen(folder: Path, kept: Pa
     assert len(list((kept / "compiled").iterdir())) == 2
 
 
-def test_old_versions_are_removed(folder: Path, kept: Path) -> None:
-    call(folder, kept)
-    (first,) = (kept / "compiled").iterdir()
+def test_old_versions_are_removed(folder: Path, filled: Path) -> None:
+    (first,) = (filled / "compiled").iterdir()
     os.utime(first, (0, 0))
     for number in range(7):
-        (kept / "compiled" / f"{number}").mkdir()
-    (kept / "compiled" / "gone").symlink_to("nowhere")  # listed, but not there when it is looked at
-    call(write_loops(folder, more="1"), kept)
-    assert sum(version.is_dir() for version in (kept / "compiled").iterdir()) == 8
+        (filled / "compiled" / f"{number}").mkdir()
+    (filled / "compiled" / "gone").symlink_to("nowhere")  # listed, but not there when it is looked at
+    call(write_loops(folder, more="1"), filled)
+    assert sum(version.is_dir() for version in (filled / "compiled").iterdir()) == 8
     assert not first.exists()
 
 
@@ -99,14 +109,13 @@ def test_on_a_full_disk_loops_are_compiled_and_leave_nothing(folder: Path, kept:
         assert call(folder, kept) == (3, 1)
 
 
-def test_from_a_folder_that_may_not_be_written_loops_are_read(folder: Path, kept: Path) -> None:
-    assert call(folder, kept) == (3, 0)
-    (version,) = (kept / "compiled").iterdir()
+def test_from_a_folder_that_may_not_be_written_loops_are_read(folder: Path, filled: Path) -> None:
+    (version,) = (filled / "compiled").iterdir()
     for closed in (version, version.parent):
         closed.chmod(0o555)
-    assert call(folder, kept, *as_owner()) == (3, 1)
-    assert call(write_loops(folder, more="1"), kept, *as_owner()) == (4, 0)
-    assert len(list((kept / "compiled").iterdir())) == 1
+    assert call(folder, filled, *as_owner()) == (3, 1)
+    assert call(write_loops(folder, more="1"), filled, *as_owner()) == (4, 0)
+    assert len(list((filled / "compiled").iterdir())) == 1
 
 
 def test_a_folder_that_goes_in_between_is_made_again_or_done_without(folder: Path, kept: Path) -> None:
@@ -120,13 +129,12 @@ def test_a_folder_that_goes_in_between_is_made_again_or_done_without(folder: Pat
     assert (printed.stdout, printed.stderr) == ("(2+1j)\n", "")
 
 
-def test_a_broken_file_is_made_anew(folder: Path, kept: Path) -> None:
-    call(folder, kept)
+def test_a_broken_file_is_made_anew(folder: Path, filled: Path) -> None:
     for suffix in ("nbi", "nbc"):
-        (path,) = kept.rglob(f"*.{suffix}")
+        (path,) = filled.rglob(f"*.{suffix}")
         os.truncate(path, path.stat().st_size // 2)
-        assert call(folder, kept) == (3, 0)
-    assert call(folder, kept) == (3, 1)
+        assert call(folder, filled) == (3, 0)
+    assert call(folder, filled) == (3, 1)
 
 
 def test_code_for_other_arguments_is_not_used(folder: Path, kept: Path) -> None:

@@ -20,8 +20,8 @@ def peak():
 torch.set_num_threads(1)
 make, num_hiddens = (CompiledLayers, 128) if sys.argv[1] == "compiled" else (FrameworkRNN, 8)
 settings = network_settings("gru", num_hiddens=num_hiddens, embedding="learned", embedding_size=8)
-network = make(settings, 50_000, seed=0)
-ids = np.random.default_rng(0).integers(0, 50_000, 1500)
+network = make(settings, 20_000, seed=0)
+ids = np.random.default_rng(0).integers(0, 20_000, 1500)
 stream_nll(network, ids[:10])
 before = peak()
 stream_nll(network, ids)
@@ -35,8 +35,8 @@ print(peak() - before)
 
 @pytest.mark.parametrize("network", ["compiled", pytest.param("framework", marks=pytest.mark.slow)])
 def test_a_large_vocabulary_takes_bounded_memory(network: str) -> None:
-    # Logits of 1,500 tokens, or of 8 windows of 128, take 200 to 300 MB in single precision, and several times
-    # twice as much in double precision. In parts, 16 MiB of logits exist at once; compiled loops keep none. Whole
-    # distributions are in double precision, 16 MiB a few times.
+    # Logits of 1,500 tokens take 120 MB in single precision, those of 8 windows of 128 take 80 MB. In parts, 16 MiB of
+    # logits exist at once; compiled loops keep none. Whole distributions are in double precision, 16 MiB a few times.
     after_stream, after_positions, after_calibration = map(int, succeeded(run_python(PROGRAM, network)).split())
-    assert max(after_stream, after_positions, after_calibration) < 400e6
+    assert max(after_stream, after_positions) < 70e6
+    assert after_calibration < 160e6

@@ -1,7 +1,6 @@
 """A training on two machines, each with a folder of its own: two torchruns that find each other."""
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from seqlm.train.checkpoints import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
-from small_training import config, history_rows, prepare_stage
+from small_training import config, free_port, history_rows, prepare_stage
 from smoke import ROOT
 
 CHANGES = {"num_epochs": 4, "sample_every": 0, "checkpoint_s": 1000}
@@ -57,11 +56,8 @@ def checkpoint_of_two(layout: Layout) -> Checkpoint:
 
 def run_together(machines: list[Layout]) -> Iterator[str]:
     """Train on both at once; yield what each prints."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
-    command += ["--master-addr", "127.0.0.1", "--master-port", port]
+    command += ["--master-addr", "127.0.0.1", "--master-port", free_port()]
     processes = [
         subprocess.Popen(
             [*command, "--node-rank", str(rank), str(ROOT / "stages/train.py"), "--model", "x", "--root", layout.root],

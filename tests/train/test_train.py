@@ -1,8 +1,11 @@
 """The train stage by hand: what it leaves, what it refuses, and two processes."""
 
 import json
+import os
 import shlex
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,9 @@ import torch
 from ruamel.yaml import YAML
 
 from seqlm.core.layout import Layout
-from small_training import history_rows, prepare_stage
+from small_training import free_port, history_rows, prepare_stage
 from smoke import ROOT, environment_of_python
-from stages_by_hand import RunStage, refused, succeeded
+from stages_by_hand import RunStage, in_this_process, refused, succeeded
 
 LINE = "the sea came in and the sea went out again\n"
 
@@ -74,6 +77,16 @@ def test_what_cannot_be_trained_ends_with_one_line(
     assert not layout.reports("train").exists()
 
 
+def start_two(layout: Layout) -> None:
+    """Run the train stage in this process and in a copy of it, as torchrun would in two new ones."""
+    run, variables = in_this_process(layout.root), {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    variables |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    if not (other := os.fork()):
+        os._exit(run("train", "--model", "x", **variables, RANK="1").returncode)
+    succeeded(run("train", "--model", "x", **variables, RANK="0"))
+    assert os.waitpid(other, 0)[1] == 0
+
+
 def torchrun(layout: Layout) -> None:
     """Run the train stage with two processes, as the pipeline does."""
     command = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]["train"]["do"]["cmd"]
@@ -89,21 +102,26 @@ LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3
 COMPILED = LSTM | {"num_hiddens": 128, "optimizer": "sgd", "lr": 0.5}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux copies processes")
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "start"),
     [
-        pytest.param({}, id="sequential"),
-        pytest.param({"sampling": "random", "truncation": "randomized"}, id="randomized", marks=pytest.mark.slow),
-        pytest.param(LSTM, id="lstm with dropout", marks=pytest.mark.slow),
-        pytest.param(COMPILED, id="compiled lstm", marks=pytest.mark.slow),
+        pytest.param({}, start_two, id="sequential"),
+        pytest.param(
+            {"sampling": "random", "truncation": "randomized"}, start_two, id="randomized", marks=pytest.mark.slow
+        ),
+        pytest.param(LSTM, start_two, id="lstm with dropout", marks=pytest.mark.slow),
+        pytest.param(COMPILED, torchrun, id="compiled lstm", marks=pytest.mark.slow),
     ],
 )
-def test_two_processes_train_as_one(changes: dict[str, Any], run_stage: RunStage, tmp_path: Path) -> None:
+def test_two_processes_train_as_one(
+    changes: dict[str, Any], start: Callable[[Layout], None], run_stage: RunStage, tmp_path: Path
+) -> None:
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:3000] + "\n"
     layout = prepare_stage(tmp_path, text, num_epochs=4, **changes)
     succeeded(run_stage("train", "--model", "x"))
     one = history_rows(layout)
-    torchrun(layout)
+    start(layout)
     two = history_rows(layout)
     assert two != one  # they add up in another order
     assert len(one) == len(two) == 4
