@@ -97,6 +97,7 @@ def torchrun(layout: Layout) -> None:
     succeeded(subprocess.run(words, cwd=layout.root, env=environment, capture_output=True, text=True, timeout=300))
 
 
+RANDOMIZED = {"sampling": "random", "truncation": "randomized"}
 LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "optimizer": "adamw", "lr": 0.01}
 # AdamW amplifies a difference in the last digit much faster, in the framework's layers too.
 COMPILED = LSTM | {"num_hiddens": 128, "optimizer": "sgd", "lr": 0.5}
