@@ -161,7 +161,7 @@ def choose_weights(nats: Sequence[Nats]) -> Weights:
     probability are ignored.
     """
     probs = exp(-np.stack([np.asarray(each) for each in nats]))
-    probs = probs[:, probs.any(axis=0)]
+    probs = np.ascontiguousarray(probs[:, probs.any(axis=0)])  # a selection of columns is stored by columns
     weights = np.full(len(probs), 1 / len(probs))
     if not probs.size:
         return weights
