@@ -14,7 +14,7 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, succeeded
+from stages_by_hand import RunStage, refused, succeeded
 
 PARAMS = read_params(PARAMS_FILE)
 WRONG = [{"a": "mapping"}, float("nan"), float("inf"), 10**30, "\x00" * 10_001]
@@ -132,20 +132,14 @@ def test_each_run_is_described_by_its_network_and_its_differences() -> None:
     [
         ({}, "runs: must map at least one run's name to its settings"),
         ({"char-x": {}}, "does not begin with char-"),
-        ({"a b": {}}, "runs.'a b': a run's name has letters"),
-        ({"../up": {}}, "a run's name has letters"),
+        ({"../up": {}}, "runs.'../up': a run's name has letters"),
         ({"": {}}, "runs.'': a run's name has letters"),
         ({"end.": {}}, "does not end with '.'"),
         ({True: {}}, "runs.True: YAML reads this name as a number, a date, a truth value or null"),
-        ({None: {}}, "runs.None: YAML reads this name as"),
-        ({"null": {}}, "YAML reads this name as"),
-        ({"1e3": {}}, "YAML reads this name as"),
         ({"2026-01-99": {}}, "YAML reads this name as"),
-        ({"Con": {"token": "char"}}, "runs.Con: Windows reserves this name"),
         ({"lpt1.x": {"token": "char"}}, "runs.lpt1.x: Windows reserves this name"),
         ({"lstm": {"token": "char"}, "LSTM": {"token": "char"}}, "with the name lstm are the same"),
         ({"a": 3}, "runs.a = 3: must be a mapping of settings"),
-        ({"a": {}}, "runs.a.token: missing"),
         ({"a": None}, "runs.a.token: missing"),
     ],
 )
@@ -157,17 +151,11 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
 @pytest.mark.parametrize(
     ("own", "complaint"),
     [
-        ({"seed": -1}, "runs.a.seed = -1: should be greater than or equal to 0"),
-        ({"device": "gpu"}, "runs.a.device = 'gpu': should be 'cpu', 'cuda', 'mps' or 'auto'"),
-        ({"num_threads": 0}, "runs.a.num_threads = 0: should be greater than or equal to 1"),
         ({"seed": None}, "runs.a.seed = null: should be a whole number"),
         ({"run": "y"}, "runs.a.run: a run's name is its key in runs, not one of its settings"),
-        ({"lrate": 1}, "runs.a.lrate: unknown setting (check the spelling)"),
         ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),
         ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
         ({"num_layers": 2}, "scratch supports only num_layers: 1"),
-        ({"model": "gru", "activation": "relu"}, "gru supports only activation: tanh"),
-        ({"model": "lstm", "tie_weights": True}, "tie_weights needs embedding: learned"),
         ({"model": "lstm", "truncation": "full"}, "lstm supports only truncation: regular"),
         ({"keep": "best", "eval_every": 1000}, "keep: best needs an evaluation on val"),
         ({"warmup_share": 0.1}, "warmup_share has no effect with schedule: constant"),
@@ -192,6 +180,5 @@ def test_a_wrong_setting_leaves_no_config_file(
     changes: dict[str, object], complaint: str, run_stage: RunStage, tmp_path: Path
 ) -> None:
     change_params(tmp_path / "params.yaml", changes)
-    result = run_stage("configure")
-    assert (result.returncode, result.stderr) == (2, f"error: params.yaml: {complaint}\n")
+    refused(run_stage("configure"), 2, f"error: params.yaml: {complaint}\n")
     assert not (tmp_path / "data/configs").exists()

@@ -61,10 +61,10 @@ def test_when_one_call_fails_the_others_end() -> None:
     raise_if_cancelled()  # elsewhere it does nothing
 
 
-@pytest.mark.parametrize("num_items", [0, 1, 20])
-def test_an_action_is_called_for_each_item(num_items: int) -> None:
+def test_an_action_is_called_for_each_item() -> None:
     seen: list[int] = []
-    for_each(seen.append, range(num_items))
-    assert sorted(seen) == list(range(num_items))
+    for_each(seen.append, range(20))
+    assert sorted(seen) == list(range(20))
+    for_each(seen.append, [])
     with pytest.raises(ZeroDivisionError):
         for_each(lambda number: 1 // number, [0])

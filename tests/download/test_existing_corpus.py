@@ -1,6 +1,5 @@
 """A corpus that is here already: it is kept without contacting the network, and nothing replaces it unasked."""
 
-import hashlib
 import os
 import resource
 import shutil
@@ -13,9 +12,6 @@ import pytest
 
 from disks import fill, mounted
 from reference import clean_line
-from seqlm.core.files import sha256_of_file
-from seqlm.core.settings import load
-from seqlm.download.corpora import Corpus
 from smoke import ROOT, SMALL, change_params
 from stages_by_hand import succeeded
 from text_server import TEXT, WAVES, Download, TextServer
@@ -78,22 +74,13 @@ def test_the_fallback_stays_until_the_network_is_back(download: Download, server
     download.server.close()
 
 
-def test_own_text_is_read_again_when_it_changed(download: Download) -> None:
-    for text in (TEXT, WAVES):
-        (download.folder / "my.txt").write_bytes(text)
-        succeeded(download(corpus="my.txt"))
-        assert download.text == text
-        assert download.record["sha256"] == hashlib.sha256(text).hexdigest()
-
-
-@pytest.mark.parametrize("fallback", ["sample", None])
 def test_a_disk_that_fills_up_is_not_a_network_that_fails(
-    fallback: str | None, download: Download, tmp_path: Path, server: TextServer
+    download: Download, tmp_path: Path, server: TextServer
 ) -> None:
     # No file may grow beyond 1,000 bytes, so the transfer of 2,050 is refused halfway. There is a second source, and
     # it must not be asked.
     server.register(tmp_path, faults=("tide", "once_broken"))
-    change_params(tmp_path / "params.yaml", {"download.corpus": "tide", "download.fallback": fallback})
+    change_params(tmp_path / "params.yaml", {"download.corpus": "tide", "download.fallback": "sample"})
     result = subprocess.run(
         [sys.executable, str(ROOT / "stages/download.py")],
         cwd=tmp_path, env=os.environ | download.environment(), capture_output=True, text=True,
@@ -150,10 +137,3 @@ def test_the_sample_is_long_enough_and_has_every_letter_early(root: Path) -> Non
     assert len(text) >= 24_000
     # The runs of the book train on the first 10,000 characters.
     assert set(string.ascii_lowercase) <= set(cleaned[:10_000])
-
-
-def test_the_registry_knows_the_sample_by_its_hash(root: Path) -> None:
-    sample = load(root / "data/corpora.yaml", "corpora", dict[str, Corpus])["sample"]
-    assert sample.sha256 == sha256_of_file(root / "data/sample.txt")
-    assert sample.bytes == (root / "data/sample.txt").stat().st_size
-    assert sample.licence == "CC0-1.0"

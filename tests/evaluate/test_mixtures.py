@@ -76,18 +76,6 @@ def test_weights_maximise_the_likelihood() -> None:
     assert choose_weights([nats[1:], nats[1:]]) == pytest.approx([0.5, 0.5])
 
 
-def test_a_mixture_is_better_on_val_than_its_members_and_than_other_weights() -> None:
-    rng = np.random.default_rng(0)
-    members = [made(name, rng.exponential(1, 200)) for name in "abc"]
-    mixture = best(*members)
-    assert mixture.info.members == ("a", "b", "c")
-    assert sum(weights_of(mixture).values()) == pytest.approx(1)
-    assert mixture.nats["val"].sum() < min(member.nats["val"].sum() for member in members)
-    for weights in rng.dirichlet([1, 1, 1], 50):
-        other = mix([member.nats["val"] for member in members], weights)
-        assert mixture.nats["val"].sum() <= other.sum() + 1e-6
-
-
 def test_weights_are_chosen_on_val_and_not_on_test() -> None:
     # The first model knows three quarters of val and a quarter of test, the second model the others.
     first = alternating(0.1, 0.1, 0.1, 3.0)

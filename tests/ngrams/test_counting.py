@@ -43,18 +43,6 @@ def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: 
     assert not list((tmp_path / "none").iterdir())
 
 
-@pytest.mark.parametrize("max_order", [7, 8])
-def test_packed_pairs_count_as_a_counter_does(max_order: int, tmp_path: Path) -> None:
-    num_tokens = len(TEXT) - max_order + 1
-    expected = Counter(zip(*(TEXT[start : start + num_tokens].tolist() for start in range(max_order)), strict=True))
-    chunked = Chunking(1 << 23, tmp_path)
-    for counts in (count_ngrams(TEXT, 1000, max_order), count_ngrams(TEXT, 1000, max_order, chunked)):
-        table = counts.table(max_order)
-        found = zip(map(tuple, table.tokens_of(np.arange(len(table))).tolist()), table.counts.tolist(), strict=True)
-        assert list(found) == sorted(expected.items())
-    assert list(tmp_path.iterdir())
-
-
 # The whole has 999 tokens, its first part has 900, 400 or, in pairs, 999: the same packing, fewer bits, and pairs.
 @pytest.mark.parametrize(("largest", "max_order"), [(900, 3), (400, 3), (900, 1), (900, 7)])
 @pytest.mark.parametrize("memory", [SMALL_MEMORY, 1 << 30])

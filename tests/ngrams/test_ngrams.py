@@ -15,6 +15,7 @@ from seqlm.ngrams.models.registry import load_kneser_ney, load_models
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
+from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 from subwords import encode
 
@@ -44,19 +45,9 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
     assert stored["laplace"] == {"epsilons": pytest.approx(best.tolist()), "backoff": "unigram", "chosen_on_val": True}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        ("    char: 6", "    char: 0", "ngrams.max_order.char = 0: should be greater than or equal to 1"),
-        ("epsilons: auto", "epsilons: [1, -1, 1]", "ngrams.laplace.epsilons"),
-        ("epsilons: auto", "epsilons: [1, 1]", "epsilons must hold one value for each order"),
-        ("    word: 3", "    words: 3", "ngrams.max_order.words"),
-    ],
-)
-def test_bad_settings_end_with_code_2(old: str, new: str, complaint: str, run_stage: RunStage, layout: Layout) -> None:
-    assert old in layout.params.read_text()
-    layout.params.write_text(layout.params.read_text().replace(old, new))
-    refused(run_stage("ngrams", "--kind", "word"), 2, complaint)
+def test_bad_settings_end_with_code_2(run_stage: RunStage, layout: Layout) -> None:
+    change_params(layout.params, {"ngrams.laplace.epsilons": [1, 1]})
+    refused(run_stage("ngrams", "--kind", "word"), 2, "epsilons must hold one value for each order")
     assert not layout.ngrams("word").exists()
 
 

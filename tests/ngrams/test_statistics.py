@@ -69,13 +69,6 @@ def test_the_whole_is_what_plain_python_reads(
         assert tables["summary"]["distinct"][str(n)] == len(ngrams)
 
 
-def test_a_separator_between_splits_counts_even_if_no_split_has_one(tmp_path: Path) -> None:
-    found = whole_text(tmp_path, ["ab\n"] * 3, "char", "\n")
-    # ab, line end, ab, line end, ab: a and b three times each, the line end twice.
-    assert [found.tokens[index] for index in found.ranked] == ["a", "b", "\n"]
-    assert found.ids[0:8].tolist() == [1, 2, 3, 1, 2, 3, 1, 2]
-
-
 def test_the_book_has_the_ngrams_of_the_book(book: Path, tmp_path: Path) -> None:
     cleaned = [reference.clean_line(line) + "\n" for line in book.read_text(encoding="utf-8").splitlines()]
     parts = ["".join(cleaned[start:stop]) for start, stop in ((0, 2000), (2000, 3000), (3000, None))]

@@ -13,23 +13,10 @@ from seqlm.ngrams.statistics import describe
 from seqlm.report.figures import plots
 from seqlm.report.figures.curves import data_figure, time_figure
 from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure
-from seqlm.report.figures.style import model_styles, new_figure, svg_text
+from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.vocab.corpus import load_corpus
 from small_tables import FAMILIES, TIMES, curves
 from subwords import build, write_splits
-
-
-def test_equal_figures_give_equal_bytes() -> None:
-    def draw() -> str:
-        with new_figure() as (figure, axes):
-            axes.plot([1, 2], [3, 4], label="line")
-            axes.legend()
-        return svg_text(figure)
-
-    assert draw() == draw()
-    assert "currentColor" in draw()
-    assert "#010203" not in draw()
-    assert "<dc:date>" not in draw()
 
 
 def test_figures_of_curves_have_a_panel_for_each_corpus_and_a_line_for_each_model() -> None:

@@ -56,15 +56,6 @@ def test_gradients_equal_those_of_autograd(activation: str, keep_probability: fl
         torch.testing.assert_close(gradient, expected[name], rtol=1e-10, atol=1e-12)
 
 
-def test_an_embedding_row_is_a_one_hot_vector_times_the_matrix_and_concatenated_products_are_one() -> None:
-    weights, (inputs, _, state) = make().named_weights(), draw()
-    one_hot = F.one_hot(inputs[:, 0], V).double()
-    assert torch.equal(one_hot @ weights["W_xh"], weights["W_xh"][inputs[:, 0]])  # exercise 8.5-1
-    # Section 8.4: X W_xh + H W_hh equals [X, H] times the stacked weights.
-    joined = torch.cat([one_hot, state], 1) @ torch.cat([weights["W_xh"], weights["W_hh"]], 0)
-    torch.testing.assert_close(one_hot @ weights["W_xh"] + state @ weights["W_hh"], joined)
-
-
 def test_weights_start_as_in_the_book() -> None:
     model = ScratchRNN(28, 512, "tanh", torch.Generator().manual_seed(0))
     weights = model.named_weights()

@@ -6,7 +6,7 @@ import pytest
 from compiled_networks import strong_network
 from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.base import Uniform, token_nll
+from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.array_network import stream_nll
 from seqlm.score.diagnostics import perplexity_by_position
@@ -25,10 +25,6 @@ def test_windows_and_distributions_agree_with_the_surprisals_of_the_stream(famil
     probs = np.concatenate(list(predictor.distributions(TEXT[:60])))
     assert probs.sum(1) == pytest.approx(np.ones(59))
     assert -np.log(probs[np.arange(59), TEXT[1:60]]) == pytest.approx(expected, abs=1e-5)
-
-
-def test_all_positions_of_a_uniform_model_are_equal() -> None:
-    assert perplexity_by_position(ngram_predictor(Uniform(5)), TEXT) == pytest.approx([5.0] * 128)
 
 
 def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:

@@ -3,7 +3,7 @@
 import json
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.vocab import interning
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split, prompts
 from seqlm.vocab.hashing import HashedWordInterner
-from seqlm.vocab.interning import CharInterner, Interner, ProvisionalIds, WordInterner
+from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Kind, Vocab, choose_tokens
 from subwords import write_splits
@@ -170,17 +170,6 @@ def test_a_corpus_equals_that_of_plain_python(
                 assert encoded.lengths(start, stop).tolist() == [len(token) for token in stream[start:stop]]
 
 
-@pytest.mark.parametrize("make", [WordInterner, lambda: HashedWordInterner(2)], ids=["Python", "compiled"])
-@given(st.lists(st.text(alphabet="ab \n\té漢", max_size=30), max_size=8))
-def test_words_are_interned_by_first_appearance(make: Callable[[], Interner], blocks: list[str]) -> None:
-    """Starting with a table of two entries, the compiled loops must enlarge it again and again."""
-    interner = make()
-    ids = [index for part in interner.intern_all(filter(None, blocks)) for index in part.tolist()]
-    expected = [word for block in blocks for word in reference.words(block.replace("\n", " "))]
-    assert interner.tokens() == list(dict.fromkeys(expected))
-    assert [interner.tokens()[index] for index in ids] == expected
-
-
 def test_many_words_are_told_apart() -> None:
     """Thirty thousand words of 1 to 40 letters, each twice; the table starts with room for five hundred."""
     rng = random.Random(0)
@@ -189,14 +178,6 @@ def test_many_words_are_told_apart() -> None:
     twice = np.concatenate([interner.intern(" ".join(words)), interner.intern("\n".join(words))])
     assert twice.tolist() == 2 * list(range(len(words)))
     assert interner.tokens() == words
-
-
-@given(st.lists(st.text(max_size=20), max_size=5))
-def test_characters_are_interned_by_first_appearance(blocks: list[str]) -> None:
-    interner, whole = CharInterner(), "".join(blocks)
-    ids = [index for block in blocks for index in interner.intern(block).tolist()]
-    assert interner.tokens() == list(dict.fromkeys(whole))
-    assert "".join(interner.tokens()[index] for index in ids) == whole
 
 
 def test_provisional_ids_of_any_size_are_kept_in_small_types(tmp_path: Path) -> None:
