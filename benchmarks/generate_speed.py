@@ -17,25 +17,28 @@ import torch
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
+from seqlm.gradients.study import network_settings
 from seqlm.rnn.array_network import continue_prefixes
-from seqlm.rnn.scratch import ScratchRNN
+from seqlm.rnn.building import build_network
+from seqlm.rnn.network import Network
 
 VOCAB_SIZE, NUM_HIDDENS, NUM_PREFIXES = 28, 512, 256
 PREFIX = [3, 9, 13, 5, 1, 3, 12, 4, 11, 2, 5, 8, 8, 5, 12]
 
 
-def random_model(device: torch.device) -> ScratchRNN:
+def random_model(device: torch.device) -> Network:
     """Return a model whose greedy choices are clear, and that writes no ``<unk>`` in either loop."""
-    model = ScratchRNN(VOCAB_SIZE, NUM_HIDDENS, "tanh", torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        model.flat.mul_(4)
-        model.named_weights()["b_q"][0] = -100
-    return model.to(device)
+    model = build_network(network_settings("scratch", "tanh", NUM_HIDDENS, len(PREFIX)), VOCAB_SIZE, 0, device)
+    weights = model.named_weights()
+    for weight in weights.values():
+        weight.mul_(4)
+    weights["b_q"][0] = -100
+    return model
 
 
-def chapter_loop(model: ScratchRNN, prefix: list[int], num_preds: int) -> list[int]:
+def chapter_loop(model: Network, prefix: list[int], num_preds: int) -> list[int]:
     """Continue one prefix as the chapter does."""
-    device = model.flat.device
+    device = model.device
     w_xh, w_hh, b_h, w_hq, b_q = [weight.clone().requires_grad_() for weight in model.named_weights().values()]
     state = torch.zeros(1, NUM_HIDDENS, device=device)
     outputs = [prefix[0]]

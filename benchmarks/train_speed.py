@@ -27,11 +27,11 @@ from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
 from seqlm.core.optimizer import Optimizer
+from seqlm.gradients.study import network_settings
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.tiles import add_product, empty_panels
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.network import Network, RandomNoise
-from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
@@ -178,15 +178,12 @@ def flop_per_token(num_hiddens: int) -> float:
 
 
 def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, ceiling: float) -> None:
-    generator = torch.Generator().manual_seed(0)
-    settings = NetworkSettings(
-        model="rnn", activation="tanh", num_hiddens=num_hiddens, num_layers=1, embedding="one_hot",
-        num_heads=1, num_steps=NUM_STEPS, embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
-    )  # fmt: skip
+    settings = network_settings("rnn", "tanh", num_hiddens, NUM_STEPS)
+    scratch = network_settings("scratch", "tanh", num_hiddens, NUM_STEPS)
     networks: dict[str, Network] = {
         "nn.RNN": FrameworkRNN(settings, VOCAB_SIZE, 0),
         "rnn": build_network(settings, VOCAB_SIZE, 0, device),
-        "scratch": ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", generator),
+        "scratch": build_network(scratch, VOCAB_SIZE, 0, device),
     }
     steps: dict[str, Step] = {"chapter": Chapter(num_hiddens, device).step}
     steps |= {name: Ours(network, device).step for name, network in networks.items()}

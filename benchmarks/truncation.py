@@ -18,24 +18,27 @@ import torch
 from torch import Tensor
 
 from seqlm.core.devices import resolve_device
+from seqlm.gradients.study import network_settings
 from seqlm.gradients.truncation import Truncation, stored_bytes
-from seqlm.rnn.scratch import ScratchRNN
+from seqlm.rnn.building import build_network
+from seqlm.rnn.network import Network
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS = 28, 32, 1024
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
-def gradient_in_pieces(model: ScratchRNN, window: Tensor, length: int) -> Tensor:
-    """Return the summed gradient of all pieces; each piece's state is a constant for the next."""
-    state, total = model.initial_state(len(window)), torch.zeros_like(model.flat)
+def gradient_in_pieces(model: Network, window: Tensor, length: int) -> list[Tensor]:
+    """Return the summed gradients of all pieces; each piece's state is a constant for the next."""
+    state, totals = model.initial_state(len(window)), [torch.zeros_like(weight) for weight in model.parameters()]
     for start in range(0, NUM_STEPS, length):
         piece = window[:, start : start + length + 1]
         _, state = model.compute_gradients(piece[:, :-1], piece[:, 1:], state)
-        total += model.flat.grad * (length / NUM_STEPS)
-    return total
+        for total, weight in zip(totals, model.parameters(), strict=True):
+            total += weight.grad * (length / NUM_STEPS)
+    return totals
 
 
-def seconds(model: ScratchRNN, window: Tensor, length: int) -> float:
+def seconds(model: Network, window: Tensor, length: int) -> float:
     start = time.perf_counter()
     gradient_in_pieces(model, window, length)
     if window.is_cuda:
@@ -44,7 +47,8 @@ def seconds(model: ScratchRNN, window: Tensor, length: int) -> float:
 
 
 def compare(num_hiddens: int, device: torch.device, rounds: int) -> None:
-    model = ScratchRNN(VOCAB_SIZE, num_hiddens, "tanh", torch.Generator().manual_seed(0)).to(device)
+    settings = network_settings("scratch", "tanh", num_hiddens, NUM_STEPS)
+    model = build_network(settings, VOCAB_SIZE, 0, device)
     window = torch.randint(VOCAB_SIZE, (BATCH_SIZE, NUM_STEPS + 1), generator=torch.Generator().manual_seed(0))
     window = window.to(device)
     times: dict[int, list[float]] = {length: [] for length in LENGTHS}

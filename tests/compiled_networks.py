@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled_rnn import CompiledRNN
-from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 
 _NARROW = {
@@ -28,12 +28,18 @@ def network_settings(model: str, **changes: object) -> NetworkSettings:
     return NetworkSettings.model_validate(values | changes)
 
 
-def strong_network(vocab_size: int = 6) -> ScratchRNN:
-    """Return a network of 8 hidden units with weights so large that every token matters."""
-    network = ScratchRNN(vocab_size, 8, "tanh", torch.Generator().manual_seed(0))
+def scratch_network(vocab_size: int, num_hiddens: int, factor: float = 1) -> CompiledRNN:
+    """Return an RNN from scratch whose initial weights are multiplied by ``factor``."""
+    network = build_network(network_settings("scratch", num_hiddens=num_hiddens), vocab_size, 0)
+    assert isinstance(network, CompiledRNN)
     with torch.no_grad():
-        network.flat.mul_(50)
+        network.flat.mul_(factor)
     return network
+
+
+def strong_network(vocab_size: int = 6) -> CompiledRNN:
+    """Return a network of 8 hidden units with weights so large that every token matters."""
+    return scratch_network(vocab_size, 8, factor=50)
 
 
 @contextmanager

@@ -150,9 +150,9 @@ def test_code_for_other_arguments_is_not_used(folder: Path, kept: Path) -> None:
 def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
     """Each function that Python calls: a list of those that Numba cannot keep would be printed as warnings."""
     script = (
-        "import torch; from seqlm.rnn.scratch import ScratchRNN; "
+        "import torch; from compiled_networks import scratch_network; "
         "from seqlm.rnn.compiled import forward, parameters, training; "
-        "network = ScratchRNN(4, 128, 'tanh', torch.Generator().manual_seed(0)); ids = torch.zeros(2, 3, dtype=int); "
+        "network = scratch_network(4, 128); ids = torch.zeros(2, 3, dtype=int); "
         "state = network.initial_state(2); network(ids, state); team_ = network.thread_team(); team_.__enter__(); "
         "network.compute_gradients(ids, ids, state); team_.__exit__(None, None, None); "
         "print(*(sum(loop.stats.cache_hits.values()) for loop in "

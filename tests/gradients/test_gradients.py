@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import equations
+from compiled_networks import scratch_network
 from default_params import PARAMS_FILE
 from seqlm.core.devices import processes_that_learn
 from seqlm.core.errors import DataError
@@ -97,13 +98,13 @@ CELLS = {"relu": partial(torch.nn.RNNCell, nonlinearity="relu"), "gru": torch.nn
 
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
 def test_the_reach_equals_automatic_differentiation(model: str) -> None:
-    network = build_network(study.network_settings(model, 4, 6), 3, 0)
+    network = build_network(study.network_settings(*study.MODELS[model], 8, 8), 3, 0)
     weights = {name: weight.mul_(60 if model == "scratch" else 2) for name, weight in network.named_weights().items()}
     weights = {name: weight.double() for name, weight in weights.items()}
-    cell = CELLS.get(model, torch.nn.RNNCell)(3, 4).double()
+    cell = CELLS.get(model, torch.nn.RNNCell)(3, 8).double()
     if model == "scratch":
         parts = {"weight_ih": weights["W_xh"].T, "weight_hh": weights["W_hh"].T, "bias_ih": weights["b_h"]}
-        parts |= {"bias_hh": torch.zeros(4)}
+        parts |= {"bias_hh": torch.zeros(8)}
         output, bias = weights["W_hq"], weights["b_q"]
     else:
         parts = {name: weights[f"layers.0.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
@@ -122,9 +123,7 @@ def test_the_reach_equals_automatic_differentiation(model: str) -> None:
 
 
 def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_does_not() -> None:
-    model, generator = ScratchRNN(4, 6, "tanh", torch.Generator().manual_seed(0)), torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        model.flat.mul_(40)
+    model, generator = scratch_network(4, 6, factor=40), torch.Generator().manual_seed(0)
     window = np.random.default_rng(0).integers(0, 4, (3, 9))
     full = gradient_draws(model, window, Truncation("full", 8), 1, generator)[0]
 
@@ -164,7 +163,6 @@ def test_operations_are_those_of_the_model_and_bytes_are_counted_by_hand() -> No
     from torch.utils.flop_counter import FlopCounterMode
 
     model, ids = ScratchRNN(5, 6, "tanh", torch.Generator().manual_seed(0)), torch.zeros(1, 9, dtype=torch.int64)
-    model.may_compile = False  # the counter sees PyTorch's operations only
 
     def count_addmm(_: object, left: list[int], right: list[int], **__: object) -> int:
         return 2 * left[0] * left[1] * right[1]
@@ -193,8 +191,7 @@ def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> Non
     # A minibatch is 32 windows; the first loss is that of the same weights on the same windows.
     losses, last_losses = [], []
     for length in (1, 8):
-        generator = torch.Generator().manual_seed(0)
-        model, cut = ScratchRNN(3, 8, "tanh", generator), Truncation("regular", length)
+        model, cut = scratch_network(3, 8), Truncation("regular", length)
         steps = train_briefly(model, ids, ShortRun(20, 8, 0), draw=lambda cut=cut: cut.draw(8, 32, torch.Generator()))
         losses.append(steps[0].loss)
         last_losses.append(steps[-1].loss)
@@ -209,7 +206,7 @@ def test_the_learning_rate_of_adam_falls_to_zero(
     seen: list[float] = []
     monkeypatch.setattr(truncation.Optimizer, "step", lambda _, lr: seen.append(lr))
     ids = np.tile([0, 1, 2, 1], 20)
-    model = ScratchRNN(3, 4, "tanh", torch.Generator().manual_seed(0))
+    model = scratch_network(3, 4)
     train_briefly(model, ids, ShortRun(4, 8, 0, optimizer=optimizer))
     assert seen == pytest.approx(rates)
 
@@ -334,7 +331,7 @@ def columns_of(table: pd.DataFrame, **values: object) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("model", ["scratch", "relu", "gru", "lstm"])
 def test_reach_and_spectra_are_those_of_a_model_before_and_after_its_training(model: str, small: Any) -> None:
     tables, summary = small
-    network = build_network(study.network_settings(model, 8, 8), 6, 0)
+    network = build_network(study.network_settings(*study.MODELS[model], 8, 8), 6, 0)
     for moment, minibatch in (("initial", 0), ("trained", 4)):
         norms = reach(model, network, WINDOWS)
         expected = {"k": list(range(8)), "norm": (norms / norms[0]).tolist()}
@@ -357,7 +354,7 @@ def test_reach_and_spectra_are_those_of_a_model_before_and_after_its_training(mo
 def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut: Truncation, small: Any) -> None:
     tables, _ = small
     generator = torch.Generator().manual_seed(0)
-    model = ScratchRNN(6, 8, "tanh", generator)
+    model = study.scratch_network(SMALL_TASK, generator)
     truncation.scale_recurrence(model)
     full = gradient_draws(model, WINDOWS, Truncation("full", 8), 1, generator)[0]
     error = truncation.gradient_error(gradient_draws(model, WINDOWS, cut, 3, generator), full)

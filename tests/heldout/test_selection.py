@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
+from compiled_networks import scratch_network
 from seqlm.core.errors import DataError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
@@ -19,7 +19,6 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.array_network import stream_nll
-from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.store import summarise
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
@@ -124,9 +123,7 @@ def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, k
 
 
 def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
-    network = ScratchRNN(len(Vocab.load(layout.vocab("char"))), 16, "tanh", torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        network.flat.mul_(20)
+    network = scratch_network(len(Vocab.load(layout.vocab("char"))), 16, factor=20)
     stream = select(layout, "char", 10_000)["train"]
     expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
     assert stream.nats(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)

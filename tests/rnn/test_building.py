@@ -29,7 +29,7 @@ def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
     fixed = {
         "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "activation": "tanh", "truncation": "regular",
     }  # fmt: skip
-    entry = NetworkKind("project.templates.minimal_gated:MinimalGatedRNN", None, fixed)
+    entry = NetworkKind("project.templates.minimal_gated:MinimalGatedRNN", fixed)
     monkeypatch.setitem(KINDS, "mgu", entry)
 
 

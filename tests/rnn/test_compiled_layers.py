@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from compiled_networks import compute, distance, network_settings, printed_with_each_width, threads
+from compiled_networks import compute, distance, network_settings, printed_with_each_width, scratch_network, threads
 from seqlm.gradients.truncation import TruncationNoise
 from seqlm.rnn.array_network import continue_prefixes
 from seqlm.rnn.building import build_network, load_network, save_network
-from seqlm.rnn.compiled_rnn import CompiledLayers, CompiledRNN
+from seqlm.rnn.compiled_rnn import CompiledRNN
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.network import Network, Noise, RandomNoise
 from seqlm.rnn.scratch import ScratchRNN
@@ -39,25 +39,19 @@ FORMS = {
 
 def make(chosen: NetworkSettings, vocab_size: int = V) -> CompiledRNN:
     """Return a network of weights so large that every term of the gradients counts."""
-    model: CompiledRNN
-    if chosen.model == "scratch":
-        model = ScratchRNN(vocab_size, chosen.num_hiddens, chosen.activation, torch.Generator())
-    else:
-        model = CompiledLayers(chosen, vocab_size, 0)
+    model = build_network(chosen, vocab_size, 0)
+    assert isinstance(model, CompiledRNN)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         model.flat.copy_(torch.randn(model.flat.shape, generator=generator) / chosen.num_hiddens**0.5)
-    assert model.is_compiled
     return model
 
 
 def exact(chosen: NetworkSettings, model: CompiledRNN) -> Network:
     """Return the network of the same weights in double precision, which is not compiled."""
-    if chosen.model == "scratch":
-        return copy.deepcopy(model).double()
-    framework = FrameworkRNN(chosen, model.vocab_size, 0).double()
-    framework.load_weights(model.weights())
-    return framework
+    network = build_network(chosen.model_copy(update={"engine": "framework"}), model.vocab_size, 0).double()
+    network.load_weights(model.weights())
+    return network
 
 
 def draw(model: CompiledRNN, batch_size: int = B, num_steps: int = T, seed: int = 2) -> tuple[Tensor, Tensor, Tensor]:
@@ -77,16 +71,16 @@ class NoiseInDouble(RandomNoise):
         return super().dropout_mask(hidden.float(), dropout).to(hidden.dtype)
 
 
-def in_double(state: Tensor) -> Tensor | list:
-    """Return a state, (B, h) or (L, P, B, h), as :func:`exact` has it."""
-    if state.dim() == 2:
-        return state.double()
+def in_double(state: Tensor, network: Network) -> Tensor | list:
+    """Return a state, (L, P, B, h), as :func:`exact` has it."""
+    if isinstance(network, ScratchRNN):
+        return state[0, 0].double()
     return [tuple(part[None] for part in layer) if len(layer) == 2 else layer for layer in state.double()]
 
 
 def for_loops(state: Tensor | list) -> Tensor:
     if isinstance(state, Tensor):
-        return state
+        return state[None, None]
     return torch.stack([torch.cat(layer) if isinstance(layer, tuple) else layer for layer in state])
 
 
@@ -100,7 +94,9 @@ def require_exact_gradients(
     own_noise, its_noise = noises or [noise(len(inputs)), doubled]
     nll, after, gradient = compute(model, num_threads, *minibatch, own_noise)
     wanted_network = exact(chosen, model)
-    wanted, wanted_after = wanted_network.compute_gradients(inputs, targets, in_double(state), its_noise)
+    wanted, wanted_after = wanted_network.compute_gradients(
+        inputs, targets, in_double(state, wanted_network), its_noise
+    )
     torch.testing.assert_close(nll, wanted, rtol=close, atol=close)
     # With relu, all units may be zero.
     assert distance(after, for_loops(wanted_after)) < close or float(for_loops(wanted_after).norm()) < 1e-3
@@ -155,7 +151,7 @@ def test_gradients_from_scratch_of_any_shape_are_those_of_double_precision(
 @pytest.mark.parametrize("num_hiddens", [256, 512])
 def test_gradients_of_the_book_s_networks_agree_to_a_millionth(num_hiddens: int) -> None:
     chosen = network_settings("scratch", num_hiddens=num_hiddens)
-    model = ScratchRNN(28, num_hiddens, "tanh", torch.Generator().manual_seed(0))
+    model = scratch_network(28, num_hiddens)
     require_exact_gradients(chosen, model, 2, *draw(model, 32, 35), close=1e-6)
 
 
@@ -187,7 +183,8 @@ def test_scoring_step_by_step_is_scoring_at_once(kind: str, batch_size: int, num
     inputs, targets, state = draw(model, batch_size, 150 if batch_size == 1 else 7)
     with threads(num_threads), torch.no_grad():
         logits, after = model(inputs, state)
-        wanted, wanted_after = exact(FULL[kind], model)(inputs, in_double(state))
+        network = exact(FULL[kind], model)
+        wanted, wanted_after = network(inputs, in_double(state, network))
         assert distance(logits, wanted) < 1e-5
         assert distance(after, for_loops(wanted_after)) < 1e-5
         step = model.step_fn(state)
@@ -224,7 +221,7 @@ def test_either_engine_draws_equal_weights_and_reads_a_stored_network(
     other = chosen.model_copy(update={"engine": "framework"})
     drawn, compiled = build_network(other, V, 5), build_network(chosen, V, 5)
     assert (drawn.engine, compiled.engine) == ("framework", "compiled")
-    assert (type(drawn), type(compiled)) == (FrameworkRNN, CompiledLayers)
+    assert (type(drawn), type(compiled)) == (FrameworkRNN, CompiledRNN)
     assert equal(compiled.weights(), drawn.weights())
     assert isinstance(build_network(chosen, V, 5, torch.device("meta")), FrameworkRNN)
     for settings_of_engine, network in ((other, drawn), (chosen, compiled)):

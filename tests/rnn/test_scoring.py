@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from compiled_networks import network_settings, threads
+from compiled_networks import network_settings, scratch_network, threads
 from seqlm.rnn.array_network import is_large, probabilities, stream_nll, window_nll
+from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.logsumexp import nll_of_logits
-from seqlm.rnn.compiled_rnn import CompiledLayers
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.network import Network, nll
 from seqlm.rnn.scratch import ScratchRNN
@@ -33,16 +33,16 @@ def framework(model: str, vocab_size: int = VOCAB, **options: object) -> Network
 
 
 def gated(model: str, **options: object) -> Network:
-    return drawn(CompiledLayers(network_settings(model, num_hiddens=130, num_layers=2, **options), VOCAB, 0), 0.1)
+    return drawn(build_network(network_settings(model, num_hiddens=130, num_layers=2, **options), VOCAB, 0), 0.1)
 
 
 def scratch(num_hiddens: int, vocab_size: int = VOCAB) -> Network:
-    return drawn(ScratchRNN(vocab_size, num_hiddens, "tanh", torch.Generator()), 0.1)
+    return drawn(scratch_network(vocab_size, num_hiddens), 0.1)
 
 
 NETWORKS = {
     "scratch, compiled": lambda: scratch(130),
-    "scratch, plain": lambda: scratch(24),
+    "scratch, plain": lambda: drawn(ScratchRNN(VOCAB, 24, "tanh", torch.Generator()), 0.1),
     "lstm, compiled": lambda: gated("lstm", embedding="learned", embedding_size=20),
     "gru of one-hot vectors, compiled": lambda: gated("gru"),
     "the framework's rnn of one-hot vectors": lambda: framework("rnn"),

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from compiled_networks import strong_network, threads
+from compiled_networks import scratch_network, strong_network, threads
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.specs import scratch_parameters
 from seqlm.score.networks import DAMPING, DynamicRule, dynamic_nll, gradient_roots, trained_weights
 from small_runs import config
@@ -23,7 +22,7 @@ def floats(values: list[float]) -> np.ndarray:
 
 def with_weights(weights: list[float], gradients: list[float]) -> CompiledNetwork:
     """Return a network that can do nothing but change its weights."""
-    network = CompiledNetwork(scratch_parameters(2, 2, "tanh").spec, floats(weights))
+    network = CompiledNetwork(scratch_parameters(config(num_hiddens=2), 2).spec, floats(weights))
     network.gradient[:] = gradients
     return network
 
@@ -52,7 +51,7 @@ def test_subnormal_numbers_are_zero_during_dynamic_evaluation() -> None:
     """A token that is e to the -86 as likely as another gets a gradient of 4e-38 at most, over 32 tokens 1e-39."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("this processor is not told to treat subnormal numbers as zero")
-    network, ids, seen = ScratchRNN(40, 128, "tanh", torch.Generator().manual_seed(0)), np.tile([1, 2], 50), []
+    network, ids, seen = scratch_network(40, 128), np.tile([1, 2], 50), []
     network.named_weights()["b_q"][10:] = -86.0
     dynamic_nll(network, ids, update_every=32, update=lambda adapted: seen.append(adapted.gradients[0].copy()))
     assert len(seen) == 4
@@ -102,7 +101,7 @@ def test_a_parameter_without_gradients_on_train_takes_no_huge_step() -> None:
 
 @pytest.mark.parametrize("num_hiddens", [8, 128])
 def test_any_number_of_threads_gives_the_same_roots(num_hiddens: int) -> None:
-    model, ids = ScratchRNN(6, num_hiddens, "tanh", torch.Generator().manual_seed(0)), np.tile([1, 2, 3, 4, 5], 100)
+    model, ids = scratch_network(6, num_hiddens), np.tile([1, 2, 3, 4, 5], 100)
     found = []
     for num_threads in (1, 2, 3):
         with threads(num_threads):

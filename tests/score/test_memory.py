@@ -7,8 +7,7 @@ from stages_by_hand import run_python, succeeded
 PROGRAM = """
 import resource, sys
 import numpy as np, torch
-from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.compiled_rnn import CompiledLayers
+from seqlm.rnn.building import build_network
 from seqlm.rnn.array_network import stream_nll
 from compiled_networks import network_settings
 from seqlm.score.diagnostics import calibration_rows, perplexity_by_position
@@ -18,9 +17,9 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 torch.set_num_threads(1)
-make, num_hiddens = (CompiledLayers, 128) if sys.argv[1] == "compiled" else (FrameworkRNN, 8)
-settings = network_settings("gru", num_hiddens=num_hiddens, embedding="learned", embedding_size=8)
-network = make(settings, 20_000, seed=0)
+engine, num_hiddens = ("auto", 128) if sys.argv[1] == "compiled" else ("framework", 8)
+settings = network_settings("gru", num_hiddens=num_hiddens, embedding="learned", embedding_size=8, engine=engine)
+network = build_network(settings, 20_000, seed=0)
 ids = np.random.default_rng(0).integers(0, 20_000, 1500)
 stream_nll(network, ids[:10])
 before = peak()

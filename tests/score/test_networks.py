@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from compiled_networks import strong_network, threads
+from compiled_networks import scratch_network, strong_network, threads
 from made_scores import network as describe
 from made_scores import stream
 from seqlm.heldout.scored_text import Stream, Streams
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.network import Network
-from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score import networks
 from seqlm.score.settings import DynamicParams
 from seqlm.score.store import TRAIN_SUBSET, Score, summarise
@@ -104,9 +103,9 @@ NOISE = np.random.default_rng(0).integers(0, 6, 600)
 REPEATS = np.tile([1, 2, 3], 100)
 
 
-def uniform_network() -> ScratchRNN:
+def uniform_network() -> Network:
     """Return a network that has learned nothing. On noise that is best; on a text that repeats itself, learning is."""
-    return ScratchRNN(6, 8, "tanh", torch.Generator().manual_seed(0))
+    return scratch_network(6, 8)
 
 
 def texts_of(val: np.ndarray, test: np.ndarray) -> Streams:

@@ -107,7 +107,7 @@ def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
     weights = {name: weight.cpu().double().numpy() for name, weight in network.named_weights().items()}
     if model == "scratch":
         w_xh, b_x, w_hq, b_q = (weights[name] for name in ("W_xh", "b_h", "W_hq", "b_q"))
-        cell: Cell = SimpleCell(weights["W_hh"], np.zeros_like(b_x), has_tanh=network.activation == "tanh")
+        cell: Cell = SimpleCell(weights["W_hh"], np.zeros_like(b_x), has_tanh=True)
     else:
         w_xh, w_hh = weights["layers.0.weight_ih_l0"].T, weights["layers.0.weight_hh_l0"].T
         b_x, b_h = weights["layers.0.bias_ih_l0"], weights["layers.0.bias_hh_l0"]

@@ -35,7 +35,8 @@ from seqlm.gradients.truncation import (
     truncations,
 )
 from seqlm.rnn.array_network import stream_nll
-from seqlm.rnn.building import build_network
+from seqlm.rnn.building import build_network, with_loops
+from seqlm.rnn.network import Network
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 
@@ -51,7 +52,9 @@ _MAX_TRAIN_TOKENS, _MAX_VAL_TOKENS = 1_000_000, 20_000
 """What is read of longer splits: enough for small models, in no more time than a book takes."""
 _CLIPS: dict[str, float | None] = {"clip at 1": 1.0, "no clip": None}
 _ACTIVATIONS: tuple[Literal["tanh", "relu"], ...] = ("tanh", "relu")
-_MODELS = ("scratch", "relu", "gru", "lstm")
+MODELS: dict[str, tuple[str, Literal["tanh", "relu"]]] = {
+    "scratch": ("scratch", "tanh"), "relu": ("rnn", "relu"), "gru": ("gru", "tanh"), "lstm": ("lstm", "tanh"),
+}  # fmt: skip
 _UNGATED = ("scratch", "relu")
 """The states of GRU and LSTM also pass gates: no single matrix carries them."""
 
@@ -126,7 +129,7 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
 
 def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
     norms_at, spectrum, radius, summary = [], [], [], {}
-    for model, (norms_by_moment, spectra) in zip(_MODELS, task.map(_reach_of_model, _MODELS), strict=True):
+    for model, (norms_by_moment, spectra) in zip(MODELS, task.map(_reach_of_model, MODELS), strict=True):
         for moment, norms in norms_by_moment.items():
             columns = {"model": model, "moment": moment, "k": range(len(norms)), "norm": norms / norms[0]}
             norms_at.append(pd.DataFrame(columns))
@@ -149,7 +152,7 @@ def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], dict[int,
     These are measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the end.
     """
     params = task.params
-    settings = network_settings(name, params.num_hiddens, params.num_steps)
+    settings = network_settings(*MODELS[name], params.num_hiddens, params.num_steps)
     network = build_network(settings, task.vocab_size, task.seed)
     weight = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
     spectra: dict[int, tuple[float, Floats]] = {}
@@ -164,11 +167,20 @@ def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], dict[int,
     return {"initial": initial, "trained": reach(name, network, task.windows)}, spectra
 
 
-def network_settings(name: str, num_hiddens: int, num_steps: int) -> NetworkSettings:
-    """Return the settings of a model of one layer that reads one-hot vectors."""
+def scratch_network(task: Task, generator: torch.Generator, activation: Literal["tanh", "relu"] = "tanh") -> Network:
+    """Return an untrained RNN from scratch, whose weights ``generator`` draws."""
+    num_hiddens = task.params.num_hiddens
+    network = ScratchRNN(task.vocab_size, num_hiddens, activation, generator)
+    return with_loops(network, network_settings("scratch", activation, num_hiddens, task.params.num_steps))
+
+
+def network_settings(
+    model: str, activation: Literal["tanh", "relu"], num_hiddens: int, num_steps: int
+) -> NetworkSettings:
+    """Return the settings of a network of one layer that reads one-hot vectors."""
     return NetworkSettings(
-        model="rnn" if name == "relu" else name,
-        activation="relu" if name == "relu" else "tanh",
+        model=model,
+        activation=activation,
         num_hiddens=num_hiddens,
         num_layers=1,
         num_heads=1,
@@ -199,7 +211,7 @@ def _truncation(task: Task) -> Tables:
 def _truncation_error(task: Task, truncation: Truncation) -> GradientError:
     """Return how far truncated gradients of an untrained network are from the full one."""
     params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
-    model = ScratchRNN(task.vocab_size, params.num_hiddens, "tanh", generator)
+    model = scratch_network(task, generator)
     scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
     full = gradient_draws(model, windows, Truncation("full", params.num_steps), 1, generator)[0]
     return gradient_error(gradient_draws(model, windows, truncation, params.num_draws, generator), full)
@@ -234,7 +246,7 @@ def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
     """
     (truncation, seed), num_steps = training, task.params.num_steps
     generator = torch.Generator().manual_seed(seed)
-    model = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", generator)
+    model = scratch_network(task, generator)
     steps = train_briefly(
         model,
         task.train_ids,
@@ -269,7 +281,7 @@ def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[Step
     """
     activation, clip = run
     generator = torch.Generator().manual_seed(task.seed)
-    model = ScratchRNN(task.vocab_size, task.params.num_hiddens, activation, generator)
+    model = scratch_network(task, generator, activation)
     scale_recurrence(model)
     return train_briefly(model, task.train_ids, replace(task.run, optimizer="sgd", grad_clip=_CLIPS[clip]))
 

@@ -14,7 +14,6 @@ from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.optimizer import Optimizer
 from seqlm.rnn.network import Network
-from seqlm.rnn.scratch import ScratchRNN
 
 BATCH_SIZE = 32
 _ADAM_LR = 0.01
@@ -91,15 +90,15 @@ def train_briefly(
     Equal seeds see equal minibatches. ``draw`` draws the truncation, as for :class:`TruncationNoise`. Training ends
     after a step that is not finite, the last of the list.
     """
-    weights, rng, noise = list(network.parameters()), np.random.default_rng(run.seed), TruncationNoise(draw)
-    optimizer = Optimizer(run.optimizer, weights)
+    rng, noise = np.random.default_rng(run.seed), TruncationNoise(draw)
+    optimizer = Optimizer(run.optimizer, network.parameters())
     steps: list[StepStats] = []
     callback(0)
     for index in range(run.num_minibatches):
         window = torch.from_numpy(draw_windows(ids, BATCH_SIZE, run.num_steps, rng))
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
         nll, _ = network.compute_gradients(inputs, targets, state, noise)
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        gradients = _gradients(network)
         norm = _norm(gradients)
         steps.append(StepStats(norm, float(nll.double().numpy().sum()) / nll.numel()))
         if not steps[-1].is_finite:
@@ -112,15 +111,20 @@ def train_briefly(
     return steps
 
 
+def _gradients(network: Network) -> list[Tensor]:
+    return [weight.grad for weight in network.parameters() if weight.grad is not None]
+
+
 def _norm(gradients: Iterable[Tensor]) -> float:
     """Return the norm of all gradients together, added up in double precision by NumPy."""
     squares = [np.square(gradient.double().numpy()).sum() for gradient in gradients]
     return math.sqrt(math.fsum(squares)) if np.isfinite(squares).all() else math.inf
 
 
-def scale_recurrence(model: ScratchRNN) -> None:
+def scale_recurrence(network: Network) -> None:
     """Scale W_hh, drawn from N(0, 0.01), to a spectral radius near 1: h^(1/2) times 0.01 by the circular law."""
-    model.named_weights()["W_hh"].mul_(1 / (0.01 * model.num_hiddens**0.5))
+    w_hh = network.named_weights()["W_hh"]
+    w_hh.mul_(1 / (0.01 * len(w_hh) ** 0.5))
 
 
 @dataclass(frozen=True)
@@ -181,17 +185,16 @@ def truncations(lengths: Sequence[int]) -> list[Truncation]:
 
 
 def gradient_draws(
-    model: ScratchRNN, windows: NDArray[np.int64], truncation: Truncation, num_draws: int, generator: torch.Generator
+    network: Network, windows: NDArray[np.int64], truncation: Truncation, num_draws: int, generator: torch.Generator
 ) -> Floats:
     """Return gradients of all weights over windows ``(B, T + 1)``, shape ``(num_draws, weights)``."""
     ids = torch.from_numpy(windows)
-    inputs, targets, state = ids[:, :-1], ids[:, 1:], model.initial_state(len(ids))
+    inputs, targets, state = ids[:, :-1], ids[:, 1:], network.initial_state(len(ids))
     noise = TruncationNoise(lambda: truncation.draw(inputs.shape[1], len(ids), generator))
     gradients = []
     for _ in range(num_draws):
-        model.compute_gradients(inputs, targets, state, noise)
-        assert model.flat.grad is not None
-        gradients.append(model.flat.grad.double().numpy().copy())
+        network.compute_gradients(inputs, targets, state, noise)
+        gradients.append(np.concatenate([gradient.double().flatten().numpy() for gradient in _gradients(network)]))
     return np.stack(gradients)
 
 

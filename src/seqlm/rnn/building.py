@@ -29,14 +29,21 @@ _ADVICE = "train again"
 def build_network(
     settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
 ) -> "Network":
-    """Return an untrained network on a device; equal settings and seeds give equal weights everywhere.
+    """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
+    network: Network = resolve_name(KINDS[settings.model].network)(settings, vocab_size, seed)
+    return with_loops(network, settings, device)
 
-    With ``engine: auto``, on a CPU with FMA, the network is its kind's compiled one if there is one.
+
+def with_loops(network: "Network", settings: NetworkSettings, device: "str | torch.device" = "cpu") -> "Network":
+    """Return a network on a device, as compiled loops if its kind has them and they fit: with ``engine: auto``, on a
+    CPU with FMA.
     """
-    kind = KINDS[settings.model]
-    make = resolve_name(kind.compiled if kind.compiled and _compiled_parameters(settings, device) else kind.network)
-    network: Network = make(settings, vocab_size, seed)
-    return network.to(device)
+    name = _compiled_parameters(settings, device)
+    if name is None:
+        return network.to(device)
+    from seqlm.rnn.compiled_rnn import CompiledRNN
+
+    return CompiledRNN(resolve_name(name)(settings, network.vocab_size), network.named_weights(), settings.dropout)
 
 
 def save_network(

@@ -89,16 +89,13 @@ class Network(nn.Module, ABC):
     """
 
     vocab_size: int
+    engine = "framework"
+    """What computes the network: ``framework``, or ``compiled`` for compiled loops."""
 
     @property
     def device(self) -> torch.device:
         """Where the parameters are."""
         return next(self.parameters()).device
-
-    @property
-    def engine(self) -> str:
-        """What computes the network: ``framework``, or ``compiled`` for compiled loops."""
-        return "framework"
 
     @property
     def arrays(self) -> ArrayNetwork:

@@ -6,26 +6,23 @@
 The gradients are computed by (8.7.14)-(8.7.16) instead of by automatic differentiation: the loops over time contain one
 matrix product per step, everything else is done for all steps at once.
 
-On a CPU, in single precision, the same equations run as compiled loops (:mod:`seqlm.rnn.compiled`); this module runs
-on any device.
+This module runs on any device. On a CPU, the same equations run as compiled loops (:mod:`seqlm.rnn.compiled_rnn`).
 """
 
 import itertools
 from typing import Literal, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from seqlm.rnn.compiled_rnn import CompiledRNN
-from seqlm.rnn.network import Noise
+from seqlm.rnn.network import Network, Noise
 from seqlm.rnn.settings import NetworkSettings
-from seqlm.rnn.specs import scratch_parameters
 
 _INIT_STD = 0.01
 """Standard deviation of the initial weights in the book."""
 
 
-class ScratchRNN(CompiledRNN):
+class ScratchRNN(Network):
     """A character RNN of one layer, without automatic differentiation.
 
     Shapes: V vocabulary, h hidden units, B batch rows, T steps. Parameters: ``W_xh`` (V, h),
@@ -36,34 +33,31 @@ class ScratchRNN(CompiledRNN):
         self, vocab_size: int, num_hiddens: int, activation: Literal["tanh", "relu"], generator: torch.Generator
     ) -> None:
         """Draw the weights from N(0, 0.01) with ``generator``; biases are zero."""
-        super().__init__(scratch_parameters(vocab_size, num_hiddens, activation))
+        super().__init__()
+        self.vocab_size, self.num_hiddens, self.activation = vocab_size, num_hiddens, activation
+        self.W_xh = nn.Parameter(torch.zeros(vocab_size, num_hiddens))
+        self.W_hh = nn.Parameter(torch.zeros(num_hiddens, num_hiddens))
+        self.b_h = nn.Parameter(torch.zeros(num_hiddens))
+        self.W_hq = nn.Parameter(torch.zeros(num_hiddens, vocab_size))
+        self.b_q = nn.Parameter(torch.zeros(vocab_size))
         for name, view in self.named_weights().items():
             if name.startswith("W"):
                 # In single precision, PyTorch's numbers depend on the processor.
                 view.copy_(torch.empty_like(view, dtype=torch.float64).normal_(0, _INIT_STD, generator=generator))
-        self.activation = activation
         self._activate = torch.Tensor.tanh_ if activation == "tanh" else torch.Tensor.relu_
 
     @classmethod
     def from_settings(cls, settings: NetworkSettings, vocab_size: int, seed: int) -> Self:
         """Return a network of the given settings."""
-        generator = torch.Generator().manual_seed(seed)
-        made = cls(vocab_size, settings.num_hiddens, settings.activation, generator)
-        made.may_compile = settings.engine == "auto"
-        return made
+        return cls(vocab_size, settings.num_hiddens, settings.activation, torch.Generator().manual_seed(seed))
 
     def initial_state(self, batch_size: int) -> Tensor:
         """Return the zero state, shape ``(batch_size, h)``."""
-        return self.flat.detach().new_zeros(batch_size, self.num_hiddens)
-
-    def _bptt_keep(self, noise: Noise, num_steps: int) -> Tensor | None:
-        return noise.bptt_keep(num_steps)
+        return self.b_h.detach().new_zeros(batch_size, self.num_hiddens)
 
     @torch.no_grad()
     def forward(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
-        if self.is_compiled:
-            return super().forward(ids, state)
         _, logits, after = self._run(ids.T, state)
         return logits.view(*ids.T.shape, -1).transpose(0, 1), after
 
@@ -72,39 +66,31 @@ class ScratchRNN(CompiledRNN):
 
         ``ids`` is (T, B).
         """
-        weights, hiddens = self.named_weights(), state.new_empty(len(ids) + 1, *state.shape)
+        hiddens = state.new_empty(len(ids) + 1, *state.shape)
         hiddens[0] = state
         # A one-hot vector times W_xh is a row of W_xh.
-        torch.index_select(
-            weights["W_xh"] + weights["b_h"], 0, ids.reshape(-1), out=hiddens[1:].view(-1, self.num_hiddens)
-        )
-        w_hh, steps = weights["W_hh"], hiddens.unbind(0)
-        for before, after in itertools.pairwise(steps):
-            self._activate(after.addmm_(before, w_hh))
+        hiddens[1:] = (self.W_xh + self.b_h)[ids]
+        for before, after in itertools.pairwise(hiddens.unbind(0)):
+            self._activate(after.addmm_(before, self.W_hh))
         outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)
-        logits = torch.addmm(weights["b_q"], outputs, weights["W_hq"])  # (T * B, V)
+        logits = torch.addmm(self.b_q, outputs, self.W_hq)  # (T * B, V)
         return hiddens, logits, hiddens[-1].clone()
 
     @torch.no_grad()
     def compute_gradients(
         self, inputs: Tensor, targets: Tensor, state: Tensor, noise: Noise | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Do what :meth:`Network.compute_gradients` does; the gradient is ``flat.grad``."""
-        if self.is_compiled:
-            return super().compute_gradients(inputs, targets, state, noise)
+        """Do what :meth:`Network.compute_gradients` does."""
         keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
-        weights, grads = self.named_weights(), self.named_gradients()
         hiddens, logits, after = self._run(inputs.T, state)
-        outputs, deltas = hiddens[1:].flatten(0, 1), torch.empty_like(hiddens[1:])  # (T * B, h), (T, B, h)
+        outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)
         nll, d_logits = _nll_and_gradient(logits, targets.T.flatten())  # (8.7.11)
-        torch.mm(outputs.T, d_logits, out=grads["W_hq"])
-        torch.sum(d_logits, 0, out=grads["b_q"])
-        torch.mm(d_logits, weights["W_hq"].T, out=deltas.view(-1, self.num_hiddens))
-        self._backward_through_time(weights["W_hh"], hiddens, deltas, keep)
-        flat_deltas = deltas.view(-1, self.num_hiddens)  # (T * B, h)
-        torch.mm(hiddens[:-1].flatten(0, 1).T, flat_deltas, out=grads["W_hh"])
-        torch.sum(flat_deltas, 0, out=grads["b_h"])
-        grads["W_xh"].zero_().index_add_(0, inputs.T.reshape(-1), flat_deltas)
+        self.W_hq.grad, self.b_q.grad = outputs.T @ d_logits, d_logits.sum(0)
+        deltas = (d_logits @ self.W_hq.T).view_as(hiddens[1:])  # (T, B, h)
+        self._backward_through_time(self.W_hh, hiddens, deltas, keep)
+        deltas = deltas.flatten(0, 1)  # (T * B, h)
+        self.W_hh.grad, self.b_h.grad = hiddens[:-1].flatten(0, 1).T @ deltas, deltas.sum(0)
+        self.W_xh.grad = torch.zeros_like(self.W_xh).index_add_(0, inputs.T.reshape(-1), deltas)
         return nll.view_as(targets.T).T, after
 
     def _backward_through_time(self, w_hh: Tensor, hiddens: Tensor, deltas: Tensor, keep: Tensor | None) -> None:

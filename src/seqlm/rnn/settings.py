@@ -17,17 +17,14 @@ class NetworkKind(NamedTuple):
     """
 
     network: str
-    compiled: str | None
-    """The same network as compiled loops, for a CPU."""
     fixed: Mapping[str, object]
     """Settings, of training too, of which the network supports one value only."""
     parameters: str | None = None
-    """A function from settings and the vocabulary size to :class:`seqlm.rnn.specs.Parameters`, with which compiled
-    loops need no PyTorch. None: the kind has no compiled loops."""
+    """A function from settings and the vocabulary size to :class:`seqlm.rnn.specs.Parameters`, for the compiled loops
+    that compute the same network on a CPU. None: the kind has no compiled loops."""
 
 
-_FRAMEWORK, _COMPILED = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.compiled_rnn:CompiledLayers"
-_PARAMETERS = "seqlm.rnn.specs:layers_parameters"
+_FRAMEWORK, _LAYERS = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.specs:layers_parameters"
 _ONE_LAYER: dict[str, object] = {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0}
 _FIXED_IF_RECURRENT: dict[str, object] = {"num_heads": 1, "truncation": "regular"}
 _FIXED_IF_GATED = _FIXED_IF_RECURRENT | {"activation": "tanh"}
@@ -36,12 +33,12 @@ _FIXED_IF_TRANSFORMER: dict[str, object] = {
 }  # fmt: skip
 KINDS: dict[str, NetworkKind] = {
     "scratch": NetworkKind(
-        "seqlm.rnn.scratch:ScratchRNN.from_settings", None, _ONE_LAYER, "seqlm.rnn.specs:parameters_of_scratch"
+        "seqlm.rnn.scratch:ScratchRNN.from_settings", _ONE_LAYER, "seqlm.rnn.specs:scratch_parameters"
     ),
-    "rnn": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_RECURRENT, _PARAMETERS),
-    "gru": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED, _PARAMETERS),
-    "lstm": NetworkKind(_FRAMEWORK, _COMPILED, _FIXED_IF_GATED, _PARAMETERS),
-    "transformer": NetworkKind("seqlm.rnn.transformer:Transformer", None, _FIXED_IF_TRANSFORMER),
+    "rnn": NetworkKind(_FRAMEWORK, _FIXED_IF_RECURRENT, _LAYERS),
+    "gru": NetworkKind(_FRAMEWORK, _FIXED_IF_GATED, _LAYERS),
+    "lstm": NetworkKind(_FRAMEWORK, _FIXED_IF_GATED, _LAYERS),
+    "transformer": NetworkKind("seqlm.rnn.transformer:Transformer", _FIXED_IF_TRANSFORMER),
 }
 """The kinds of networks by name. A new kind is a module and an entry here."""
 

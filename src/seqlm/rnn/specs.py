@@ -30,8 +30,9 @@ def places(shapes: Shapes) -> dict[str, int]:
     return dict(zip(shapes, sizes, strict=False))
 
 
-def scratch_parameters(vocab_size: int, num_hiddens: int, activation: str) -> Parameters:
+def scratch_parameters(settings: NetworkSettings, vocab_size: int) -> Parameters:
     """Return the parameters of the network of section 8.5, whose matrices have a row for each input."""
+    num_hiddens = settings.num_hiddens
     shapes: Shapes = {
         "W_xh": (vocab_size, num_hiddens),
         "W_hh": (num_hiddens, num_hiddens),
@@ -40,12 +41,7 @@ def scratch_parameters(vocab_size: int, num_hiddens: int, activation: str) -> Pa
         "b_q": (vocab_size,),
     }
     layers = [["W_xh", "W_hh", "b_h", "no second bias"]]
-    return _parameters(shapes, LAYOUTS[activation], layers, ("W_hq", "b_q"), has_input_rows=True)
-
-
-def parameters_of_scratch(settings: NetworkSettings, vocab_size: int) -> Parameters:
-    """Return what :func:`scratch_parameters` does, by the settings of a run."""
-    return scratch_parameters(vocab_size, settings.num_hiddens, settings.activation)
+    return _parameters(shapes, LAYOUTS[settings.activation], layers, ("W_hq", "b_q"), has_input_rows=True)
 
 
 def layers_parameters(settings: NetworkSettings, vocab_size: int) -> Parameters:

@@ -51,7 +51,7 @@ def imported_files(module: Path) -> list[Path]:
     finder = ModuleFinder(path=[str(_SOURCES)], excludes=["seqlm.models"])
     finder.run_script(str(module))
     for kind in KINDS.values():  # networks are imported by name
-        for name in filter(None, (kind.network, kind.compiled, kind.parameters)):
+        for name in filter(None, (kind.network, kind.parameters)):
             finder.import_hook(name.partition(":")[0])
     files = (getattr(found, "__file__", None) for found in finder.modules.values())
     return sorted(Path(file) for file in files if file)

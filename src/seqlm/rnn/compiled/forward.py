@@ -204,18 +204,15 @@ def to_tokens(ids: NDArray[np.int64], vocab_size: int) -> Tokens:
 
 
 def put_state(state: NDArray[np.float32], states: NDArray[np.float32], memories: NDArray[np.float32], row: int) -> None:
-    """Copy a state, (L, P, B, h) or with one layer and part (B, h), into rows from ``row`` on."""
-    layers = state.reshape(len(states), -1, *state.shape[-2:])
-    for layer, parts in enumerate(layers):
+    """Copy a state, (L, P, B, h), into rows from ``row`` on."""
+    for layer, parts in enumerate(state):
         for part, panels in zip(parts, (states[layer], memories[layer]), strict=False):
             panels[:, row : row + len(part)] = to_panels(part)
 
 
 def state_at(
-    states: NDArray[np.float32], memories: NDArray[np.float32], row: int, shape: tuple[int, ...]
+    states: NDArray[np.float32], memories: NDArray[np.float32], row: int, batch_size: int, num_hiddens: int
 ) -> NDArray[np.float32]:
-    """Return a copy of the state in the rows from ``row`` on, of a shape as in :func:`put_state`."""
-    batch_size, num_hiddens = shape[-2:]
+    """Return a copy of the state, (L, P, B, h), in the rows from ``row`` on."""
     parts = [panels[:, :, row : row + batch_size] for panels in (states, memories) if panels.shape[1]]
-    layers = [[from_panels(part[layer], num_hiddens) for part in parts] for layer in range(len(states))]
-    return np.array(layers).reshape(shape)
+    return np.array([[from_panels(part[layer], num_hiddens) for part in parts] for layer in range(len(states))])

@@ -41,8 +41,8 @@ class CompiledNetwork:
     """The network of a :class:`~seqlm.rnn.compiled.parameters.NetworkSpec`, with weights in one flat array.
 
     Implements :class:`seqlm.rnn.array_network.ArrayNetwork`. A state is (L, P, B, h) for L layers, P state arrays (2 of
-    an lstm, 1 of the others), B batch rows and h hidden units; a network of one layer and one state array may have
-    (B, h). All methods raise IndexError for a token outside the vocabulary.
+    an lstm, 1 of the others), B batch rows and h hidden units. All methods raise IndexError for a token
+    outside the vocabulary.
     """
 
     def __init__(self, spec: NetworkSpec, flat: Flat, num_threads: int = 1) -> None:
@@ -98,7 +98,7 @@ class CompiledNetwork:
 
     def step_fn(self, state: State) -> Callable[[Ids], NDArray[np.float32]]:
         """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state."""
-        (batch_size, _), times, weights = state.shape[-2:], itertools.count(), self._packed_weights()
+        batch_size, times, weights = state.shape[2], itertools.count(), self._packed_weights()
         buffers, logits, control = self._buffers(1, state), empty_panels(batch_size, self.vocab_size), new_control(1)
 
         def step(ids: Ids) -> NDArray[np.float32]:
@@ -194,11 +194,11 @@ class CompiledNetwork:
 
         in_threads(take, [(*part, member) for part in parts for member in range(size)])
         last = (num_steps - 1) * batch_size % buffers.states.shape[2]
-        return state_at(buffers.states, buffers.memories, last, state.shape)
+        return state_at(buffers.states, buffers.memories, last, *state.shape[2:])
 
     def _buffers(self, num_steps: int, state: State) -> InferenceBuffers:
         """Return buffers for so many steps at a time, with the state before step 0 in its place."""
-        spec, batch_size = self._spec, state.shape[-2]
+        spec, batch_size = self._spec, state.shape[2]
         rows, hiddens, layers = num_steps * batch_size, spec.num_hiddens, len(spec.layers)
         buffers = InferenceBuffers(
             embedded=empty_panels(rows, spec.embedding_size),

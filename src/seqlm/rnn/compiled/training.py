@@ -445,9 +445,9 @@ class CompiledGradients(Team):
     ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:  # fmt: skip
         """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state.
 
-        ``inputs``, ``targets``: ``(B, T)``; ``state``: (L, P, B, h), or (B, h) with one layer and part; ``masks``:
-        ``(B, size)`` each, of the embeddings if there are any, and of every layer; ``keep``: (T, B).
-        Raises IndexError for a token outside the vocabulary.
+        ``inputs``, ``targets``: ``(B, T)``; ``state``: (L, P, B, h); ``masks``: ``(B, size)`` each, of
+        the embeddings if there are any, and of every layer; ``keep``: (T, B). Raises IndexError for a
+        token outside the vocabulary.
         """
         buffers, spec = self.buffers, self.buffers.weights.spec
         buffers.inputs[:] = to_tokens(inputs, spec.vocab_size)
@@ -462,5 +462,5 @@ class CompiledGradients(Team):
         if keep is not None:
             buffers.keep[:] = keep
         self.run()
-        after = state_at(buffers.states, buffers.memories, buffers.inputs.size, state.shape)
+        after = state_at(buffers.states, buffers.memories, buffers.inputs.size, *state.shape[2:])
         return buffers.nll.T.copy(), after
