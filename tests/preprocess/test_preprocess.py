@@ -11,7 +11,6 @@ import pytest
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
-from seqlm.preprocess import preparing
 from seqlm.preprocess.preparing import find_raw_text
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
@@ -112,14 +111,6 @@ def test_a_licence_of_project_gutenberg_is_warned_of(preprocess: Preprocess) -> 
     share = (len(header) + len(END) + len(licence)) / len(text)
     assert f"warning: {share:.1%} of the text is Project Gutenberg's header and licence" in preprocess(text).stderr
     assert preprocess(body).stderr == ""
-
-
-def test_a_marker_is_found_wherever_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "_BLOCK_BYTES", 100)
-    for before in range(50, 110):
-        (tmp_path / "x").write_text("a" * before + END + "b" * 100)
-        outside = len(END) + 100
-        assert preparing.boilerplate_share(tmp_path / "x") == outside / (before + outside), before
 
 
 def test_dropped_scripts_are_warned_of(preprocess: Preprocess, tmp_path: Path) -> None:

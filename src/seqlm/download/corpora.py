@@ -3,9 +3,9 @@
 A registered corpus is known by its SHA-256, so it is the same text whichever source it came from. A user's own file is
 taken as it is.
 
-A corpus is fetched over HTTP in bounded time and size. pooch keeps the cache and writes whole files. It calls the
-:class:`Downloader` here for the transfer, because pooch's own gives up neither on a server that drips nor on one that
-never ends, and does not tell a full disk from a broken connection.
+A corpus is fetched over HTTP in bounded time and size. pooch keeps the cache and writes whole files, but its own
+transfer gives up neither on a server that drips nor on one that never ends, and does not tell a full disk from a broken
+connection. So it is given :func:`_transfer`.
 """
 
 import gzip
@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, cast
 from urllib.parse import urlsplit
@@ -45,65 +46,53 @@ def fetch(url: str, folder: Path, file_name: str, sha256: str, limits: Limits) -
     bytes with another hash, and MachineError if the folder cannot be written.
     """
     pooch.get_logger().setLevel("ERROR")
-    return Path(pooch.retrieve(url, f"sha256:{sha256}", file_name, folder, downloader=Downloader(sha256, limits)))
+    transfer = partial(_transfer, sha256=sha256, limits=limits)
+    return Path(pooch.retrieve(url, f"sha256:{sha256}", file_name, folder, downloader=transfer))
 
 
-class Downloader:
-    """A transfer that pooch can call: ``(url, output_file, pooch)``."""
-
-    def __init__(self, sha256: str, limits: Limits) -> None:
-        self._sha256 = sha256
-        self._limits = limits
-
-    def __call__(self, url: str, output_file: Any, _pooch: object) -> None:
-        """Write the body of ``url`` to ``output_file``, a path or an open binary file; raises as :func:`fetch`."""
-        deadline = time.monotonic() + self._limits.deadline_s
-        with _SafeSession() as session:
-            response = self._get(session, url, deadline)
-            if not response.ok:
-                raise NetworkError(f"{url}: HTTP {response.status_code} {response.reason}")
-            self._receive(url, response, Path(getattr(output_file, "name", output_file)), deadline)
-
-    def _get(self, session: requests.Session, url: str, deadline: float) -> requests.Response:
-        """Return the first response that is not a request to try again, or the last one before the deadline."""
-        for attempt in range(1, _MAX_TRIES + 1):
-            with _network_errors(url):
-                response = session.get(url, stream=True, timeout=self._limits.timeout_s)
-            value = response.headers.get("Retry-After", "")
-            wait = float(value) if value.isdigit() else 0.5
-            if response.status_code not in _RETRIED_STATUS or time.monotonic() + wait > deadline:
-                break
-            if attempt < _MAX_TRIES:
-                time.sleep(wait)
-        return response
-
-    def _receive(self, url: str, response: requests.Response, target: Path, deadline: float) -> None:
-        digest, head, received = hashlib.sha256(), b"", 0
-        with write_errors(target.parent), target.open("wb") as file:
-            for block in self._blocks(url, response, deadline):
+def _transfer(url: str, target: str, _pooch: object, *, sha256: str, limits: Limits) -> None:
+    """Write the body of ``url`` to a file, as pooch asks for it; raises as :func:`fetch`."""
+    deadline = time.monotonic() + limits.deadline_s
+    digest, head, received = hashlib.sha256(), b"", 0
+    with _SafeSession() as session:
+        response = _response(session, url, limits, deadline)
+        with write_errors(Path(target).parent), Path(target).open("wb") as file:
+            while block := _next_block(url, response):
                 head = head or block
                 digest.update(block)
                 received += file.write(block)
-        promised = response.headers.get("Content-Length", "")
-        if promised.isdigit() and "Content-Encoding" not in response.headers and received < int(promised):
-            raise NetworkError(f"{url}: broke off after {received} of {promised} bytes")
-        if digest.hexdigest() != self._sha256:
-            raise wrong_hash(url, self._sha256, digest.hexdigest(), head)
+                if received > limits.max_bytes:
+                    raise DataError(f"{url}: sends more than the expected {quantity(limits.max_bytes, 'byte')}")
+                if time.monotonic() > deadline:
+                    raise NetworkError(f"{url}: not finished after {limits.deadline_s:g} seconds")
+    promised = response.headers.get("Content-Length", "")
+    if promised.isdigit() and "Content-Encoding" not in response.headers and received < int(promised):
+        raise NetworkError(f"{url}: broke off after {received} of {promised} bytes")
+    if digest.hexdigest() != sha256:
+        raise wrong_hash(url, sha256, digest.hexdigest(), head)
 
-    def _blocks(self, url: str, response: requests.Response, deadline: float) -> Iterator[bytes]:
-        received = 0
-        while True:
-            with _network_errors(url):
-                # read1 returns what has arrived; read would wait for a whole block, however slowly it drips.
-                block = response.raw.read1(_READ_BYTES, decode_content=True)
-            if not block:
-                return
-            received += len(block)
-            if received > self._limits.max_bytes:
-                raise DataError(f"{url}: sends more than the expected {quantity(self._limits.max_bytes, 'byte')}")
-            if time.monotonic() > deadline:
-                raise NetworkError(f"{url}: not finished after {self._limits.deadline_s:g} seconds")
-            yield block
+
+def _response(session: requests.Session, url: str, limits: Limits, deadline: float) -> requests.Response:
+    """Return the first response that is not a request to try again. Raises NetworkError if there is none in time."""
+    for attempt in range(1, _MAX_TRIES + 1):
+        with _network_errors(url):
+            response = session.get(url, stream=True, timeout=limits.timeout_s)
+        value = response.headers.get("Retry-After", "")
+        wait = float(value) if value.isdigit() else 0.5
+        if response.status_code not in _RETRIED_STATUS or time.monotonic() + wait > deadline:
+            break
+        if attempt < _MAX_TRIES:
+            time.sleep(wait)
+    if not response.ok:
+        raise NetworkError(f"{url}: HTTP {response.status_code} {response.reason}")
+    return response
+
+
+def _next_block(url: str, response: requests.Response) -> bytes:
+    """Return what has arrived of a body: ``read`` would wait for a whole block, however slowly it drips."""
+    with _network_errors(url):
+        block: bytes = response.raw.read1(_READ_BYTES, decode_content=True)
+    return block
 
 
 def wrong_hash(where: str, expected: str, found: str, head: bytes) -> DataError:
@@ -218,7 +207,7 @@ def get_registered(
     log say so; but it never replaces another text, which would be lost. Raises NetworkError or
     DataError.
     """
-    record = _record(name, registry[name])
+    record = _record(name, registry[name].model_dump(exclude={"urls"}))
     if _is(text, registry[name]):
         return record
     try:
@@ -233,7 +222,7 @@ def get_registered(
             ) from error
         log(f"NO SOURCE OF {name} CAN BE REACHED: using the corpus {fallback!r} instead ({error})")
         replaced = {"requested": name, "fallback": True, "reason": f"no source of {name} could be reached"}
-        record = _record(fallback, registry[fallback]) | replaced
+        record = _record(fallback, registry[fallback].model_dump(exclude={"urls"})) | replaced
         path = sources.find(fallback, registry[fallback], log)
     with replacing(text) as temporary:
         shutil.copyfile(path, temporary)
@@ -244,9 +233,8 @@ def _is(text: Path, corpus: Corpus) -> bool:
     return text.is_file() and sha256_of_file(text) == corpus.sha256
 
 
-def _record(name: str, corpus: Corpus) -> dict[str, Any]:
-    record: dict[str, Any] = {"name": name, "requested": name, "fallback": False, "reason": None}
-    return record | corpus.model_dump(exclude={"urls"})
+def _record(name: str, described: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "requested": name, "fallback": False, "reason": None} | described
 
 
 def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
@@ -266,17 +254,9 @@ def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
             raise DataError(f"{path}: not a complete gzip file: {error}") from error
         if target.tell() == 0:
             raise DataError(f"{path}: empty: use another text")
-    sha256, size = sha256_of_file(text), text.stat().st_size
-    corpus = Corpus(
-        file=path.name,
-        urls=[],
-        sha256=sha256,
-        bytes=size,
-        line_separator=" ",  # the last word of a line and the first of the next stay two words
-        licence="not stated",
-        description="own text",
-    )
-    return _record(path.name, corpus)
+    own = {"file": path.name, "sha256": sha256_of_file(text), "bytes": text.stat().st_size}
+    # A space, so that the last word of a line and the first of the next stay two words.
+    return _record(path.name, own | {"line_separator": " ", "licence": "not stated", "description": "own text"})
 
 
 def _open(path: Path) -> BinaryIO:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.text import BLOCK_BYTES, LINE_END, SPACE
+from seqlm.core.text import BLOCK_BYTES, LINE_END, SPACE, byte_blocks
 from seqlm.core.threads import imap
 
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -83,10 +83,9 @@ class RawText:
     def _line_at(self, offset: int) -> int:
         """Return the number of the line that has the byte at ``offset``, counted from 1."""
         ends, last = 0, b""
-        with self.path.open("rb") as file:
-            while block := file.read(min(BLOCK_BYTES, offset - file.tell())):
-                ends += block.count(b"\n") + block.count(b"\r") - (last + block).count(b"\r\n")
-                last = block[-1:]
+        for block in byte_blocks(self.path, stop=offset):
+            ends += block.count(b"\n") + block.count(b"\r") - (last + block).count(b"\r\n")
+            last = block[-1:]
         return ends + 1
 
 

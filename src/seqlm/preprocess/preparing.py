@@ -51,7 +51,8 @@ def split_text(
     _end_with_line_end(source)
     offsets = [*(cut.bytes for cut in cuts), source.stat().st_size]
     for target, (start, end) in zip(others, pairwise(offsets), strict=True):
-        _copy_part(source, target, start, end, block_bytes)
+        with target.open("wb") as file:
+            file.writelines(byte_blocks(source, block_bytes, start, end))
         _end_with_line_end(target)
     os.truncate(source, offsets[0])
     _end_with_line_end(source)
@@ -98,14 +99,6 @@ def _cuts_beside(block: bytes, mark: bytes, pivot: int) -> Iterator[int]:
             yield found + 1
 
 
-def _copy_part(source: Path, target: Path, start: int, end: int, block_bytes: int) -> None:
-    """Write the bytes of ``source`` from one offset to another to ``target``."""
-    with source.open("rb") as file, target.open("wb") as copy:
-        file.seek(start)
-        while block := file.read(min(block_bytes, end - file.tell())):
-            copy.write(block)
-
-
 def _end_with_line_end(path: Path) -> None:
     """Make the last character of a file a line end, which replaces a space or follows anything else."""
     with path.open("r+b") as file:
@@ -115,28 +108,22 @@ def _end_with_line_end(path: Path) -> None:
         file.write(b"\n")
 
 
-_HINT = b"PROJECT GUTENBERG EBOOK"
-_MARKER = re.compile(rb"\*\*\* ?(START|END) OF TH(?:E|IS) " + _HINT)
-_BLOCK_BYTES = 1 << 20
-_MAX_MARKER = 64
-"""Bytes of a marker, at most."""
+_START, _END = (re.compile(rb"\*\*\* ?%s OF TH(?:E|IS) PROJECT GUTENBERG EBOOK" % mark) for mark in (b"START", b"END"))
+_SEARCHED_BYTES = 1 << 20
+"""How much of a file's beginning and of its end is searched for Project Gutenberg's markers."""
 
 
 def boilerplate_share(path: Path) -> float:
     """Return the share of a file that is before the start marker and after the end marker; 0 if it has neither."""
-    size, offset, tail = path.stat().st_size, 0, b""
-    start, end = None, size
+    size = path.stat().st_size
     with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            data = tail + block
-            for marker in _MARKER.finditer(data) if _HINT in data else ():
-                position = offset - len(tail) + marker.start()
-                if marker[1] == b"END":
-                    end = position
-                elif start is None:
-                    start = position
-            offset, tail = offset + len(block), data[-_MAX_MARKER:]
-    return ((start or 0) + size - end) / max(size, 1)
+        head = file.read(_SEARCHED_BYTES)
+        file.seek(max(size - _SEARCHED_BYTES, 0))
+        tail = file.read()
+    start, ends = _START.search(head), list(_END.finditer(tail))
+    before = start.start() if start else 0
+    after = len(tail) - ends[-1].start() if ends else 0
+    return (before + after) / max(size, 1)
 
 
 MIN_CHARACTERS = 500
