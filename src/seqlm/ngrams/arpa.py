@@ -139,19 +139,6 @@ class ArpaModel:
     backoffs: list[Probs]
     """Their backoff weights; 1 at the highest order, which has none."""
 
-    def encode(self, tokens: Sequence[str]) -> Ids:
-        """Return the ids of tokens; those that the model lacks have the id of ``<unk>``.
-
-        Raises DataError if a token is missing and the model has no ``<unk>``.
-        """
-        # A token of the text that is spelt like a mark comes after the mark and wins.
-        indices = {token: index for index, token in enumerate(self.tokens)}
-        unknown = indices.get("<unk>", -1)
-        ids = np.array([indices.get(token, unknown) for token in tokens], np.int64)
-        if (ids < 0).any():
-            raise DataError(f"the model has no <unk> for {tokens[int(np.argmin(ids))]!r}")
-        return ids
-
     def probs(self, ids: Ids) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it."""
         result: Probs = self.listed[0][ids[1:]]

@@ -6,6 +6,7 @@ They describe the whole text, across the borders of the splits, with a vocabular
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -158,48 +159,34 @@ _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, TableRows | dict[str, Any]]:
     """Return the tables of a text by name: rows for CSV, mappings for JSON."""
     orders = range(1, text.counts.max_order + 1)
-    described = list(imap(lambda n: _describe_order(text, n, zipf_min_count, num_frequent), orders))
-    fits = {str(order.n): asdict(order.fit) for order in described if order.fit is not None}
+    frequencies = imap(lambda n: _frequencies(text, n, num_frequent), orders)
+    ranked = dict(zip(orders, imap(lambda n: _ranked(text.counts.table(n).counts), orders), strict=True))
+    fits = imap(lambda counts: fit_zipf(counts, zipf_min_count) if len(counts) >= 2 else None, ranked.values())
+    full_tables = [text.vocab_size**n for n in orders]
     num_tokens = int(text.counts.table(1).counts.sum())
     lengths, growth, beta = vocabulary_growth(text.first_positions[text.ranked], num_tokens)
     return {
-        "frequencies": [row for order in described for row in order.frequencies],
-        "zipf": [row for order in described for row in order.zipf],
+        "frequencies": list(chain.from_iterable(frequencies)),
+        "zipf": [
+            {"n": n, "rank": rank, "count": counts[rank - 1]}
+            for n, counts in ranked.items()
+            for rank in thin_ranks(len(counts))
+        ],
         "growth": [{"tokens": tokens, "distinct": seen} for tokens, seen in zip(lengths, growth, strict=True)],
         "min_freq": _min_freq_table(text.counts.table(1).counts[text.ranked]),
-        "storage": [order.storage for order in described],
+        "storage": [
+            {"n": n, "full_table": size, "seen": len(counts), "share": len(counts) / size}
+            for (n, counts), size in zip(ranked.items(), full_tables, strict=True)
+        ],
         "summary": {
             "tokens": num_tokens,
             "vocabulary_size": text.vocab_size,
-            "distinct": {str(order.n): order.storage["seen"] for order in described},
-            "zipf": fits,
+            "distinct": {str(n): len(counts) for n, counts in ranked.items()},
+            "zipf": {str(n): asdict(fit) for n, fit in zip(orders, fits, strict=True) if fit is not None},
             "heaps_beta": None if np.isnan(beta) else beta,
         },
         "head": _head(text),
     }
-
-
-@dataclass(frozen=True)
-class _OrderTables:
-    """What the tables have of the n-grams of one order."""
-
-    n: int
-    frequencies: TableRows
-    zipf: TableRows
-    storage: dict[str, Any]
-    fit: ZipfFit | None
-    """None for fewer than two distinct n-grams."""
-
-
-def _describe_order(text: CorpusStream, n: int, zipf_min_count: int, num_frequent: int) -> _OrderTables:
-    ranked, size = _ranked(text.counts.table(n).counts), text.vocab_size**n
-    return _OrderTables(
-        n,
-        _frequencies(text, n, num_frequent),
-        [{"n": n, "rank": rank, "count": ranked[rank - 1]} for rank in thin_ranks(len(ranked))],
-        {"n": n, "full_table": size, "seen": len(ranked), "share": len(ranked) / size},
-        fit_zipf(ranked, zipf_min_count) if len(ranked) >= 2 else None,
-    )
 
 
 def _ranked(counts: NDArray[np.integer]) -> NDArray[Any]:

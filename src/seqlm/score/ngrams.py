@@ -137,8 +137,9 @@ def _nats(model: NGramModel, stream: Stream) -> Nats:
 
 
 def _log_fallbacks(models: Mapping[str, NGramModel], kind: Kind, log: Log) -> None:
-    # Only models that estimate discounts have reasons to replace them.
-    reasons = {reason for model in models.values() for reason in getattr(model, "fallback_reasons", ())}
-    if reasons:
+    # Only models that estimate discounts may have to replace them.
+    orders = {order for model in models.values() for order in getattr(model, "fallback_orders", ())}
+    if orders:
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
-        log(f"{kind}: the Kneser-Ney discounts of some orders are {discounts}: {'; '.join(sorted(reasons))}")
+        replaced = ", ".join(map(str, sorted(orders)))
+        log(f"{kind}: the Kneser-Ney discounts of order {replaced} cannot be estimated: {discounts} replace them")

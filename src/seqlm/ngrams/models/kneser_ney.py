@@ -4,7 +4,6 @@ A model stores no probability: each is computed from whole numbers when it is as
 of n-grams, which may be mapped from files, need little memory.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,20 +37,17 @@ class OrderStatistics:
     """For each context, the weight of the order below."""
     discounts: Discounts
     """For counts of 1, 2, and 3 or more."""
-    estimated: Discounts
-    """The discounts that the counts of counts give; unless all three are valid, the fallback replaces them."""
 
     @classmethod
     def of(cls, table: Table, adjusted: NDArray[np.integer]) -> Self:
         """Return the statistics of an order from its table and its adjusted counts."""
-        estimated = _estimated_discounts(adjusted)
-        discounts = FALLBACK_DISCOUNTS if _invalid(estimated) else estimated
+        discounts = _discounts(adjusted)
         totals = table.sum_by_context(lambda rows: adjusted[rows])
         backoffs = table.sum_by_context(lambda rows: _discounts_of(adjusted[rows], discounts))
         np.divide(backoffs, totals, out=backoffs, where=totals > 0)
         backoffs[totals == 0] = 1  # a context that was never continued leaves everything to the order below
         smallest = np.min_scalar_type(int(totals.max()))
-        return cls(adjusted, totals.astype(smallest), backoffs, discounts, estimated)
+        return cls(adjusted, totals.astype(smallest), backoffs, discounts)
 
     @classmethod
     def of_lower(cls, counts: NgramCounts, n: int) -> Self:
@@ -78,32 +74,18 @@ def _discounts_of(counts: NDArray[np.integer], discounts: Discounts) -> Probs:
     return found
 
 
-def _estimated_discounts(adjusted: NDArray[np.integer]) -> Discounts:
-    """Return the discounts that follow from the counts of counts, NaN for those that would divide by zero."""
+def _discounts(adjusted: NDArray[np.integer]) -> Discounts:
+    """Return the discounts that follow from the counts of counts.
+
+    If one of them is below zero, above its count, or would divide by zero, the fallback replaces all three.
+    """
     ones, twos, threes, fours = (int(np.count_nonzero(adjusted == k)) for k in (1, 2, 3, 4))
-    y = ones / max(ones + 2 * twos, 1)
-    return (
-        1 - 2 * y * twos / ones if ones else math.nan,
-        2 - 3 * y * threes / twos if twos else math.nan,
-        3 - 4 * y * fours / threes if threes else math.nan,
-    )
-
-
-def _invalid(discounts: Discounts) -> list[int]:
-    """Return the counts whose discounts are undefined, below zero or above the count."""
-    return [count for count, discount in enumerate(discounts, start=1) if not 0 <= discount <= count]
-
-
-def _complaint(discount: float, count: int, order: int, is_highest: bool) -> str:
-    """Say what is wrong with the estimated discount for a count."""
-    ngram, exactly = "token" if order == 1 else f"{order}-gram", "exactly " if math.isnan(discount) else ""
-    if is_highest:
-        times = exactly + ("once", "twice", "three times")[count - 1]
-    else:  # different tokens before an n-gram are counted
-        times = f"after {exactly}" + ("one token", "two different tokens", "three different tokens")[count - 1]
-    if math.isnan(discount):
-        return f"no {ngram} was seen {times}"
-    return f"the discount for {ngram}s seen {times} would be {discount:.2f}"
+    if not (ones and twos and threes):
+        return FALLBACK_DISCOUNTS
+    y = ones / (ones + 2 * twos)
+    discounts = 1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes
+    is_valid = all(0 <= discount <= count for count, discount in enumerate(discounts, start=1))
+    return discounts if is_valid else FALLBACK_DISCOUNTS
 
 
 class KneserNey(InterpolatedModel):
@@ -153,13 +135,9 @@ class KneserNey(InterpolatedModel):
         return [cls(counts, order, lower, settings["unknown"]) for order in range(1, counts.max_order + 1)]
 
     @property
-    def fallback_reasons(self) -> list[str]:
-        """For each order with the fallback discounts, the estimate that is invalid."""
-        return [
-            f"order {n}: {_complaint(statistics.estimated[invalid[0] - 1], invalid[0], n, n == self.order)}"
-            for n, statistics in enumerate(self.statistics, start=1)
-            if (invalid := _invalid(statistics.estimated))
-        ]
+    def fallback_orders(self) -> list[int]:
+        """The orders with the fallback discounts."""
+        return [n for n, found in enumerate(self.statistics, start=1) if found.discounts is FALLBACK_DISCOUNTS]
 
     @cached_property
     def unigram(self) -> Probs:
