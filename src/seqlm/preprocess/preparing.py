@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, temporary_folder
+from seqlm.core.files import WORK, fresh_folder, read_json
 from seqlm.core.text import BLOCK_BYTES, TextSize, byte_blocks, count_text, quantity, starts_of_characters
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 
@@ -156,7 +156,7 @@ def clean_and_split(
     No split is replaced before all are complete. Raises DataError for text that cannot be
     decoded, has no letters (under ``normalise="letters"``) or is too short.
     """
-    with temporary_folder(folder) as work:
+    with fresh_folder(folder / WORK) as work:
         cleaned, parts = work / "cleaned.txt", {split: work / f"{split}.txt" for split in fractions}
         decoding = DecodingReport()
         with cleaned.open("wb") as target:

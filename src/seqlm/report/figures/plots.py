@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -52,14 +51,12 @@ def predictions_figure(frame: pd.DataFrame, columns: dict[str, str]) -> Figure:
     ``frame`` has the columns time, observed and those that ``columns`` maps to titles.
     """
     frame = frame.iloc[::2]  # the eye sees no difference, and the file is half as large
-    with new_figure(len(columns), height=0.8 + 1.2 * len(columns)) as (figure, panels):
-        for axes, (column, label), look in zip(
-            np.atleast_1d(panels), columns.items(), itertools.cycle(SERIES), strict=False
-        ):
+    with new_figure(len(columns), height=0.8 + 1.2 * len(columns)) as (figure, _):
+        for axes, (column, label), look in zip(figure.axes, columns.items(), itertools.cycle(SERIES), strict=False):
             axes.plot(frame["time"], frame["observed"], color=GREY, linewidth=0.6)
             axes.plot(frame["time"], frame[column], color=look.color, linewidth=1.1)
             axes.set_title(label, loc="left", fontsize=10)
-        axes.set_xlabel("time")
+        figure.axes[-1].set_xlabel("time")
     return figure
 
 
@@ -69,8 +66,7 @@ def error_figure(errors: pd.DataFrame, noise: float) -> Figure:
         for (network, rows), look in zip(errors.groupby("network", sort=False), itertools.cycle(SERIES), strict=False):
             axes.plot(rows["k"], rows["rmse"], **look.line, label=str(network))
         axes.axhline(noise, color=GREY, linestyle=":", linewidth=1.2, label="noise floor")
-        axes.set(xlabel="k, steps ahead", ylabel="root mean squared error")
-        axes.set_ylim(bottom=0)
+        axes.set(xlabel="k, steps ahead", ylabel="root mean squared error", ylim=(0, None))
     return figure
 
 
@@ -89,8 +85,7 @@ def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> F
                 ends = (1, fit["max_rank"])
                 line = [math.exp(fit["intercept"] - fit["alpha_least_squares"] * math.log(end)) for end in ends]
                 axes.plot(ends, line, color=look.color, linewidth=0.7)
-        axes.set(xscale="log", yscale="log", xlabel="rank", ylabel="count")
-        axes.set_ylim(bottom=0.7)
+        axes.set(xscale="log", yscale="log", xlabel="rank", ylabel="count", ylim=(0.7, None))
         axes.legend()
     return figure
 
@@ -113,7 +108,7 @@ def epsilon_figure(curve: pd.DataFrame) -> Figure:
     with new_figure(height=3.2, legend=3) as (figure, axes):
         for (order, rows), look in zip(curve.groupby("order"), itertools.cycle(SERIES), strict=False):
             axes.plot(rows["epsilon"], rows["val_perplexity"], **look.line, label=f"order {order}")
-            best = rows.sort_values("val_perplexity", kind="stable").head(1)
+            best = rows.loc[rows["val_perplexity"].idxmin()]
             axes.plot(best["epsilon"], best["val_perplexity"], "o", color=look.color)
         axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="perplexity on val")
     return figure
@@ -135,8 +130,8 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
             axes.plot(rows["order"], rows["bits_per_character"], **look.points, label=f"{token} {smoothing}")
         for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
             axes.axhline(bits, **styles[name].line, linewidth=1.2, label=name)
-        axes.set(xlabel="order of the n-gram model", ylabel="bits per character on test")
-        axes.set_xticks(sorted(scores["order"].unique()))
+        orders = sorted(scores["order"].unique())
+        axes.set(xlabel="order of the n-gram model", ylabel="bits per character on test", xticks=orders)
     return figure
 
 
@@ -228,8 +223,7 @@ def class_figure(classes: pd.DataFrame, styles: Styles) -> Figure:
             axes.plot(bits, range(len(names)), look.marker, color=look.color, label=str(model), markersize=6)
         axes.set_yticks(range(len(names)), [f"{name} ({shares[name]:.0%})" for name in names])
         axes.invert_yaxis()
-        axes.set(xlabel="bits per character on test")
-        axes.set_xlim(left=0)
+        axes.set(xlabel="bits per character on test", xlim=(0, None))
     return figure
 
 
@@ -280,15 +274,13 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
                 strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
                 line = _look(model).line | {"alpha": strength, "linestyle": "-"}
                 axes.plot(curve["rank"], curve["singular_value"], **line, label=f"after {minibatch}")
-            axes.set(xlabel="rank", title=f"Singular values, {model}")
-            axes.set_ylim(bottom=0)
+            axes.set(xlabel="rank", title=f"Singular values, {model}", ylim=(0, None))
             axes.legend(loc="upper right")
         last = panels[-1]
         for model, rows in radius.groupby("model", sort=False):
             last.plot(rows["minibatch"], rows["spectral_radius"], **_look(model).points, label=str(model))
         last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
-        last.set(xlabel="minibatches", title="Spectral radius")
-        last.set_ylim(bottom=0)
+        last.set(xlabel="minibatches", title="Spectral radius", ylim=(0, None))
         last.legend(loc="best")
     return figure
 
