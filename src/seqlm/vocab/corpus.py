@@ -6,10 +6,11 @@ Together with the ids they contain the whole text, and no stage after ``vocab`` 
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -274,9 +275,9 @@ def corpus_warnings(vocab: Vocab) -> list[str]:
 AUTO = "auto"
 """In a setting: the beginning of val instead of given words."""
 
-_MAX_LENGTH = 20
-"""Characters of a prompt."""
 _READ_TOKENS = 1000
+_PROMPT = re.compile(r"\S(?:.{0,19}(?<!\s)(?=\s|\Z)|.{0,19})", re.DOTALL)
+"""At most 20 characters: up to the end of a word, or 20 if no word ends among them."""
 
 
 def prompts(vocab: Vocab, ids: NDArray[np.integer], count: int) -> list[str]:
@@ -286,21 +287,8 @@ def prompts(vocab: Vocab, ids: NDArray[np.integer], count: int) -> list[str]:
     before a space if possible; tokens that the vocabulary lacks are left out. Raises DataError
     if the split begins with nothing but spaces.
     """
-    rest = vocab.join(vocab.decode(index for index in ids[:_READ_TOKENS].tolist() if index)).strip()
-    found: list[str] = []
-    while rest and len(found) < count:
-        end = _end_of_prompt(rest)
-        found.append(rest[:end])
-        rest = rest[end:].strip()
+    text = vocab.join(vocab.decode(index for index in ids[:_READ_TOKENS].tolist() if index))
+    found = _PROMPT.findall(text)[:count]
     if not found:
         raise DataError("val begins with nothing to continue: set the prefixes")
     return found
-
-
-def _end_of_prompt(text: str) -> int:
-    """Return the last position within the limit that a space follows, or the limit if there is none."""
-    if len(text) <= _MAX_LENGTH:
-        return len(text)
-    pairs = enumerate(pairwise(text[: _MAX_LENGTH + 1]), 1)
-    ends = (end for end, (before, after) in pairs if after.isspace() and not before.isspace())
-    return max(ends, default=_MAX_LENGTH)

@@ -36,7 +36,6 @@ from seqlm.vocab.interning import Interner
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-    from tokenizers.models import Model
 
 
 _FIRST_BYTE, _LAST_BYTE = 0x10FF00, 0x10FFFF
@@ -107,7 +106,8 @@ class SubwordTokenizer:
             if len(self._cache) >= _CACHE_SIZE:
                 self._cache.clear()
             parts = with_byte_fallback(pretoken, self._alphabet)
-            found = self._cache[pretoken] = [token.id for part in parts for token in self._model.tokenize(part)]
+            model = self._library.model
+            found = self._cache[pretoken] = [token.id for part in parts for token in model.tokenize(part)]
         return found
 
     def tokenize(self, pretokens: Sequence[str]) -> list[str]:
@@ -120,11 +120,6 @@ class SubwordTokenizer:
         from tokenizers import Tokenizer
 
         return Tokenizer.from_str(self._description)
-
-    @cached_property
-    def _model(self) -> "Model":
-        model: Model = self._library.model
-        return model
 
     @cached_property
     def _ids(self) -> dict[str, int]:

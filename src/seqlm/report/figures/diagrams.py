@@ -25,14 +25,8 @@ def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Fig
     """Draw how offsets 0, 1, ... cut a text into subsequences of ``num_steps`` characters (figure 8.3.1)."""
     with new_figure(height=0.36 * num_offsets + 0.4) as (figure, axes):
         for offset in range(num_offsets):
-            for place, character in enumerate(text):
-                index, within = divmod(place - offset, num_steps)
-                whole = place >= offset and offset + (index + 1) * num_steps <= len(text)
-                colour = (INK, MAGENTA)[index % 2] if whole else GREY
-                axes.text(place, -offset, _visible(character), ha="center", va="center", color=colour)
-                if whole and within == 0:
-                    ends = [place - 0.4, place + num_steps - 0.6]
-                    axes.plot(ends, [-offset - 0.38] * 2, color=colour, linewidth=2)
+            edges = range(offset, len(text) + 1, num_steps)
+            _draw_row(axes, -offset, text, edges, 0.38)
             axes.text(-1.2, -offset, f"offset {offset}", ha="right", va="center")
         _without_axes(axes, (-5, len(text)), (-num_offsets + 0.4, 0.6))
     return figure
@@ -67,15 +61,21 @@ def strategies_figure(text: str) -> Figure:
     }
     with new_figure(height=1.7) as (figure, axes):
         for height, (name, cuts) in enumerate(rows.items()):
-            axes.text(-1.2, -height, name, ha="right", va="center")
             edges = [0, *(cut for cut in cuts if cut < len(text)), len(text)]
-            for index, (start, end) in enumerate(itertools.pairwise(edges)):
-                colour = (INK, MAGENTA)[index % 2]
-                axes.plot([start - 0.4, end - 0.6], [-height - 0.36] * 2, color=colour, linewidth=2)
-                for place in range(start, end):
-                    axes.text(place, -height, _visible(text[place]), ha="center", va="center", color=colour)
+            axes.text(-1.2, -height, name, ha="right", va="center")
+            _draw_row(axes, -height, text, edges, 0.36)
         _without_axes(axes, (-7, len(text)), (-len(rows) + 0.4, 0.6))
     return figure
+
+
+def _draw_row(axes: Axes, y: float, text: str, edges: Sequence[int], depth: float) -> None:
+    """Draw a text in a row, with a line at this depth under each piece between two edges; the rest of it is grey."""
+    colours = [GREY] * len(text)
+    for index, (start, end) in enumerate(itertools.pairwise(edges)):
+        colours[start:end] = [(INK, MAGENTA)[index % 2]] * (end - start)
+        axes.plot([start - 0.4, end - 0.6], [y - depth] * 2, color=colours[start], linewidth=2)
+    for place, (character, colour) in enumerate(zip(text, colours, strict=True)):
+        axes.text(place, y, _visible(character), ha="center", va="center", color=colour)
 
 
 def graph_figure(tokens: Sequence[str]) -> Figure:
