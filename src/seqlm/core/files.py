@@ -15,7 +15,6 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,22 +122,7 @@ def write_json(target: Path, value: Any) -> None:
 
 
 def _as_json(value: Any) -> str:
-    return _indented(value, "\n") + "\n"
-
-
-def _indented(value: Any, line_end: str) -> str:
-    """Return what ``json.dumps(value, indent=2)`` does, which takes long to write the lists of a large vocabulary."""
-    dumps, inner = partial(json.dumps, ensure_ascii=False, allow_nan=False), line_end + "  "
-    if not value or not isinstance(value, (dict, list, tuple)):
-        return dumps(value)
-    if isinstance(value, dict):
-        items = (f"{dumps(str(key))}: {_indented(each, inner)}" for key, each in value.items())
-        return f"{{{inner}{f',{inner}'.join(items)}{line_end}}}"
-    if any(isinstance(each, (dict, list, tuple)) for each in value):
-        listed = f",{inner}".join(_indented(each, inner) for each in value)
-    else:  # all at once, by json's compiled encoder, which writes no indents
-        listed = dumps(value, separators=(f",{inner}", ""))[1:-1]
-    return f"[{inner}{listed}{line_end}]"
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _rounded(value: Any) -> Any:
