@@ -53,7 +53,6 @@ def threads(num_threads: int) -> Iterator[None]:
 
 
 def compute(model: CompiledRNN, num_threads: int, *minibatch: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Return surprisals, the state after and the gradient of a minibatch."""
     with threads(num_threads), model.thread_team():
         nll, state = model.compute_gradients(*minibatch)
     return nll, state, model.flat.grad.clone()

@@ -30,12 +30,10 @@ def require_declared_files(workspace: Workspace, unneeded: frozenset[str] = froz
 
 
 def inside(path: str, folders: set[str]) -> bool:
-    """Whether a path is one of these, or below one."""
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
 def is_only_a_docstring(path: Path) -> bool:
-    """Whether this is an ``__init__.py`` that does nothing."""
     if path.name != "__init__.py":
         return False
     body = ast.parse(path.read_text(encoding="utf-8")).body

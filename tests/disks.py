@@ -28,7 +28,6 @@ def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Fill a disk with one file; return it."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         try:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from smoke import ROOT
 
-# test_reference.py checks the reference, which is written from the code.
+# test_doc_values.py checks the reference, which is written from the code.
 GUIDES = sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES]
 

@@ -57,7 +57,6 @@ def decode(content: bytes, errors: str) -> str:
 
 
 def count(text: str) -> tuple[int, int, int]:
-    """Return lines, characters without line ends, and words."""
     return text.count("\n"), len(text) - text.count("\n"), len(words(text.replace("\n", " ")))
 
 
@@ -66,7 +65,6 @@ def words(line: str) -> list[str]:
 
 
 def split(text: str, fractions: Mapping[str, float]) -> dict[str, str]:
-    """Return the parts of a cleaned text by the names of the fractions."""
     total = len(text)
     tolerance = total * min(fractions.values()) / 10
     cuts, reached = [], 0.0
@@ -94,13 +92,11 @@ def _nearest_cut(text: str, goal: float, tolerance: float) -> int:
 
 
 def tokens(text: str, kind: str, line_separator: str) -> list[str]:
-    """Return the tokens of a split."""
     text = text.removesuffix("\n")
     return list(text.replace("\n", line_separator)) if kind == "char" else words(text.replace("\n", " "))
 
 
 def vocabulary(train: Iterable[str], min_freq: int, reserved: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Return the tokens of a vocabulary and their counts."""
     counter = Counter(train)
     found = ["<unk>", *reserved]
     # sorted() is stable and a Counter keeps the order of first appearance.

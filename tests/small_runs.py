@@ -27,7 +27,6 @@ LINES = "the sea came in\nand the sea went out\n"
 
 
 def config(run: str = "x", seed: int = 0, **changes: object) -> RunConfig:
-    """Return the resolved settings of a small run."""
     values = PARAMS | {"seed": seed, "runs": {run: SMALL | changes}}
     return resolve_runs(values, source="params.yaml")[run]
 
@@ -66,7 +65,6 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
 
 
 def write_run(layout: Layout, run: str, vocab_size: int) -> None:
-    """Write the weights of an untrained run."""
     settings = config(run)
     network = build_network(settings, vocab_size, settings.seed)
     save_network(layout.run(run), run, settings, vocab_size, network.weights(), network.engine)

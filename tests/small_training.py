@@ -22,12 +22,10 @@ def config(**changes: object) -> RunConfig:
 
 
 def trainer(run: RunConfig, text: np.ndarray = TEXT, val: np.ndarray = TEXT[:40]) -> Trainer:
-    """Return the trainer of a run, before it starts."""
     return Trainer(run, 6, text, val, torch.device("cpu"))
 
 
 def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:
-    """Return the trainer of a run after its training."""
     made = trainer(run, text)
     made.run(lambda _: None)
     return made
@@ -55,6 +53,5 @@ def free_port() -> str:
 
 
 def history_rows(layout: Layout) -> list[dict[str, str]]:
-    """Return what the history of run x holds."""
     with layout.reports("train", "x", "history.csv").open() as file:
         return list(csv.DictReader(file))

@@ -15,13 +15,11 @@ ALGORITHMS = ("bpe", "unigram", "wordpiece")
 def settings(
     algorithm: str = "bpe", vocab_size: int | str = 320, min_freq: int = 2, character_coverage: float = 1.0
 ) -> SubwordParams:
-    """Return settings of a small subword vocabulary."""
     values = {"algorithm": algorithm, "vocab_size": vocab_size, "min_freq": min_freq}
     return SubwordParams(**values, character_coverage=character_coverage)  # type: ignore[arg-type]
 
 
 def trained(train: Path, separator: str = "", **changes: object) -> SubwordTokenizer:
-    """Return a tokenizer that is trained on a file."""
     tokenizer = token_kind("subword").train_tokenizer(train, separator, settings(**changes))  # type: ignore[arg-type]
     assert tokenizer is not None
     return tokenizer

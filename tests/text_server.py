@@ -148,6 +148,5 @@ class Download:
         return found
 
     def leftovers(self) -> list[str]:
-        """Return the files that are neither a result nor a cached corpus."""
         found = [path for root in ("data/raw", "cache") for path in (self.folder / root).rglob("*") if path.is_file()]
         return sorted(path.name for path in found if path.name not in ("corpus.txt", "tide.txt"))

@@ -108,20 +108,16 @@ class Workspace(Repository):
         change_params(self.folder / "params.yaml", changes)
 
     def lock(self) -> dict[str, Any]:
-        """Return the entry of each stage in ``dvc.lock``."""
         found: dict[str, Any] = YAML(typ="safe").load(self.folder / "dvc.lock")["stages"]
         return found
 
     def hashes(self) -> dict[str, str]:
-        """Return the hash of every output of the pipeline."""
         return {out["path"]: out["md5"] for stage in self.lock().values() for out in stage.get("outs", [])}
 
     def results(self) -> dict[Path, bytes]:
-        """Return the content of every file that the pipeline made."""
         return contents(self.folder / "data", self.folder / "reports")
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of every model on every split."""
         found: dict[str, Any] = json.loads((self.folder / "reports/evaluate/metrics.json").read_text())
         return found
 

@@ -24,7 +24,6 @@ NOT_NUMBERS = [-1, True, "1", None, [1]]
 
 
 def leaves(value: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Return the paths of all settings."""
     if isinstance(value, dict) and value:
         return [leaf for key, inner in value.items() for leaf in leaves(inner, (*path, str(key)))]
     return [path]
@@ -176,9 +175,7 @@ def test_a_runs_settings_must_be_known_and_fit_together(own: dict[str, Any], com
         ({"launcher": "'pyton"}, 'launcher = "\'pyton": No closing quotation'),
     ],
 )
-def test_a_wrong_setting_leaves_no_config_file(
-    changes: dict[str, object], complaint: str, run_stage: RunStage, tmp_path: Path
-) -> None:
+def test_wrong_settings_leave_no_file(changes: dict, complaint: str, run_stage: RunStage, tmp_path: Path) -> None:
     change_params(tmp_path / "params.yaml", changes)
     refused(run_stage("configure"), 2, f"error: params.yaml: {complaint}\n")
     assert not (tmp_path / "data/configs").exists()

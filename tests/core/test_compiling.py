@@ -164,7 +164,6 @@ def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
 
 
 def test_compiled_functions_call_those_of_their_own_folder_and_elementary_ones_alone() -> None:
-    """The cache key hashes these sources."""
     found = 0
     for package in pkgutil.walk_packages(seqlm.__path__, "seqlm."):
         for function in vars(importlib.import_module(package.name)).values():

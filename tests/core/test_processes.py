@@ -1,11 +1,13 @@
-"""Work that several processes share: the same as one does, and one line where something is wrong."""
+"""Work that several processes share, what other processes do to ours, and memory that is used again."""
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,17 +16,18 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from busy import busy_processes
 from compiled_networks import threads
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
-from seqlm.core.processes import map_in_processes
+from seqlm.core.processes import FEW_SPINS, NO_SPINS, OtherLoad, map_in_processes
 from seqlm.report.drawing import draw_all
 from seqlm.report.figures import style as figure_style
 from seqlm.report.figures.plots import alignment_figure, cost_figure, reach_figure
 from seqlm.report.figures.style import svg_text
 from smoke import ROOT
-from stages_by_hand import run_python, succeeded
+from stages_by_hand import RunStage, run_python, succeeded
 
 TABLES = ROOT / "reports" / "gradients"
 WAITS = """
@@ -131,3 +134,63 @@ def test_processes_end_with_the_one_that_started_them() -> None:
 
 def test_where_processes_cannot_wait_for_each_other_one_works() -> None:
     assert succeeded(run_python(WITHOUT_SEMAPHORES)) == "1\n"
+
+
+WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+
+
+def test_the_work_of_another_process_counts() -> None:
+    load = OtherLoad()
+    with busy_processes(1):
+        time.sleep(1)
+        fraction = load.fraction()
+    # The busy process uses one processor, or the part of it that others leave.
+    assert 0.3 / psutil.cpu_count() < fraction <= 1.0
+
+
+def test_a_system_that_tells_nothing_has_no_other_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> None:
+        raise FileNotFoundError("/proc/stat")
+
+    monkeypatch.setattr(psutil, "cpu_times", unknown)
+    assert OtherLoad().fraction() == 0.0
+
+
+@pytest.mark.slow
+def test_threads_of_a_stage_spin_for_a_shorter_time_beside_other_work(
+    run_script: RunStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in WAIT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "data/configs").mkdir()
+    with busy_processes(os.cpu_count() or 1):
+        # OpenMP prints its settings when it is loaded; the stage then finds no run to generate from.
+        result = run_script("generate", OMP_DISPLAY_ENV="verbose")
+    if "GOMP_SPINCOUNT" not in result.stderr:
+        pytest.skip("this PyTorch's OpenMP does not print its settings")
+    # Beside the other tests the processors may be crowded.
+    shorter = [wait["GOMP_SPINCOUNT"] for wait in (FEW_SPINS, NO_SPINS)]
+    assert any(f"GOMP_SPINCOUNT = '{count}'" in result.stderr for count in shorter)
+
+
+# Numbers of page faults of arrays that follow each other: of the first ones, then of the others.
+PAGE_FAULTS = """
+import resource, sys
+import numpy as np
+from seqlm.core.processes import keep_freed_memory
+
+if sys.argv[1:]:
+    keep_freed_memory()
+faults = [0]
+for _ in range(2):
+    for _ in range(10):
+        np.ones(5_000_000)
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+print(faults[2] - faults[1])
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can keep freed memory")
+def test_later_arrays_take_no_new_pages() -> None:
+    without, kept = (int(succeeded(run_python(PAGE_FAULTS, *arguments))) for arguments in ([], ["keep"]))
+    assert kept < 10 < without

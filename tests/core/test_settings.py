@@ -74,9 +74,7 @@ def test_a_bad_value_is_named_with_what_is_allowed(old: str, new: str, complaint
         ("steps: 5, 1: 2", " (check the spelling)"),
     ],
 )
-def test_a_misspelt_setting_is_named_before_the_missing_one_with_the_nearest_name(
-    new: str, hint: str, tmp_path: Path
-) -> None:
+def test_a_misspelt_setting_is_named_first_with_the_nearest_name(new: str, hint: str, tmp_path: Path) -> None:
     unknown = new.split(", ")[-1].partition(":")[0]
     places: list[tuple[type[Section], str, str]] = [
         (Inner, "inner", "\ninner: {"),

@@ -32,9 +32,7 @@ def test_a_text_with_the_right_hash_is_kept_and_no_source_is_asked(download: Dow
         assert (download.text, download.record) == (TEXT, record)
 
 
-def test_another_setting_gets_the_other_text_and_a_changed_one_is_replaced(
-    download: Download, server: TextServer
-) -> None:
+def test_another_setting_gets_the_other_text_and_a_changed_one_goes(download: Download, server: TextServer) -> None:
     succeeded(download())
     succeeded(download(corpus="waves"))
     assert (download.text, download.record["name"]) == (WAVES, "waves")
@@ -74,9 +72,7 @@ def test_the_fallback_stays_until_the_network_is_back(download: Download, server
     download.server.close()
 
 
-def test_a_disk_that_fills_up_is_not_a_network_that_fails(
-    download: Download, tmp_path: Path, server: TextServer
-) -> None:
+def test_a_disk_that_fills_up_is_no_network_that_fails(download: Download, tmp_path: Path, server: TextServer) -> None:
     # No file may grow beyond 1,000 bytes, so the transfer of 2,050 is refused halfway. There is a second source, and
     # it must not be asked.
     server.register(tmp_path, faults=("tide", "once_broken"))

@@ -33,7 +33,6 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 @pytest.fixture
 def layout(scored: Layout, tmp_path: Path) -> Layout:
-    """A copy of the folder for one test."""
     shutil.copytree(scored.root, tmp_path, dirs_exist_ok=True)
     return Layout(tmp_path)
 

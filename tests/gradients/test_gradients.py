@@ -200,9 +200,7 @@ def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> Non
 
 
 @pytest.mark.parametrize(("optimizer", "rates"), [("adamw", [0.01, 0.0075, 0.005, 0.0025]), ("sgd", [1, 1, 1, 1])])
-def test_the_learning_rate_of_adam_falls_to_zero(
-    optimizer: Any, rates: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rate_of_adam_falls_to_zero(optimizer: Any, rates: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     monkeypatch.setattr(truncation.Optimizer, "step", lambda _, lr: seen.append(lr))
     ids = np.tile([0, 1, 2, 1], 20)
@@ -310,7 +308,6 @@ def small_study(num_processes: int, num_val: int = 50) -> tuple[dict[str, pd.Dat
 
 @pytest.fixture(scope="module")
 def small() -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    """The study, computed in one process."""
     return small_study(1)
 
 
@@ -385,9 +382,7 @@ def test_cost_and_perplexity_of_a_truncation(cut: Truncation, small: Any) -> Non
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize(("clip", "limit"), [("clip at 1", 1.0), ("no clip", None)])
-def test_every_step_with_and_without_clipping_is_recorded(
-    activation: Any, clip: str, limit: float | None, small: Any
-) -> None:
+def test_every_step_is_recorded_with_its_clipping(activation: Any, clip: str, limit: float | None, small: Any) -> None:
     tables, summary = small
     assert study._CLIPS[clip] == limit
     steps = study._clip_run(SMALL_TASK, (activation, clip))

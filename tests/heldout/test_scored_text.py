@@ -128,9 +128,7 @@ def test_parts_are_about_as_long_as_asked_for(length: int, num_folds: int) -> No
     ("num_test_lines", "max_chars", "num_folds"),
     [(10, 10_000, 10), (40, 10_000, 5), (1, 10_000, None), (40, 1_000, None)],
 )
-def test_folds_are_as_long_as_test_and_at_least_five(
-    num_test_lines: int, max_chars: int, num_folds: int | None, tmp_path: Path
-) -> None:
+def test_folds_are_as_long_as_test(num_test_lines: int, max_chars: int, num_folds: int | None, tmp_path: Path) -> None:
     texts = ["the sea came in\nand went out again\n" * size for size in (100, 10, num_test_lines)]
     layout = encode(Layout(tmp_path), ["char"], " ", *texts)
     select_heldout(layout, "char", max_chars)

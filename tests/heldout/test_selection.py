@@ -53,7 +53,6 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 def passages_of(layout: Layout, split: str, max_chars: int) -> list[str]:
-    """Return the text of the passages of a split."""
     num_chars = Vocab.load(layout.vocab("char")).num_chars[split]
     return [passage.read() for passage in find_passages(layout.split(split), num_chars, max_chars)]
 
@@ -176,9 +175,7 @@ def test_a_text_other_than_the_encoded_one_is_refused(tmp_path: Path) -> None:
         ("char", "\n\nthe sea\n", "\n", 8),
     ],
 )
-def test_the_characters_after_the_first_token_are_scored(
-    kind: Kind, text: str, separator: str, expected: int, tmp_path: Path
-) -> None:
+def test_what_follows_one_token_is_scored(kind: Kind, text: str, separator: str, expected: int, tmp_path: Path) -> None:
     layout = encode(Layout(tmp_path), [kind], separator, text)
     assert {stream.scored_chars for stream in select(layout, kind).values()} == {expected}
     stream, tokens = encode_text(Vocab.load(layout.vocab(kind)), text.removesuffix("\n"))

@@ -43,7 +43,6 @@ WEIGHTS = [0.25, 0.75]
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, dict[str, Score]]:
-    """A folder with models and mixtures of them, and their scores."""
     layout = write_models(prepare(tmp_path_factory.mktemp("scored")), SEA * 10 + LAND * 2 + SEA)
     change_params(layout.params, SETTINGS)
     params, scores = load(layout.params, "score", ScoreParams), dict[str, Score]()

@@ -87,9 +87,7 @@ def test_a_model_over_words_can_be_read_as_one_over_characters(score: Score) -> 
         (b"sea \xe9", "small", 3, "not UTF-8 at byte 4"),
     ],
 )
-def test_wrong_texts_and_names_end_with_one_line(
-    content: bytes, run: str, code: int, complaint: str, score: Score, trained: Layout
-) -> None:
+def test_texts_are_refused(content: bytes, run: str, code: int, complaint: str, score: Score, trained: Layout) -> None:
     refused(score(content, run), code, complaint)
     assert not (trained.root / PAGE).exists()
 
@@ -170,9 +168,7 @@ def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
         ("--text my.txt --model subword-uniform --table x.csv --space after", "--space before"),
     ],
 )
-def test_options_that_do_not_fit_end_with_one_line(
-    options: str, complaint: str, run_stage: RunStage, trained: Layout
-) -> None:
+def test_options_that_do_not_fit_are_named(options: str, complaint: str, run_stage: RunStage, trained: Layout) -> None:
     for name in ("my.txt", "other.txt"):
         (trained.root / name).write_text("the sea came in\n")
     refused(run_stage("score", *options.split()), 2, complaint)

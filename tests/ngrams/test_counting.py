@@ -46,9 +46,7 @@ def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: 
 # The whole has 999 tokens, its first part has 900, 400 or, in pairs, 999: the same packing, fewer bits, and pairs.
 @pytest.mark.parametrize(("largest", "max_order"), [(900, 3), (400, 3), (900, 1), (900, 7)])
 @pytest.mark.parametrize("memory", [SMALL_MEMORY, 1 << 30])
-def test_the_first_part_of_a_text_need_not_be_counted_again(
-    largest: int, max_order: int, memory: int, tmp_path: Path
-) -> None:
+def test_the_first_part_of_a_text_is_counted_once(largest: int, max_order: int, memory: int, tmp_path: Path) -> None:
     text = np.concatenate([np.minimum(TEXT[:40_000], largest), TEXT[40_000:]])
     (tmp_path / "first").mkdir()
     first = NgramCounter(text[:40_000], largest + 1, max_order, Chunking(memory, tmp_path / "first"))

@@ -218,9 +218,7 @@ def test_stored_models_are_those_that_were_saved_and_changed_ones_are_refused(tm
         load_models(tmp_path, 4)
 
 
-def test_a_smoothing_method_that_is_added_is_built_stored_and_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_that_is_added_is_built_stored_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = count_ngrams(TEXT, V, 2)
     save_models(tmp_path, counts, ngram_settings(1.0))
     monkeypatch.setattr(registry, "SMOOTHINGS", (*registry.SMOOTHINGS, AbsoluteDiscounting))

@@ -24,7 +24,6 @@ LINES = "the sea came in and the sea went out\nand the sea came in\n"
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A project whose words are encoded."""
     return encode(Layout(tmp_path), ["word"], "", LINES * 5)
 
 

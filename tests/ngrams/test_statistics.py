@@ -30,7 +30,6 @@ contents = st.lists(
 def whole_text(
     folder: Path, texts: list[str], kind: Kind, separator: str = "", min_freq: int = 0, reserved: tuple[str, ...] = ()
 ) -> CorpusStream:
-    """Encode three splits, and return them as one."""
     build_corpus(write_splits(folder, *texts), folder / "corpus", kind, separator, min_freq, list(reserved))
     return join_splits(load_corpus(folder / "corpus"), Chunking(1 << 30, folder))
 

@@ -60,9 +60,7 @@ def cleaned(path: Path, normalise: str, errors: str, block_bytes: int = 1 << 20)
 @example(b"ab\xe2\x82", "letters", "strict", 3)
 @example("hello".encode("utf-16"), "letters", "strict", 3)
 @example("ab жé 12 ß".encode(), "letters", "strict", 3)
-def test_any_bytes_are_cleaned_as_in_plain_python(
-    content: bytes, normalise: str, errors: str, block_bytes: int
-) -> None:
+def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, errors: str, block_bytes: int) -> None:
     with file_of(content) as path:
         try:
             expected, report = reference.clean(content, normalise, errors)

@@ -72,9 +72,7 @@ def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_pat
         (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split has no words: change preprocess.split"),
     ],
 )
-def test_a_text_that_cannot_be_used_ends_with_one_line_and_code_3(
-    content: bytes, complaint: str, preprocess: Preprocess, tmp_path: Path
-) -> None:
+def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: Preprocess, tmp_path: Path) -> None:
     old = tmp_path / "data" / "text" / "train.txt"
     old.parent.mkdir(parents=True)
     old.write_text("old\n")

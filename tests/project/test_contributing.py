@@ -43,14 +43,12 @@ def add_entry(path: Path, name: str, entry: str) -> None:
 
 
 def add_import(path: Path, statement: str) -> None:
-    """Add an import to a module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     place = next(node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
     insert(path, place.lineno, 0, f"{statement}\n")
 
 
 def add_field(path: Path, of: str, entry: str) -> None:
-    """Add a field to a class."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == of]
     place = next(node for node in found.body if isinstance(node, ast.AnnAssign))
@@ -243,5 +241,5 @@ def test_everything_that_the_lists_add_works(extended: tuple[Workspace, dict[str
     workspace.run("mypy")
     workspace.environment.pop("SEQLM_TRACE")
     workspace.run("python", "tools/doc_reference.py")
-    tests = ("tests/project/test_layering.py", "tests/lengths", "tests/project/test_reference.py")
+    tests = ("tests/project/test_layering.py", "tests/lengths", "tests/project/test_doc_values.py")
     workspace.run("pytest", "-q", "-n", "0", *tests, "-k", "layering or lengths or up_to_date")

@@ -1,11 +1,15 @@
-"""``tools/doc_values.py`` keeps values, tables and code in README and docs equal to those of reports and modules."""
+"""Tools that keep docs equal to what the code says: values, tables, code, and the reference."""
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
 
+import doc_reference
 import doc_values
+from default_params import skip_if_experiment_is_applied
+from smoke import ROOT
 
 PAGE = """# A page
 
@@ -72,9 +76,7 @@ def test_values_and_tables_are_written(page: Path, capsys: pytest.CaptureFixture
         ("| return", "| x = ", "x ="),
     ],
 )
-def test_what_is_missing_is_named_and_the_page_unchanged(
-    old: str, new: str, complaint: str, page: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gaps_are_named(old: str, new: str, complaint: str, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page.write_text(PAGE.replace(old, new))
     assert doc_values.main(page.parent.parent, ["--write"]) == 1
     assert complaint in capsys.readouterr().out
@@ -95,3 +97,36 @@ def test_code_is_shown_without_its_docstring(where: str, shown: str, page: Path)
     assert doc_values.main(page.parent.parent, ["--write"]) == 0
     link = "<sub>[counter.py](../counter.py)</sub>"
     assert page.read_text() == f"<!-- code: ../counter.py {where} -->\n```python\n{shown}\n```\n{link}\n<!-- end -->\n"
+
+
+def test_the_reference_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    skip_if_experiment_is_applied()
+    assert doc_reference.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def documented_columns() -> dict[str, list[str]]:
+    """Return the columns of each table that tables.md describes; none for one that refers to another."""
+    found = {}
+    text = (doc_reference.REFERENCE / "tables.md").read_text(encoding="utf-8")
+    parts = re.split(r"^### `(reports/\S+\.csv)`$", text, flags=re.MULTILINE)
+    for path, part in zip(parts[1::2], parts[2::2], strict=True):
+        table = part.partition("| column | meaning |\n")[2].partition("\n\n")[0]
+        found[path] = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    return found
+
+
+def columns(path: Path) -> list[str]:
+    """Return the columns of a table; those of the k-step predictions as one."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(dict.fromkeys(re.sub(r"^ahead_\d+$", "ahead_K", column) for column in next(csv.reader(file))))
+
+
+def test_tables_have_the_documented_columns() -> None:
+    found: dict[str, list[str]] = {}
+    for path in ROOT.glob("reports/**/*.csv"):
+        name = path.relative_to(ROOT).as_posix()
+        name = re.sub(r"/(char|word|subword)/", "/KIND/", re.sub(r"/train/[^/]+/", "/train/RUN/", name))
+        assert found.setdefault(name, columns(path)) == columns(path), name
+    documented = documented_columns()
+    documented["reports/train/RUN/history.csv"] = documented["reports/evaluate/history.csv"]
+    assert found == documented

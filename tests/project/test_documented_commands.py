@@ -39,7 +39,6 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
 def bare(line: str) -> str:
-    """Return a line without its comment."""
     return re.sub(r"\s+#.*", "", line).strip()
 
 
@@ -86,7 +85,6 @@ def workspace(finished: Path, tmp_path: Path) -> Workspace:
 
 
 def introduce(workspace: Workspace) -> None:
-    """Let Git know a name."""
     Path(workspace.environment["HOME"], ".gitconfig").write_text("[user]\nname = me\nemail = me@example.org\n")
 
 

@@ -19,7 +19,6 @@ LONGER = SMALL | {"train.num_epochs": 30, "train.checkpoint_s": 0, "train.eval_e
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A workspace in which the pipeline ran undisturbed."""
     return finished(tmp_path_factory.mktemp("undisturbed"), LONGER)
 
 
@@ -51,7 +50,6 @@ def stage_processes(folder: Path) -> list[tuple[int, str]]:
 
 
 def runs(folder: Path, command: str) -> bool:
-    """Whether the stage of this command runs in ``folder``."""
     return any(command.endswith(running) for _, running in stage_processes(folder))
 
 
@@ -102,9 +100,7 @@ def heal_dvc(workspace: Workspace) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
-def test_killing_every_stage_once_changes_no_hash(
-    stop: signal.Signals, undisturbed: Workspace, disturbed: Workspace
-) -> None:
+def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Workspace, disturbed: Workspace) -> None:
     rng, waiting = np.random.default_rng(int(stop)), undisturbed.lock()
     while waiting:
         # DVC chooses the order of the stages, and the next one to run is killed. If a signal between two stages let

@@ -56,7 +56,6 @@ def imported(path: Path) -> set[str]:
 
 
 def name_of(path: Path) -> str:
-    """Return the dotted name of a module of the library."""
     return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -113,7 +112,6 @@ def test_every_module_has_a_docstring_and_an_init_file_has_nothing_else() -> Non
 
 
 def classes_of_models() -> set[str]:
-    """Return the names of the classes of networks and of n-gram models."""
     classes = [node for path in MODULES for node in ast.walk(syntax(path)) if isinstance(node, ast.ClassDef)]
     bases = {node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases} for node in classes}
     models = {"Module", "Network", "NGramModel"}

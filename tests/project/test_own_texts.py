@@ -23,7 +23,6 @@ BOUNDED = {
 
 
 def english(num_bytes: int) -> str:
-    """Return this much of the sample, repeated as often as needed."""
     story = (ROOT / "data" / "sample.txt").read_text(encoding="ascii")
     return (story * (num_bytes // len(story) + 1))[:num_bytes]
 

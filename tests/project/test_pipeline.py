@@ -98,9 +98,7 @@ def test_a_change_of_code_affects_its_own_stage_and_the_stages_after_it(clean: W
         pytest.param("rnn/scratch.py", "score@plain", "score-ngrams@char", marks=pytest.mark.slow),
     ],
 )
-def test_a_change_of_one_family_of_models_does_not_rescore_the_other(
-    module: str, own: str, other: str, clean: Workspace
-) -> None:
+def test_a_change_of_one_family_does_not_rescore_the_other(module: str, own: str, other: str, clean: Workspace) -> None:
     others = {dep["path"] for dep in clean.lock()[other]["deps"]}
     assert not inside(f"src/seqlm/{module}", others)
     touch(clean, module)

@@ -65,7 +65,6 @@ def printed(environment: Mapping[str, str]) -> list[str]:
 
 @pytest.fixture(params=[OTHER_MAKER, AVX2_ONLY])
 def imitated(request: pytest.FixtureRequest, processors: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """The variables of one imitated processor."""
     if request.param not in processors:
         pytest.skip("this processor has AVX2 only")
     return processors[request.param]

@@ -40,14 +40,12 @@ def repository(finished: TinyRepository, tmp_path: Path) -> TinyRepository:
 
 
 def restored(repository: TinyRepository, *options: str) -> str:
-    """Return what ``tools/restore.py`` prints, after it worked."""
     result = repository.tool("restore.py", *options)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
 def refused(repository: TinyRepository, *options: str) -> str:
-    """Return the complaint of ``tools/restore.py``."""
     result = repository.tool("restore.py", *options)
     assert result.returncode == 5
     return result.stderr

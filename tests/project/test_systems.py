@@ -16,7 +16,6 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="takes away what
 
 
 def run_in(base: Path, **environment: str) -> Workspace:
-    """Return a workspace below ``base`` in which the pipeline ran once."""
     workspace = Workspace(base)
     workspace.environment |= environment
     workspace.begin(SETTINGS)

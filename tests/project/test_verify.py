@@ -11,7 +11,6 @@ from verify import Stages, differences, pipeline_order
 
 
 def tool(name: str, *options: str) -> str:
-    """Return what a script of ``tools/`` prints."""
     command = [sys.executable, ROOT / "tools" / name, *options]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr

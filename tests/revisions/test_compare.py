@@ -136,7 +136,7 @@ def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compar
         ("[]", BOOK, 3, "reports/download/summary.json at HEAD: not the record of a corpus"),
     ],
 )
-def test_corpora_are_compared_first(
+def test_corpora_are_compared(
     before: object, after: object, code: int, printed: str, compare: Compare, folder: Path
 ) -> None:
     commit(folder, 2.0, before)

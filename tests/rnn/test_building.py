@@ -34,7 +34,6 @@ def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
-    """Store a network with 6 tokens and return its weights."""
     network = build_network(settings, 6, 0)
     save_network(folder, run, settings, 6, network.weights(), network.engine)
     return network.weights()
@@ -75,9 +74,7 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
         ({"num_hiddens": 9}, "not the weights of this model: train again"),
     ],
 )
-def test_a_network_stored_by_another_version_is_to_be_trained_again(
-    changes: dict[str, object], complaint: str, tmp_path: Path
-) -> None:
+def test_another_version_asks_to_train_again(changes: dict[str, object], complaint: str, tmp_path: Path) -> None:
     stored(tmp_path, network_settings("gru"))
     rewrite_settings(tmp_path, **changes)
     for load in (partial(load_network, device=CPU), partial(open_network, device="cpu", num_threads=1)):
@@ -105,9 +102,7 @@ def test_a_network_stored_by_another_version_is_to_be_trained_again(
     ],
 )
 @pytest.mark.usefixtures("mgu")
-def test_settings_that_a_kind_of_network_does_not_support_are_refused(
-    model: str, changes: dict[str, object], complaint: str
-) -> None:
+def test_networks_refuse_what_they_do_not_support(model: str, changes: dict[str, object], complaint: str) -> None:
     with pytest.raises(ValidationError, match=complaint):
         network_settings(model, **changes)
 

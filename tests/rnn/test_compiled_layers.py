@@ -214,9 +214,7 @@ def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_prefi
 
 @pytest.mark.parametrize("form", FORMS.values())
 @pytest.mark.parametrize("model", ["rnn", "lstm"])
-def test_either_engine_draws_equal_weights_and_reads_a_stored_network(
-    model: str, form: dict[str, object], tmp_path: Path
-) -> None:
+def test_engines_draw_equal_weights_and_read_stored_ones(model: str, form: dict[str, object], tmp_path: Path) -> None:
     chosen, ids = network_settings(model, **form), torch.tensor([[1, 2, 3]])
     other = chosen.model_copy(update={"engine": "framework"})
     drawn, compiled = build_network(other, V, 5), build_network(chosen, V, 5)

@@ -1,8 +1,9 @@
-"""Processors that this machine does not have: those without fused multiply-add, and aarch64."""
+"""Compiled functions: exp and tanh against NumPy, and processors that this machine does not have."""
 
 import platform
 import re
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import numba
@@ -11,8 +12,10 @@ import pytest
 from llvmlite import binding
 from numba import njit
 from numba.core.codegen import JITCPUCodegen
+from numpy.typing import NDArray
 
 from seqlm.rnn.compiled.compiling import has_fma
+from seqlm.rnn.compiled.elementary import exp, tanh
 from seqlm.rnn.compiled.tiles import ROWS, ROWS_AT_ONCE, WIDTH, add_product, empty_panels, outer_product
 from stages_by_hand import run_python, succeeded
 
@@ -63,9 +66,7 @@ def assembly(text: str, triple: str, cpu: str) -> str:
         ("aarch64", "", True),
     ],
 )
-def test_who_multiplies_and_adds_at_once(
-    machine_name: str, features: str, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_fma(machine_name: str, features: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine_name)
     monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
     assert has_fma.__wrapped__() is expected
@@ -94,10 +95,44 @@ def products() -> list[str]:
     ("triple", "cpu", "instruction"),
     [(ARM, "", r"fmla\s+v"), (MAC, "", r"fmla\.4s\s+v"), (WINDOWS, "haswell", r"vfmadd\d+ps\s+.*ymm")],
 )
-def test_the_tiles_become_fused_vector_instructions(
-    products: list[str], triple: str, cpu: str, instruction: str
-) -> None:
+def test_tiles_become_fused_vector_instructions(products: list[str], triple: str, cpu: str, instruction: str) -> None:
     for text in products:
         found = assembly(text, triple, cpu)
         assert len(re.findall(instruction, found)) >= 2 * ROWS  # two vectors or more for each row of a tile
         assert "fmaf" not in found
+
+
+@njit(error_model="numpy")
+def fill(results: NDArray[np.float32], function: Any, values: NDArray[np.float32]) -> None:
+    for place in range(len(values)):
+        results[place] = function(values[place])
+
+
+def results_of(function: Any, values: NDArray[np.float32]) -> NDArray[np.float32]:
+    results = np.empty_like(values)
+    fill(results, function, values)
+    return results
+
+
+_SMALL = np.logspace(-30, 0, 100_001)
+_EVERYWHERE = np.concatenate([np.linspace(-12, 12, 1_000_000), _SMALL, -_SMALL])
+
+
+@pytest.mark.parametrize(
+    ("ours", "numpys", "arguments", "limit"),
+    [(exp, np.exp, np.linspace(-86.9, 0, 1_000_001), 1.5), (tanh, np.tanh, _EVERYWHERE, 3)],
+)
+def test_errors_are_a_few_units_in_the_last_place(ours: Any, numpys: Any, arguments: Any, limit: float) -> None:
+    values = arguments.astype(np.float32)
+    exact = numpys(values.astype(np.float64))
+    error = np.abs(results_of(ours, values) - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    assert error.max() < limit
+
+
+def test_what_is_not_finite_stays_so() -> None:
+    values = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
+    np.testing.assert_array_equal(results_of(tanh, values), [np.nan, 1, -1, 0])
+    results = results_of(exp, np.array([np.nan, -np.inf, -1e30, 0], np.float32))
+    assert np.isnan(results[0])
+    assert results[3] == 1
+    assert (results[1:3] < 1e-37).all()

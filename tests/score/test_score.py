@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+import small_training
 from default_params import PARAMS_FILE
 from made_scores import stream
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes
 from seqlm.core.settings import load
+from seqlm.heldout.scored_text import read_beginning_of_train
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -22,7 +24,7 @@ from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network, load_network, save_network
 from seqlm.score.ngrams import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
-from seqlm.score.store import TRAIN_SUBSET, load_scores
+from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
 from seqlm.score.word_to_char import score_word_to_char
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
@@ -102,9 +104,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(run_stage: RunStage, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ngram_models_are_scored_and_one_is_the_best_of_its_kind(
-    kind: str, run_stage: RunStage, layout: Layout
-) -> None:
+def test_ngram_models_are_scored_and_one_is_best_of_its_kind(kind: str, run_stage: RunStage, layout: Layout) -> None:
     printed = succeeded(run_stage("score", "--kind", kind))
     line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on val, {SECONDS}$"
     assert re.search(line, printed, re.MULTILINE)
@@ -138,9 +138,7 @@ def test_the_best_ngram_model_is_chosen_on_val_and_not_on_test() -> None:
 
 
 @pytest.mark.parametrize("dynamic", [True, False])
-def test_the_model_over_words_is_scored_as_one_over_characters(
-    dynamic: bool, run_stage: RunStage, layout: Layout
-) -> None:
+def test_a_model_over_words_is_scored_over_characters(dynamic: bool, run_stage: RunStage, layout: Layout) -> None:
     if not dynamic:
         change_params(layout.params, {"score.dynamic_counts": None})
     succeeded(run_stage("score", "--word-to-char"))
@@ -198,3 +196,28 @@ def test_options_that_do_not_go_together(run_stage: RunStage) -> None:
         complaint = "give exactly one of --model, --kind, --word-to-char and --text\n"
         refused(run_stage("score", *options.split()), 2, complaint)
     refused(run_stage("score", "--kind", "char", "--page", "x.html"), 2, "--page needs --text\n")
+
+
+TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 30
+
+
+def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
+    layout = small_training.prepare_stage(tmp_path, TEXT, token="subword", max_tokens=200)
+    for stage, *arguments in (("train", "--model", "x"), ("heldout", "--kind", "subword"), ("score", "--model", "x")):
+        succeeded(run_stage(stage, *arguments))
+    headline = json.loads(layout.reports("score", "x", "metrics.json").read_text())
+    assert 0 < headline["test_bits"] < 8
+    # The run saw 200 tokens of train; the characters of all but the first are scored.
+    vocab, beginning = Vocab.load(layout.vocab("subword")), read_beginning_of_train(layout, "subword", 200)
+    seen = vocab.join(vocab.decode(load_split(layout.corpus("subword"), "train")[:200].tolist()))
+    assert TEXT.replace("\n", "").startswith(seen)
+    assert beginning.scored_chars == len(seen) - beginning.ends[0]
+    score = load_score(layout.scores_of_run("x") / "x")
+    assert score.metrics[TRAIN_SUBSET]["tokens"] == 199
+    assert score.info.train_chars == pytest.approx(len(seen), rel=0.05)
+
+    (tmp_path / "my.txt").write_text("The sea, and ïn it\n")
+    printed = succeeded(run_stage("score", "--text", "my.txt", "--model", "x"))
+    assert re.search(r"x: perplexity \d+\.\d+ per subword, \d+\.\d+ bits per character, .* 0\.0% of them", printed)
+    shown = re.findall(r'title=([\d.]+|"[^"]*")>(.)<', (tmp_path / "surprisal.html").read_text())
+    assert "".join(character for _, character in shown) == "the sea and n it"

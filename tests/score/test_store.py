@@ -76,9 +76,7 @@ def test_metrics_by_hand() -> None:
         ),
     ],
 )
-def test_a_value_that_is_not_finite_is_null_with_a_reason(
-    nats: list[float], finite: set[str], reason: str, tmp_path: Path
-) -> None:
+def test_infinite_values_have_a_reason(nats: list[float], finite: set[str], reason: str, tmp_path: Path) -> None:
     metrics = summarise(np.array(nats), scored_text(2))
     keys = {"tokens", "nats_per_token", "perplexity", "bits_per_character"}
     assert {key for key in keys if metrics[key] is not None} == finite

@@ -151,9 +151,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return found
 
 
-def test_a_forecast_is_printed_once_and_leaves_out_the_first_minibatch(
-    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_forecast_leaves_out_one_minibatch(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     made, printed = trainer(config(sample_every=0)), []
     with terminal(made, VOCAB, "a") as show:
 
@@ -170,9 +168,7 @@ def test_a_forecast_is_printed_once_and_leaves_out_the_first_minibatch(
     assert line.startswith("20 tokens per second: done in about 0:00:24, at ")
 
 
-def test_a_training_without_a_second_minibatch_has_no_forecast(
-    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_minibatch_gives_no_forecast(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     made = trainer(config(sample_every=0))
     with terminal(made, VOCAB, "a") as show:
         made.progress.minibatches = 1

@@ -24,7 +24,6 @@ CHANGES = {"num_epochs": 4, "sample_every": 0, "checkpoint_s": 1000}
 
 @pytest.fixture
 def machines(tmp_path: Path) -> list[Layout]:
-    """Two folders with the same text and the same settings."""
     text = "the sea came in and the sea went out again\n" * 20
     return [prepare_stage(tmp_path / name, text, **CHANGES) for name in ("first", "second")]
 

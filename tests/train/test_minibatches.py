@@ -1,14 +1,29 @@
-"""How minibatches are cut: the book's example, and what must hold for any text."""
+"""Minibatches: how a text is cut, how long a training is, what short texts get, and the learning rate."""
 
 import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+import torch
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from seqlm.train.minibatches import fits, random_minibatches, sequential_minibatches
+from default_params import PARAMS_FILE
+from seqlm.configure.settings import resolve_runs
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.settings import read_params
+from seqlm.train.minibatches import (
+    Plan,
+    fits,
+    largest_that_fits,
+    random_minibatches,
+    scheduled_lr,
+    sequential_minibatches,
+)
+from seqlm.train.ranks import Ranks
+from seqlm.train.trainer import Trainer
+from small_training import TEXT, config, equal, trained, trainer
 
 SAMPLERS = [random_minibatches, sequential_minibatches]
 
@@ -31,9 +46,7 @@ def test_the_book_cuts_35_numbers_into_three_minibatches(sample: Callable) -> No
 
 @pytest.mark.parametrize("sample", SAMPLERS)
 @given(st.integers(4, 300), st.integers(1, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
-def test_no_window_is_used_twice_and_all_that_fit_are_used(
-    sample: Callable, num_tokens: int, batch_size: int, num_steps: int, seed: int
-) -> None:
+def test_windows_are_used_once(sample: Callable, num_tokens: int, batch_size: int, num_steps: int, seed: int) -> None:
     text = np.arange(num_tokens)
     if not fits(num_tokens, batch_size, num_steps):
         with pytest.raises(ValueError, match="too few"):
@@ -68,3 +81,146 @@ def test_random_minibatches_are_shuffled_and_repeatable() -> None:
     first, again = (np.array(list(random_minibatches(np.arange(1000), 4, 5, np.random.default_rng(1)))) for _ in "ab")
     assert np.array_equal(first, again)
     assert (np.diff(first[:, 0, 0, 0]) < 0).any()
+
+
+def test_a_budget_that_is_not_reached_changes_nothing() -> None:
+    # 200 tokens give (200 - 1) // 20 = 9 minibatches of 4 x 5, 180 tokens an epoch, 540 in three.
+    without, unreached = trained(config()), trained(config(token_budget=540))
+    assert unreached.plan.limit is None
+    assert unreached.progress == without.progress
+    assert equal(unreached.network.weights(), without.network.weights())
+    assert [row.epoch for row in without.progress.history] == [1, 2, 3]
+    assert all(isinstance(row.epoch, int) for row in without.progress.history)
+
+
+def test_a_budget_divides_a_training_into_equal_parts() -> None:
+    for budget, tokens, epochs in (
+        # 139 tokens are 6 minibatches of 20, so three rows of 2; an epoch has 9.
+        (139, [40, 80, 120], [2 / 9, 4 / 9, 6 / 9]),
+        # 500 tokens are 25 minibatches; rows end within epochs of 9 minibatches, or 8 if the offset is large.
+        (500, [160, 320, 500], None),
+        # Less than a minibatch is one minibatch.
+        (1, [20], [1 / 9]),
+    ):
+        progress = trained(config(token_budget=budget)).progress
+        assert [row.tokens for row in progress.history] == tokens
+        assert progress.tokens == progress.plan.tokens_to_train == tokens[-1]
+        assert all(row.val_perplexity is not None for row in progress.history)
+        assert epochs is None or [row.epoch for row in progress.history] == epochs
+
+
+def test_evaluations_and_patience_count_those_parts() -> None:
+    bounded = config(token_budget=400, num_epochs=10, eval_every=3, keep="best")
+    evaluated = [row.val_perplexity is not None for row in trained(bounded).progress.history]
+    assert evaluated == [False, False, True] * 3 + [True]
+    # The learning rate is so small that no weight changes: the second evaluation is not better than the first.
+    stopped = trained(config(token_budget=400, num_epochs=10, patience=1, lr=1e-9, grad_clip=1e-9))
+    assert len(stopped.progress.history) == 2
+
+
+def test_the_schedule_covers_what_is_trained() -> None:
+    """With a warm-up of one half, the rate is highest in the middle and falls to a hundredth at the end."""
+    cosine = {"schedule": "cosine", "warmup_share": 0.5, "lr": 0.1, "optimizer": "adamw"}
+    rates = [row.lr for row in trained(config(token_budget=800, num_epochs=40, **cosine)).progress.history]
+    assert len(rates) == 40
+    # Minibatch i of 40 starts when i / 40 is done: the rate is 0.1 * i / 20 up to i = 20.
+    assert rates[10] == pytest.approx(0.05)
+    assert max(rates) == rates[20] == pytest.approx(0.1)
+    assert rates[-1] < 0.002
+
+
+def test_the_schedule_by_hand() -> None:
+    assert scheduled_lr(config(lr=0.5), 0.7) == 0.5
+    cosine = config(schedule="cosine", lr=2.0, warmup_share=0.2)
+    # It rises to 2 during the first fifth, is 2 * (0.01 + 0.99 / 2) half-way through the rest, and ends at 0.02.
+    shares = [0, 0.05, 0.2, 0.6, 1]
+    assert [scheduled_lr(cosine, share) for share in shares] == pytest.approx([0, 0.5, 2, 1.01, 0.02])
+    assert scheduled_lr(config(schedule="cosine", lr=2.0), 0) == 2
+
+
+def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:
+    norms: dict[int | None, list[float]] = {None: [], 320: []}
+    for budget, seen in norms.items():
+        made = trainer(config(token_budget=budget))
+        made.run(lambda now, seen=seen: seen.append(float(now.network.weights()["W_hh"].norm())))
+    without, bounded = (list(dict.fromkeys(seen)) for seen in norms.values())
+    assert bounded == without[:16]
+
+
+def test_the_default_budget_changes_nothing_on_the_book() -> None:
+    # 136,503 characters of train, in minibatches of 32 x 32, for 20 epochs: 133 * 1,024 * 20 are 2.7 million.
+    lstm = config(batch_size=32, num_steps=32, num_epochs=20, token_budget=10_000_000)
+    assert Plan.of(lstm, 136_503, 865_052).tokens_to_train == 133 * 1024 * 20
+    # 40 million characters are one epoch in a quarter: 9,765 minibatches of 1,024 are 9,999,360 tokens.
+    plan = Plan.of(lstm, 40_000_000, 865_052)
+    assert (plan.limit, plan.num_rows, plan.tokens_to_train) == ("token_budget", 20, 9_999_360)
+    assert plan.epochs_to_train == pytest.approx(0.25, rel=1e-3)
+
+
+def test_floating_point_operations_limit_the_cost_of_a_large_vocabulary() -> None:
+    """Six for each parameter and token: 6 * 100 * 510 = 306,000 are 25 minibatches of 20 tokens, of 27 in 3 epochs."""
+    without = Plan.of(config(max_flops=None), 200, 100)
+    assert Plan.of(config(max_flops=6 * 100 * 540), 200, 100) == without
+    for token_budget, limit, tokens in ((None, "max_flops", 500), (200, "token_budget", 200)):
+        plan = Plan.of(config(max_flops=6 * 100 * 510, token_budget=token_budget), 200, 100)
+        assert (plan.limit, plan.tokens_to_train) == (limit, tokens)
+
+
+def test_no_run_of_the_book_reaches_its_limits_on_the_book() -> None:
+    """The book has 28 different characters, and train 136,503."""
+    for run in resolve_runs(read_params(PARAMS_FILE), source="").values():
+        text = np.resize(np.arange(28), 136_503)
+        assert run.max_flops is not None
+        assert Trainer(run, 28, text, text[:100], torch.device("cpu")).plan.limit is None
+
+
+def test_evaluating_takes_no_longer_than_training() -> None:
+    """A quarter of the tokens trained between two evaluations: 20,000 tokens an epoch are 999 minibatches of 20."""
+    plan = Plan.of(config(num_epochs=12), 20_000, 100)
+    quarter = 3 * 999 * 20 // 4
+    for eval_every, eval_tokens, budget in ((3, None, quarter), (100, None, 4 * quarter), (3, 12_000, 12_000)):
+        assert plan.val_token_budget(config(eval_every=eval_every, eval_tokens=eval_tokens)) == budget
+    assert plan.val_token_budget(config(eval_every=1, eval_tokens=None)) == 10_000
+
+
+def test_a_short_text_gets_fewer_rows_and_then_fewer_steps() -> None:
+    # 5 * (4 + 1) tokens are just enough.
+    reduced = [largest_that_fits(num_tokens, 4, 5) for num_tokens in (25, 24, 10, 9, 2)]
+    assert reduced == [(4, 5), (3, 5), (1, 5), (1, 4), (1, 1)]
+    assert largest_that_fits(24, 4, 5, 2) == (2, 5)  # rows that two processes can divide evenly
+    assert largest_that_fits(14, 4, 5, 2) == (2, 4)
+    with pytest.raises(DataError, match=r"too few tokens to train on \(1\): use a longer text"):
+        largest_that_fits(1, 4, 5)
+
+
+@given(st.integers(2, 500), st.integers(1, 40), st.integers(1, 40), st.integers(1, 4))
+def test_reduced_minibatches_can_be_divided(num_tokens: int, rows_each: int, num_steps: int, processes: int) -> None:
+    assume(num_tokens > processes)
+    rows, steps = largest_that_fits(num_tokens, rows_each * processes, num_steps, processes)
+    assert fits(num_tokens, rows, steps)
+    assert rows % processes == 0
+    assert 1 <= rows <= rows_each * processes
+    assert 1 <= steps <= num_steps
+    if steps == num_steps and rows < rows_each * processes:
+        assert not fits(num_tokens, rows + processes, steps)
+
+
+@pytest.mark.parametrize("truncation", ["regular", "full"])
+@pytest.mark.parametrize("sampling", ["random", "sequential"])
+@pytest.mark.parametrize("num_tokens", [2, 9, 24])
+def test_short_texts_are_trained_on(num_tokens: int, sampling: str, truncation: str) -> None:
+    made = trained(config(batch_size=30, sampling=sampling, truncation=truncation), TEXT[:num_tokens])
+    assert made.plan.batch_reduced
+    assert len(made.progress.history) == 3
+
+
+def test_full_truncation_spans_each_row_with_one_window() -> None:
+    assert not trainer(config()).plan.batch_reduced
+    full = trainer(config(truncation="full")).plan
+    assert not full.batch_reduced
+    assert full.num_steps == 200 // 5
+
+
+def test_rows_that_processes_cannot_divide_evenly_are_refused() -> None:
+    with pytest.raises(ParamsError, match="batch_size = 4: must be a multiple of the 3 processes"):
+        Trainer(config(), 6, TEXT, TEXT[:50], torch.device("cpu"), Ranks(0, 3))

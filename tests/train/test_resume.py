@@ -1,6 +1,8 @@
-"""A training that stops after any minibatch resumes to the same bytes."""
+"""Checkpoints: a training that stops after any minibatch resumes to the same bytes, and only from its own."""
 
+import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
-from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
 from seqlm.train.trainer import Trainer
 from small_training import config, equal, prepare_stage, trained, trainer
 from smoke import ROOT
-from stages_by_hand import RunStage, succeeded
+from stages_by_hand import RunStage, run_python, succeeded
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
 LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "keep": "best", **ADAM}
@@ -133,3 +137,65 @@ def test_two_processes_resume_together_within_an_epoch(tmp_path: Path) -> None:
     again = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=300)
     assert "resuming after epoch" in again.stdout
     assert sha256_of_file(weights) == undisturbed
+
+
+def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, "key")
+    assert checkpoint.load() is None
+    checkpoint.save({"a": torch.ones(2)}, {"b": 1})
+    tensors, values = checkpoint.load() or ({}, {})
+    assert (tensors["a"].tolist(), values) == ([1, 1], {"b": 1})
+    content = bytearray(checkpoint.path.read_bytes())
+    content[-1] ^= 1
+    checkpoint.path.write_bytes(content)
+    assert checkpoint.load() is None
+
+
+def test_other_settings_data_and_processes_have_other_checkpoints() -> None:
+    trainings = ("a", ["b"], 1), ("ab", [""], 1), ("a", ["c"], 1), ("a", ["b"], 2)
+    keys = [checkpoint_key(*training) for training in trainings]
+    assert keys[0] == checkpoint_key("a", ["b"], 1)
+    assert len(set(keys)) == len(keys)
+
+
+CODE = """
+import json, sys
+from pathlib import Path
+from seqlm.train.trainer import Trainer
+loaded = sorted(module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == "seqlm")
+from seqlm.train.checkpoints import _TRAINER, checkpoint_key, imported_files
+def key_after_change(name):
+    path = Path(sys.argv[1], name)
+    path.write_text(path.read_text() + "# changed\\n")
+    return checkpoint_key("", [], 1)
+print(json.dumps({
+    "loaded": loaded, "hashed": [str(path) for path in imported_files(_TRAINER)],
+    "keys": [key_after_change(name) for name in sys.argv[2:]],
+    "unchanged": checkpoint_key("", [], 1),
+}))
+"""
+
+
+def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
+    """All code that a training runs, and only that: a change of how its progress is shown does not matter."""
+    before = checkpoint_key("", [], 1)
+    package = tmp_path / "seqlm"
+    shutil.copytree(ROOT / "src/seqlm", package, ignore=shutil.ignore_patterns("__pycache__"))
+    changed = ["train/callbacks.py", "core/optimizer.py", "rnn/compiled/tiles.py", "rnn/transformer.py"]
+    found = json.loads(succeeded(run_python(CODE, package, *changed, PYTHONPATH=str(tmp_path))))
+    assert set(found["loaded"]) <= set(found["hashed"])
+    callbacks, *others = found["keys"]
+    assert callbacks == before
+    assert len({callbacks, *others}) == 4
+    assert found["unchanged"] == others[-1]
+
+
+def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqlm.train.checkpoints._LOCK_TIMEOUT_S", 0.3)
+    with run_lock(tmp_path / "x"):
+        with pytest.raises(MachineError, match="run x: another training of it is running"):
+            run_lock(tmp_path / "x")
+        with run_lock(tmp_path / "y"):
+            pass
+    with run_lock(tmp_path / "x"):
+        pass

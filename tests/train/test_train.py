@@ -66,7 +66,7 @@ def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path
         ({"activation": "relu", "lr": 1e6, "num_steps": 40, "grad_clip": None}, 6, "the loss is not finite"),
     ],
 )
-def test_what_cannot_be_trained_ends_with_one_line(
+def test_what_cannot_be_trained_is_refused(
     changes: dict[str, Any], code: int, complaint: str, run_stage: RunStage, tmp_path: Path
 ) -> None:
     if "device" in changes and torch.cuda.is_available():
@@ -88,7 +88,6 @@ def start_two(layout: Layout) -> None:
 
 
 def torchrun(layout: Layout) -> None:
-    """Run the train stage with two processes, as the pipeline does."""
     command = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]["train"]["do"]["cmd"]
     launcher = "torchrun --standalone --nproc-per-node 2"
     command = command.replace("${launcher}", launcher).replace("${key}", "x")

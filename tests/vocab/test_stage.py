@@ -28,7 +28,6 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def stage(run_stage: RunStage, layout: Layout) -> Stage:
-    """Runs the stage on three splits with some settings."""
 
     def run(kind: str, train: str = LINE, val: str = LINE, test: str = LINE, **settings: Any) -> Finished:
         write_splits(layout.splits, train, val, test)
@@ -47,9 +46,7 @@ def stage(run_stage: RunStage, layout: Layout) -> Stage:
         ("char", "train", "\n\n", "the train split has 0 characters"),
     ],
 )
-def test_splits_that_cannot_be_scored_are_refused(
-    kind: str, split: str, content: str, complaint: str, stage: Stage, tmp_path: Path
-) -> None:
+def test_short_splits_fail(kind: str, split: str, content: str, complaint: str, stage: Stage, tmp_path: Path) -> None:
     result = stage(kind, **{split: content})
     refused(result, 3, complaint)
     assert f"preprocess.split.{split}" in result.stderr

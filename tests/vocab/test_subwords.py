@@ -40,7 +40,6 @@ def trained_on(text: str, algorithm: str, vocab_size: int | str, **changes: floa
 
 
 def characters_of(tokenizer: SubwordTokenizer) -> set[str]:
-    """Return the tokens that are single characters."""
     return {token for token in tokenizer.tokens if len(token) == 1} - set(BYTE_TOKENS)
 
 
