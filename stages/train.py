@@ -16,22 +16,15 @@ def main(layout: Layout, run: str) -> None:
     """Train one run.
 
     An interrupted training resumes from its last checkpoint and ends with the same
-    weights as one that was not interrupted. While it trains, its history grows in its
-    folder of reports. If torchrun starts several processes, they train together, each on
-    some rows of every minibatch.
+    weights as one that was not interrupted. If torchrun starts several processes, they
+    train together, each on some rows of every minibatch.
     """
     import torch
 
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_table
     from seqlm.rnn.building import save_network
-    from seqlm.train.callbacks import (
-        checkpoint_writer,
-        describe_plan,
-        restored_on_error,
-        sample_prefix,
-        train_to_end,
-    )
+    from seqlm.train.callbacks import checkpoint_writer, describe_plan, sample_prefix, train_to_end
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
     from seqlm.train.history import headline, history_table, summarise
     from seqlm.train.ranks import local_device, local_threads, process_group
@@ -64,17 +57,16 @@ def main(layout: Layout, run: str) -> None:
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
             reports = layout.reports("train", run)
-            with restored_on_error(reports / "history.csv", reports / "metrics.json"):
-                train_to_end(trainer, checkpoint, vocab, prefix, reports)
-                history, engine = trainer.progress.history, trainer.network.engine
-                epoch, weights = trainer.chosen_weights()
-                write_table(reports, "history", history_table(run, history))
-                write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
-                write_table(reports, "metrics", headline(history[-1]))
-                save_network(layout.run(run), run, config, len(vocab), weights, engine)
-                shutil.rmtree(layout.best_of_run(run), ignore_errors=True)
-                if (best := trainer.better_weights()) is not None:
-                    save_network(layout.best_of_run(run), run, config, len(vocab), best, engine)
+            train_to_end(trainer, checkpoint, vocab, prefix)
+            history, engine = trainer.progress.history, trainer.network.engine
+            epoch, weights = trainer.chosen_weights()
+            write_table(reports, "history", history_table(run, history))
+            write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
+            write_table(reports, "metrics", headline(history[-1]))
+            save_network(layout.run(run), run, config, len(vocab), weights, engine)
+            shutil.rmtree(layout.best_of_run(run), ignore_errors=True)
+            if (best := trainer.better_weights()) is not None:
+                save_network(layout.best_of_run(run), run, config, len(vocab), best, engine)
             checkpoint.remove_all()
 
 

@@ -1,7 +1,5 @@
-"""What happens while a training runs: a growing history, Ctrl-C, and what it prints."""
+"""What happens while a training runs: Ctrl-C, and what it prints."""
 
-import json
-import math
 import os
 import signal
 from datetime import datetime
@@ -13,12 +11,9 @@ import pytest
 
 from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.core.layout import Layout
 from seqlm.train.callbacks import (
     describe_plan,
     forecast,
-    history_writer,
-    restored_on_error,
     sample_prefix,
     stop_at_interrupt,
     terminal,
@@ -27,47 +22,9 @@ from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
-from small_training import TEXT, config, history_rows, trained, trainer
+from small_training import TEXT, config, trained, trainer
 from smoke import ROOT
 from stages_by_hand import run_python
-
-
-def test_the_history_grows_during_training(tmp_path: Path) -> None:
-    layout, seen = Layout(tmp_path), []
-    folder = layout.reports("train", "x")
-    write = history_writer(folder, seconds=0)
-
-    def callback(made: Trainer) -> None:
-        write(made)
-        seen.append((history_rows(layout), json.loads((folder / "metrics.json").read_text())))
-
-    trainer(config(eval_every=2)).run(callback)
-    # After every minibatch, and after every epoch; each minibatch has 20 tokens.
-    assert [int(table[-1]["tokens"]) for table, _ in seen[:4]] == [20, 40, 60, 80]
-    assert [float(table[-1]["epoch"]) for table, _ in seen[:2]] == pytest.approx([1 / 9, 2 / 9])
-    assert all(float(table[-1]["epoch"]) == metrics["epoch"] for table, metrics in seen)
-    # Complete epochs are whole numbers, also while another is in progress.
-    assert {table[0]["epoch"] for table, _ in seen if len(table) > 1} == {"1"}
-    assert [row["val_perplexity"] != "" for row in seen[-1][0]] == [False, True, True]
-    assert [row["epoch"] for row in seen[-1][0]] == ["1", "2", "3"]
-
-
-def test_nothing_is_written_before_it_is_time(tmp_path: Path) -> None:
-    trainer(config()).run(history_writer(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_loss_that_overflows_is_null_in_metrics(tmp_path: Path) -> None:
-    write, made = history_writer(tmp_path, seconds=0), trainer(config())
-
-    def callback(now: Trainer) -> None:
-        now._totals.nll.fill_(math.inf)
-        write(now)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        made.run(callback)
-    assert json.loads((tmp_path / "metrics.json").read_text())["train_perplexity"] is None
 
 
 def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path) -> None:
@@ -80,26 +37,6 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     summary = read_json(tmp_path / "summary.json")
     assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
     assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"
-
-
-def test_an_error_leaves_files_as_they_were(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-
-    def interrupted(*names: str) -> None:
-        with restored_on_error(folder / "a.csv", folder / "b.csv"):
-            folder.mkdir(exist_ok=True)
-            for name in names:
-                (folder / name).write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted("a.csv", "b.csv")
-    assert not folder.exists()
-    folder.mkdir()
-    (folder / "a.csv").write_text("before")
-    with pytest.raises(KeyboardInterrupt):
-        interrupted("a.csv", "b.csv")
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {"a.csv": "before"}
 
 
 def test_a_second_interrupt_does_not_wait_for_the_minibatch(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
-"""What happens while a training runs: checkpoints, a growing history, the terminal, Ctrl-C."""
+"""What happens while a training runs: checkpoints, the terminal, Ctrl-C."""
 
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,47 +12,12 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from seqlm.core.errors import Interrupted
-from seqlm.core.files import write_bytes, write_table
 from seqlm.rnn.array_network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.history import headline, history_table
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
 from seqlm.vocab.corpus import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
-
-_SECONDS_BETWEEN_WRITES = 3.0
-
-
-def history_writer(folder: Path, seconds: float = _SECONDS_BETWEEN_WRITES) -> Callback:
-    """Return a callback that rewrites ``history.csv`` and ``metrics.json`` in ``folder`` every few ``seconds``."""
-    last = time.monotonic()
-
-    def write(trainer: Trainer) -> None:
-        nonlocal last
-        if time.monotonic() - last >= seconds and (rows := trainer.rows_so_far()):
-            write_table(folder, "history", history_table(trainer.config.run, rows))
-            write_table(folder, "metrics", headline(rows[-1]))
-            last = time.monotonic()
-
-    return write
-
-
-@contextmanager
-def restored_on_error(*paths: Path) -> Iterator[None]:
-    """Leave files of one folder as they were, or missing, if the code inside this context ends with an error."""
-    before = {path: path.read_bytes() for path in paths if path.exists()}
-    try:
-        yield
-    except BaseException:
-        for path in paths:
-            if path in before:
-                write_bytes(path, before[path])
-            else:
-                path.unlink(missing_ok=True)
-        with suppress(OSError):
-            paths[0].parent.rmdir()  # if it is empty now
-        raise
 
 
 def checkpoint_writer(checkpoint: Checkpoint, seconds: float) -> Callback:
@@ -106,14 +70,11 @@ _MEASURED_S = 2.0
 _LONG = timedelta(hours=1)
 
 
-def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path) -> None:
-    """Run a training to its end; show it on the terminal and in ``reports``.
-
-    Raises Interrupted after Ctrl-C.
-    """
+def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str) -> None:
+    """Run a training to its end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
     with ExitStack() as stack:
         callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
-        callbacks += [history_writer(reports), checkpoint_writer(checkpoint, trainer.config.checkpoint_s)]
+        callbacks.append(checkpoint_writer(checkpoint, trainer.config.checkpoint_s))
         if trainer.ranks.size == 1:  # a checkpoint needs all processes, and Ctrl-C may have ended the others
             callbacks.append(stack.enter_context(stop_at_interrupt(checkpoint)))
 

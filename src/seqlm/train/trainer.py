@@ -100,11 +100,6 @@ class Trainer:
         stopped = patience is not None and self.progress.evaluations_since_best >= patience
         return stopped or len(self.progress.history) >= self.plan.num_rows
 
-    def rows_so_far(self) -> list[HistoryRow]:
-        """Return the history, with a last row for what was trained since in this process."""
-        history = self.progress.history
-        return [*history, self._new_row(float(self._totals.nll), None)] if self._totals.norms else history
-
     def chosen_weights(self) -> tuple[float, dict[str, Tensor]]:
         """Return the epoch and the weights that the setting ``keep`` chooses."""
         if self.config.keep == "best" and self._best_weights is not None and self.progress.best_epoch is not None:
@@ -153,21 +148,19 @@ class Trainer:
             self._end_row()
 
     def _end_row(self) -> None:
-        self.progress.history.append(self._new_row(self._mean_nll(), self._validate()))
-        self._totals = RunningTotals()
-
-    def _new_row(self, nll: float, val_perplexity: float | None) -> HistoryRow:
         norms = torch.stack(self._totals.norms)
-        return HistoryRow(
+        row = HistoryRow(
             epoch=self.progress.epoch,
-            train_perplexity=perplexity(nll, self._totals.tokens),
-            val_perplexity=val_perplexity,
+            train_perplexity=perplexity(self._mean_nll(), self._totals.tokens),
+            val_perplexity=self._validate(),
             grad_norm=float(norms.mean()),
             grad_norm_max=float(norms.max()),
             clipped_share=float((norms > self._max_norm).float().mean()),
             lr=self._totals.lr,
             tokens=self.progress.tokens,
         )
+        self.progress.history.append(row)
+        self._totals = RunningTotals()
 
     def _mean_nll(self) -> float:
         """Return -log p of the tokens since the last history row, the mean over all processes.
