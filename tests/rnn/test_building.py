@@ -160,7 +160,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
 RESULTS = """
 import numpy as np
 from seqlm.rnn.array_network import continue_prefixes
-from seqlm.rnn.array_network import stream_nll, window_nll
+from seqlm.rnn.array_network import rows_nll, stream_nll
 from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_roots, trained_weights
 
 def results(network):
@@ -168,7 +168,7 @@ def results(network):
     roots = gradient_roots(network, ids, segment_length=10, num_segments=9)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
     found = [
-        stream_nll(network, ids), window_nll(network, ids.reshape(10, 30)),
+        stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
         dynamic_nll(network, ids, update_every=20, update=rule.apply), continue_prefixes(network, [[1, 2], [3]], 9),
     ]
     return repr([np.asarray(one).tolist() for one in found])

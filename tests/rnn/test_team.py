@@ -28,13 +28,11 @@ def meet(member: int, size: int, control: Control, work: tuple) -> None:
 
 
 @njit(nogil=True)
-def serve(member: int, size: int, control: Control, work: tuple, done: int) -> int:
-    task = wait_for_task(member, control, done)
-    while task > done:
+def serve(member: int, size: int, control: Control, work: tuple) -> None:
+    number = 1
+    while wait_for_task(member, control, number):
         meet(member, size, control, work)
-        done = task
-        task = wait_for_task(member, control, done)
-    return task
+        number += 1
 
 
 def test_every_member_sees_what_the_others_wrote_before_the_barrier_and_no_thread_is_left() -> None:
@@ -68,11 +66,10 @@ def test_members_without_work_sleep_until_the_next_task() -> None:
 
 
 @njit(nogil=True)
-def fail(member: int, size: int, control: Control, _work: tuple, _done: int) -> int:
+def fail(member: int, size: int, control: Control, _work: tuple) -> None:
     if member == 1:
         raise ValueError("no part for me")
     barrier(control, size)
-    return 1
 
 
 def test_a_member_that_fails_does_not_leave_the_others_waiting() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from compiled_networks import network_settings
 from seqlm.rnn import transformer
-from seqlm.rnn.array_network import stream_nll, window_nll
+from seqlm.rnn.array_network import rows_nll, stream_nll
 from seqlm.rnn.transformer import Transformer, rotate
 from small_training import config, equal, trained
 
@@ -53,7 +53,7 @@ def test_scores_are_those_of_the_windows_whatever_the_chunks(window: int, size: 
         wanted.append(-float(logits[0, -1].log_softmax(0)[target]))
     assert stream_nll(made, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-9)
     beginning = ids[None, : window + 1].numpy()
-    assert window_nll(made, beginning)[0] == pytest.approx(wanted[:window], rel=1e-9)
+    assert rows_nll(made, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-9)
 
 
 @torch.no_grad()

@@ -5,8 +5,6 @@ import torch
 from seqlm.core.errors import MachineError
 from seqlm.core.processes import default_processes
 
-_WITHOUT_DOUBLE = {"mps"}
-
 
 def resolve_device(name: str) -> torch.device:
     """Return the device of this name; ``auto`` is the first of cuda, mps, cpu that is available.
@@ -29,8 +27,3 @@ def processes_that_learn() -> int:
     and refuses gradients in copies of a process that has such threads.
     """
     return 1 if torch.accelerator.is_available() else default_processes()
-
-
-def in_double(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in double precision on its device, or on the CPU if its device has none (mps)."""
-    return (tensor.cpu() if tensor.device.type in _WITHOUT_DOUBLE else tensor).double()

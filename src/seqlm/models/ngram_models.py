@@ -89,14 +89,14 @@ class WordToChar(LanguageModel):
 class _CharacterReader(RowReader):
     def __init__(self, reader: WordToCharReader, recounting: Recounting) -> None:
         self._predictor = reader.predictor(recounting.model_after(()))
-        self._letters = [reader.letter(character) for character in reader.characters.tokens]
+        self._characters = reader.characters.tokens
         self._recounting, self._num_read = recounting, 0
 
     def read(self, token: int) -> None:
-        self._predictor.read(self._letters[token])
+        self._predictor.read(self._characters[token])
         self._num_read += 1
         if self._recounting.is_due(self._num_read):
             self._predictor.use(self._recounting.model_after(self._predictor.words_read))
 
     def next_probs(self) -> Probs:
-        return np.array([self._predictor.prob(letter) for letter in self._letters])
+        return np.array([self._predictor.prob(character) for character in self._characters])

@@ -24,7 +24,6 @@ and divide in the same way."""
 _LOGITS_AT_ONCE = 1 << 22
 """Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
 _PROBABILITIES_AT_ONCE = 1 << 21
-_LARGE_VOCAB = 1024
 _CHUNK = 4096
 """Tokens that are read at once."""
 
@@ -99,11 +98,6 @@ def tokens_at_once(vocab_size: int) -> int:
     return max(_LOGITS_AT_ONCE // vocab_size, 1)
 
 
-def is_large(vocab_size: int) -> bool:
-    """Whether a vocabulary is so large that the logits of a text take more time and memory than its states."""
-    return vocab_size > _LARGE_VOCAB
-
-
 def probabilities(logits: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
     """Yield the probabilities of all tokens under ``logits`` (N, V), in parts ``(n, V)`` of bounded size."""
     num_rows = max(_PROBABILITIES_AT_ONCE // logits.shape[1], 1)
@@ -121,19 +115,11 @@ def stream_nll(network: HasArrays, ids: NDArray[np.integer], *, chunk: int = _CH
     return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
 
 
-def window_nll(network: HasArrays, windows: Ids) -> Nats:
-    """Return -log p of tokens 2..T of windows ``(B, T)``, each read from the zero state; shape ``(B, T - 1)``."""
-    num_windows, length = windows.shape
-    arrays = network.arrays
-    if is_large(arrays.vocab_size):
-        return rows_nll(network, windows, max(_CHUNK // num_windows, 1))
-    at_once = max(tokens_at_once(arrays.vocab_size) // length, 1)
-    parts = [windows[start : start + at_once] for start in range(0, num_windows, at_once)]
-    return np.concatenate([rows_nll(network, part, length) for part in parts])
-
-
 def rows_nll(network: HasArrays, rows: Ids, num_steps: int) -> Nats:
-    """Return -log p of tokens 2..T of ``rows`` (B, T), which are read together, ``num_steps`` at a time."""
+    """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``.
+
+    The rows are read together, ``num_steps`` tokens of each at a time.
+    """
     arrays = network.arrays
     state, found = arrays.initial_state(len(rows)), np.empty((len(rows), max(rows.shape[1] - 1, 0)))
     for start in range(0, found.shape[1], num_steps):

@@ -11,11 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.core.devices import in_double
 from seqlm.core.metrics import Nats
 from seqlm.core.threads import imap
 from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits, tokens_at_once
-from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.compiled.logsumexp import nll_of_logits
 
 T = TypeVar("T")
@@ -25,9 +23,6 @@ State = Any
 """What a network carries from step to step, such as hidden states or cached keys and values: a tensor, or lists and
 tuples of states. Only the network itself looks inside."""
 Weights = dict[str, Tensor]
-
-_DOUBLES_BYTES = 1 << 24
-"""Most bytes of logits in double precision at once."""
 
 
 class Noise(Protocol):
@@ -69,17 +64,8 @@ class RandomNoise:
 
 def nll(logits: Tensor, targets: Tensor) -> Tensor:
     """Return -log p of ``targets`` (...) under ``logits`` (..., V), on the CPU in double precision."""
-    rows, wanted = logits.flatten(0, -2), targets.flatten()
-    if logits.device.type == "cpu" and logits.dtype == torch.float32 and has_fma():
-        found = torch.from_numpy(nll_of_logits(rows.numpy(), wanted.numpy(), torch.get_num_threads()))
-    else:
-        num_rows = max(_DOUBLES_BYTES // (8 * rows.shape[1]), 1)
-        losses = []
-        for some, its in zip(torch.split(rows, num_rows), torch.split(wanted, num_rows), strict=True):
-            doubles = in_double(some)
-            losses.append(F.cross_entropy(doubles, its.to(doubles.device), reduction="none").cpu())
-        found = torch.cat(losses)
-    return found.view(targets.shape)
+    rows, wanted = logits.flatten(0, -2).float().cpu().numpy(), targets.flatten().cpu().numpy()
+    return torch.from_numpy(nll_of_logits(rows, wanted, torch.get_num_threads())).view(targets.shape)
 
 
 class Network(nn.Module, ABC):

@@ -28,9 +28,9 @@ from seqlm.rnn.array_network import (
     Ids,
     Weights,
     probabilities,
+    rows_nll,
     stream_nll,
     tokens_at_once,
-    window_nll,
 )
 from seqlm.rnn.building import open_network
 from seqlm.score.diagnostics import Predictor, diagnose
@@ -214,7 +214,7 @@ def network_predictor(network: HasArrays) -> Predictor:
             logits, state = arrays.logits(ids[None, start : min(start + at_once, len(ids) - 1)], state)
             yield from probabilities(logits[0])
 
-    return Predictor(partial(window_nll, arrays), distributions)
+    return Predictor(lambda windows: rows_nll(network, windows, windows.shape[1]), distributions)
 
 
 def score_dynamically(

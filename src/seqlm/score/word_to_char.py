@@ -78,10 +78,6 @@ class Lexicon:
         """Returns which of the sorted words from ``first`` to ``stop``, which share their first ``length`` characters,
         have a character at index ``length``."""
 
-    def letter(self, character: str) -> str:
-        """Return a token of the characters' vocabulary as a letter of the words."""
-        return _UNKNOWN_LETTER if character == UNKNOWN else character
-
     def _find_prefix_range(self, first: int, stop: int, length: int, character: str) -> tuple[int, int]:
         def at_length(word: str) -> str:
             return word[length : length + 1]
@@ -157,13 +153,14 @@ class CharacterPredictor:
         self._next_word = next_word
 
     def prob(self, character: str) -> float:
-        """Return p of a character without reading it."""
+        """Return p of a token of the characters' vocabulary without reading it."""
         ahead = copy.copy(self)  # reading replaces what a predictor knows, except for the list of words
         ahead.words_read = []
         return ahead.read(character)
 
     def read(self, character: str) -> float:
-        """Return p of the next character, and read it."""
+        """Return p of the next token of the characters' vocabulary, and read it."""
+        character = _UNKNOWN_LETTER if character == UNKNOWN else character
         before = math.fsum(each.share for each in self._hypotheses)
         following = list(self._after_blank(character) if character in BLANKS else self._after_letter(character))
         share = math.fsum(each.share for each in following)
@@ -252,11 +249,11 @@ def word_to_char_nll(
     probs = np.ones(num_scored)
     for number, part in enumerate(equal_parts(num_scored, num_updates)):
         if number == 0:
-            predictor.read(lexicon.letter(characters[0]))
+            predictor.read(characters[0])
         else:
             predictor.use(model_after(predictor.words_read))
         for place in range(part.start, part.stop):
-            probs[place] = predictor.read(lexicon.letter(characters[place + 1]))
+            probs[place] = predictor.read(characters[place + 1])
     return -elementary.log(probs)
 
 
@@ -298,10 +295,6 @@ class WordToCharReader:
     def predictor(self, model: NGramModel) -> CharacterPredictor:
         """Return a reader of a new text, character by character."""
         return CharacterPredictor(self._lexicon, self._separators, model)
-
-    def letter(self, character: str) -> str:
-        """Return a token of the characters' vocabulary as the predictor expects it."""
-        return self._lexicon.letter(character)
 
     def describe(self, order: int) -> ModelInfo:
         """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""

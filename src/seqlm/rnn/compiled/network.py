@@ -99,7 +99,7 @@ class CompiledNetwork:
     def step_fn(self, state: State) -> Callable[[Ids], NDArray[np.float32]]:
         """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state."""
         batch_size, times, weights = state.shape[2], itertools.count(), self._packed_weights()
-        buffers, logits, control = self._buffers(1, state), empty_panels(batch_size, self.vocab_size), new_control(1)
+        buffers, logits, control = self._buffers(1, state), empty_panels(batch_size, self.vocab_size), new_control()
 
         def step(ids: Ids) -> NDArray[np.float32]:
             tokens = to_tokens(ids[:, None], self.vocab_size)
@@ -187,7 +187,7 @@ class CompiledNetwork:
         buffers = self._buffers(max(min(_ROWS_AT_ONCE // batch_size, num_steps), 1), state)
         parts = split_rows(batch_size, self.num_threads)
         size = min(self.num_threads, len(self._spec.layers)) if len(parts) == 1 else 1
-        control = new_control(size)
+        control = new_control()
 
         def take(first: int, last: int, member: int) -> None:
             read(weights, tokens, 0, buffers, logits, outputs, first, last, member, size, control)

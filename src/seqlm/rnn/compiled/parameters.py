@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from seqlm.rnn.compiled.cells import CellLayout
 from seqlm.rnn.compiled.compiling import START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.team import member_range
-from seqlm.rnn.compiled.tiles import WIDTH, Matrix, Panels, copy_in, empty_panels, num_panels, padded
+from seqlm.rnn.compiled.tiles import WIDTH, Matrix, Panels, copy_in, empty_panels, padded
 
 Flat = NDArray[np.float32]
 """All parameters of a network, or their gradients, one after the other."""
@@ -168,13 +168,13 @@ def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: 
     for block in range(0, bias.shape[0], panels):
         bias[block + first : block + last] = 0
     for gate in range(len(spec.cell.input_blocks)):
+        input_block = spec.cell.input_blocks[gate]
+        state_block = spec.cell.first_state_block + spec.cell.state_blocks[gate]
         for unit in range(first * WIDTH, min(last * WIDTH, spec.num_hiddens)):
             p, k, place = unit // WIDTH, unit % WIDTH, gate * spec.num_hiddens + unit
-            bias[spec.cell.input_blocks[gate] * panels + p, 0, k] += flat[input_bias + place]
+            bias[input_block * panels + p, 0, k] += flat[input_bias + place]
             if state_bias >= 0:
-                bias[(spec.cell.first_state_block + spec.cell.state_blocks[gate]) * panels + p, 0, k] += flat[
-                    state_bias + place
-                ]
+                bias[state_block * panels + p, 0, k] += flat[state_bias + place]
     if is_one_hot(spec, layer):
         for block in range(0, bias.shape[0], panels):
             for p in range(block + first, block + last):
@@ -194,14 +194,12 @@ def pack_transposed(spec: NetworkSpec, flat: Flat, transposed: TransposedWeights
         for gate in range(len(spec.cell.input_blocks)):
             if not is_one_hot(spec, layer):
                 matrix = gate_matrix(spec, flat, starts[0], inputs, gate)
-                first, last = member_range(num_panels(inputs), 1, member, size)
-                copy_in(
-                    matrix, is_transposed, transposed.inputs[layer], spec.cell.input_blocks[gate] * rows, first, last
-                )
+                row = spec.cell.input_blocks[gate] * rows
+                first, last = member_range(transposed.inputs.shape[1], 1, member, size)
+                copy_in(matrix, is_transposed, transposed.inputs[layer], row, first, last)
             matrix = gate_matrix(spec, flat, starts[1], spec.num_hiddens, gate)
+            row = spec.cell.state_blocks[gate] * rows
             first, last = member_range(transposed.recurrent.shape[1], 1, member, size)
-            copy_in(
-                matrix, is_transposed, transposed.recurrent[layer], spec.cell.state_blocks[gate] * rows, first, last
-            )
+            copy_in(matrix, is_transposed, transposed.recurrent[layer], row, first, last)
     first, last = member_range(transposed.outputs.shape[0], 1, member, size)
     copy_in(output_matrix(spec, flat), is_transposed, transposed.outputs, START, first, last)

@@ -3,8 +3,8 @@
 A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual machine a
 processor that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning, and
 nap only after a long wait. If other processes want the processors, spinning would take them from the very thread that
-is waited for: then a team naps soon. If no minibatch comes at all, its threads sleep. What they wait for are numbers
-in an array, read and changed atomically.
+is waited for: then a team naps soon. If no minibatch comes for long, the naps are longer. What the threads wait for are
+numbers in an array, read and changed atomically.
 """
 
 import itertools
@@ -31,21 +31,22 @@ Control = NDArray[np.int64]
 
 _CACHE_LINE = 8
 """Numbers of a cache line: each number that threads wait for has one of its own."""
-_TASK, _ARRIVALS, _STOP, _SPIN_LIMIT, _ASLEEP = (index * _CACHE_LINE for index in range(5))
-"""Places in the control array. From _ASLEEP on, one for each member."""
+_TASK, _ARRIVALS, _STOP, _SPIN_LIMIT = (index * _CACHE_LINE for index in range(4))
+"""Places in the control array."""
 _SPINS_ALONE, _SPINS_BESIDE_OTHERS = 6_000_000, 60_000
 """Spins before a nap: about 30 milliseconds, longer than what an optimiser does between two minibatches; and a third
 of a millisecond."""
-_NAPS_BEFORE_SLEEP = 300
-"""After some hundredths of a second."""
+_NAP_US, _LONG_NAP_US = np.int32(50), np.int32(5_000)
+_SHORT_NAPS = 300
+"""Naps before the long ones: some hundredths of a second."""
 
 
 def nap_function(platform: str) -> tuple[str, int]:
-    """Return the system's function that lets a thread sleep, and its argument, in milliseconds or microseconds.
+    """Return the system's function that lets a thread sleep, and how many microseconds the unit of its argument has.
 
-    On Windows the shortest sleep is too long: 0 yields the processor to another thread that waits for it.
+    On Windows a short nap becomes 0 milliseconds: it yields the processor to another thread that waits for it.
     """
-    return ("Sleep", 0) if platform == "win32" else ("usleep", 50)
+    return ("Sleep", 1000) if platform == "win32" else ("usleep", 1)
 
 
 @intrinsic
@@ -61,20 +62,20 @@ def _add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
 
 
 @intrinsic
-def _nap(_typing: Any) -> Any:
-    """Sleep for some ten-thousandths of a second."""
+def _nap(_typing: Any, _microseconds: Any) -> Any:
+    """Sleep."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        (name, duration), integer = nap_function(sys.platform), ir.IntType(32)
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        (name, unit), integer = nap_function(sys.platform), ir.IntType(32)
         function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(integer, [integer]), name)
-        return builder.call(function, [ir.Constant(integer, duration)])
+        return builder.call(function, [builder.udiv(values[0], integer(unit))])
 
-    return types.int32(), generate
+    return types.int32(types.int32), generate
 
 
-def new_control(size: int) -> Control:
-    """Return the array by which ``size`` members of a team meet."""
-    control = np.zeros(_ASLEEP + size * _CACHE_LINE, np.int64)
+def new_control() -> Control:
+    """Return the array by which the members of a team meet."""
+    control = np.zeros(4 * _CACHE_LINE, np.int64)
     control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
     return control
 
@@ -104,7 +105,7 @@ def barrier(control: Control, size: int) -> None:
     while _read(control, _ARRIVALS) < all_arrived and not _read(control, _STOP):
         spins += 1
         if spins > control[_SPIN_LIMIT]:
-            _nap()
+            _nap(_NAP_US)
 
 
 @jit_entry
@@ -120,44 +121,36 @@ def member_range(count: int, step: int, member: int, size: int) -> tuple[int, in
 
 
 @jit_internal
-def wait_for_task(member: int, control: Control, done: int) -> int:
-    """Return the number of the task after number ``done``, once it is announced.
+def wait_for_task(member: int, control: Control, number: int) -> bool:
+    """Wait until task ``number`` is announced; return false when the team stops.
 
-    Returns ``done`` itself if no task comes for some time, and -1 when the team stops. Member 0, who announces the
-    tasks, gets task 1 at once, and no other.
+    Member 0, who announces the tasks, does one of them at a time: there is only task 1.
     """
     if member == 0:
-        return 1
+        return number == 1
     spins = naps = 0
-    while _read(control, _TASK) == done:
+    while _read(control, _TASK) < number:
         if _read(control, _STOP):
-            return -1
+            return False
         spins += 1
         if spins > control[_SPIN_LIMIT]:
-            _nap()
+            _nap(_NAP_US if naps < _SHORT_NAPS else _LONG_NAP_US)
             naps += 1
-        if naps == _NAPS_BEFORE_SLEEP:
-            _add(control, _ASLEEP + member * _CACHE_LINE, 1)
-            if _read(control, _TASK) == done:
-                return done
-            _add(control, _ASLEEP + member * _CACHE_LINE, -1)
-            naps = 0
-    return done + 1
+    return True
 
 
 class Team:
     """``size`` threads, the caller's among them, that do the same compiled work on the same arrays again and again."""
 
-    def __init__(self, size: int, serve: Callable[..., int], buffers: Any) -> None:
+    def __init__(self, size: int, serve: Callable[..., None], buffers: Any) -> None:
         """Start the other threads.
 
-        ``serve(member, size, control, buffers, done)`` is compiled code that does a member's part of every task that
-        :func:`wait_for_task` announces after number ``done``, and returns its last answer.
+        ``serve(member, size, control, buffers)`` is compiled code that does a member's part of every task that
+        :func:`wait_for_task` announces.
         """
         self.buffers, self._serve, self.size = buffers, serve, size
-        self._control = new_control(size)
+        self._control = new_control()
         self._failure: Exception | None = None
-        self._alarms = [threading.Event() for _ in range(size)]
         self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
         for thread in self._threads:
             thread.start()
@@ -167,28 +160,19 @@ class Team:
         if self._threads:
             self._control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
             _change(self._control, _TASK, 1)
-            for member, alarm in enumerate(self._alarms):
-                if self._control[_ASLEEP + member * _CACHE_LINE]:
-                    alarm.set()
-        self._serve(0, self.size, self._control, self.buffers, 0)
+        self._serve(0, self.size, self._control, self.buffers)
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
         """End the other threads."""
         _change(self._control, _STOP, 1)
-        for alarm in self._alarms:
-            alarm.set()
         for thread in self._threads:
             thread.join()
 
     def _work(self, member: int) -> None:
-        done, alarm = 0, self._alarms[member]
         try:
-            while (done := self._serve(member, self.size, self._control, self.buffers, done)) >= 0:
-                alarm.wait()
-                alarm.clear()
-                _change(self._control, _ASLEEP + member * _CACHE_LINE, -1)
+            self._serve(member, self.size, self._control, self.buffers)
         except Exception as error:
             # The others would wait for this member at the next barrier.
             self._failure = error

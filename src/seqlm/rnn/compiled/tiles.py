@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.compiling import cpu_features, jit_inline, jit_internal
+from seqlm.rnn.compiled.compiling import cpu_features, jit_internal
 
 _IS_WIDE = "+avx512f" in cpu_features()
 """Whether this processor has the 32 registers of 16 numbers of AVX-512."""
@@ -179,12 +179,6 @@ def _outer_tile(_typing: Any, c: Any, q: Any, i: Any, a: Any, j: Any, k: Any, b:
 _tile_of_rows = _make_tile(ROWS, 1)
 _tile_of_row = _make_tile(1, 1)
 _wide_tile_of_row = _make_tile(1, PANELS_OF_ROW)
-
-
-@jit_inline
-def num_panels(columns: int) -> int:
-    """Return how many panels hold so many columns."""
-    return -(-columns // WIDTH)
 
 
 def padded(columns: int) -> int:

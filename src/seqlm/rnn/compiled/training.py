@@ -390,14 +390,12 @@ def _embedding_gradients(buffers: TrainBuffers, member: int, size: int) -> None:
 
 
 @jit_entry
-def serve_gradients(member: int, size: int, control: Control, buffers: TrainBuffers, done: int) -> int:
+def serve_gradients(member: int, size: int, control: Control, buffers: TrainBuffers) -> None:
     """Do a member's part of every task of a team (:class:`seqlm.rnn.compiled.team.Team`)."""
-    task = wait_for_task(member, control, done)
-    while task > done:
+    number = 1
+    while wait_for_task(member, control, number):
         _find_gradients(member, size, control, buffers)
-        done = task
-        task = wait_for_task(member, control, done)
-    return task
+        number += 1
 
 
 class CompiledGradients(Team):
