@@ -279,10 +279,7 @@ def test_shuffled_text_shows_what_chance_gives() -> None:
     [
         ("gradients.lengths", [1, 64], "lengths must not exceed num_steps = 48"),
         ("gradients.trained_lengths", [1, 49], "trained_lengths must not exceed num_steps = 48"),
-        ("gradients.num_draws", 0, "gradients.num_draws = 0"),
-        ("gradients.max_vocab", 1, "gradients.max_vocab = 1"),
         ("gradients.num_shuffles", 1, "gradients.num_shuffles = 1"),
-        ("gradients.num_trainings", 0, "gradients.num_trainings = 0"),
         ("train.keep_probability", 0, "train.keep_probability = 0"),
     ],
 )

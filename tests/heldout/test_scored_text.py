@@ -12,7 +12,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.core.text import words
 from seqlm.heldout.scored_text import Folds, Stream, stream_of
-from seqlm.heldout.selection import MAX_FOLDS, cross_validate, find_passages, fold_bits, select_heldout
+from seqlm.heldout.selection import cross_validate, find_passages, fold_bits, select_heldout
 from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER, SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -116,11 +116,6 @@ def test_each_part_is_scored_by_models_of_the_rest() -> None:
     model = KneserNey(count_ngrams(np.concatenate([IDS[:1200], IDS[1500:]]), 6, 5), 3)
     assert bits[4][1] == pytest.approx(token_nll(model, IDS[1200:1500]).mean() / np.log(2))
     assert min(bits[4]) > 2 > 0.5 > max(value for index in (0, 1, 2, 3, 5) for value in bits[index])
-
-
-@pytest.mark.parametrize(("length", "num_folds"), [(300, 6), (310, 6), (250, 7), (30, MAX_FOLDS)])
-def test_parts_are_about_as_long_as_asked_for(length: int, num_folds: int) -> None:
-    assert len(list(fold_bits(IDS, 6, length))) == num_folds
 
 
 # A short text and one that is scored in passages have no folds.

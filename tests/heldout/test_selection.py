@@ -163,27 +163,6 @@ def test_a_text_other_than_the_encoded_one_is_refused(tmp_path: Path) -> None:
             select_heldout(layout, kind, ENOUGH)
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "separator", "expected"),
-    [
-        # "the seawas it" has 13 characters: 12 without the first letter, 10 without the first word.
-        ("char", "the sea\nwas it\n", "", 12),
-        ("word", "the sea\nwas it\n", "", 10),
-        ("word", "the sea\nwas it\n", " ", 11),
-        # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
-        ("word", "\n\nthe sea\n", "\n", 4),
-        ("char", "\n\nthe sea\n", "\n", 8),
-    ],
-)
-def test_what_follows_one_token_is_scored(kind: Kind, text: str, separator: str, expected: int, tmp_path: Path) -> None:
-    layout = encode(Layout(tmp_path), [kind], separator, text)
-    assert {stream.scored_chars for stream in select(layout, kind).values()} == {expected}
-    stream, tokens = encode_text(Vocab.load(layout.vocab(kind)), text.removesuffix("\n"))
-    assert stream.scored_chars == expected
-    assert stream.ids.tolist() == load_split(layout.corpus(kind), "test").tolist()
-    assert stream.ends.tolist() == np.cumsum([len(token) for token in tokens]).tolist()
-
-
 def test_one_bit_for_each_character_is_one_bit_per_character_for_all_kinds(tmp_path: Path) -> None:
     layout = encode(Layout(tmp_path), KINDS, " ", "extraordinarily long words\ncome first\n")
     for kind in KINDS:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from seqlm.core.errors import DataError, NetworkError
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import Chunking, NgramCounter, count_ngrams
-from seqlm.ngrams.counts.sorted_runs import MemoryRun, merge, run_lengths, write_run
+from seqlm.ngrams.counts.sorted_runs import merge, run_lengths
 from seqlm.ngrams.statistics import most_frequent
 
 SMALL_MEMORY = 1 << 20
@@ -72,14 +72,6 @@ def test_large_runs_are_merged_by_compiled_loops_to_the_same_result() -> None:
     expected = run_lengths(np.concatenate(chunks))
     assert (keys == expected.keys).all()
     assert (counts == expected.counts).all()
-
-
-def test_a_run_in_a_file_reads_as_one_in_memory(tmp_path: Path) -> None:
-    run = MemoryRun(np.array([1, 4, 9]), np.array([2, 1, 5]))
-    stored = write_run(tmp_path / "run", [run.read(0, 2), run.read(2, 9)])
-    for part in [(0, 3), (1, 2), (2, 9), (3, 9)]:
-        assert [found.tolist() for found in stored.read(*part)] == [found.tolist() for found in run.read(*part)]
-    assert [part.tolist() for part in stored.mapped()] == [[1, 4, 9], [2, 1, 5]]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from nltk.lm import KneserNeyInterpolated, Lidstone
+from nltk.lm import KneserNeyInterpolated
 
 from project.templates.absolute import AbsoluteDiscounting
 from seqlm.core.errors import DataError
@@ -142,16 +142,6 @@ def test_epsilons_are_chosen_where_val_is_best(backoff: Backoff) -> None:
         assert min(of_order)[0] == pytest.approx(np.exp(nll.mean()))
     # The text has no order: bigrams say nothing, and the best model all but ignores them.
     assert epsilons[1] > 100
-
-
-def test_nltk_agrees_on_laplace() -> None:
-    # nltk's Lidstone adds gamma to every count: (8.3.5) with e1 = gamma * V for unigrams.
-    words = ["<unk>", "a", "b", "c"]
-    theirs = Lidstone(0.25, 1)
-    theirs.fit([[(words[token],) for token in TEXT]], words[1:])
-    assert len(theirs.vocab) == V  # a, b, c and its own <UNK>
-    ours = Laplace(count_ngrams(TEXT, V, 1), 1, (0.25 * V,), "unigram").next_distribution(np.array([]))
-    assert ours[1:] == pytest.approx([theirs.score(word) for word in words[1:]])
 
 
 def test_nltk_agrees_on_interpolated_kneser_ney_where_the_definitions_meet() -> None:

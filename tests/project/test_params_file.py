@@ -42,8 +42,6 @@ def test_settings_that_stay_leave_the_file_as_it_is(params: Path) -> None:
     ("override", "value"),
     [
         ("train.lr=0.5", "lr: 0.5 "),
-        ("seed=-1", "seed: -1 "),
-        ("train.model=lstm", "model: lstm "),
         ("download.fallback=null", "fallback: "),
         ("preprocess.split.train=0.7", "train: 0.7"),
         ("launcher=torchrun --standalone", "launcher: torchrun --standalone "),

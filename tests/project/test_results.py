@@ -82,17 +82,9 @@ def declared() -> dict[str, dict[str, Any]]:
     return {path: how for entry in entries for path, how in entry.items() if path.endswith(".csv")}
 
 
-def test_every_table_has_a_template_a_title_and_named_axes() -> None:
-    wanted = {"template", "x", "y", "x_label", "y_label", "title"}
-    assert {path: wanted - how.keys() for path, how in declared().items() if not wanted <= how.keys()} == {}
-    for chart in PIPELINE["plots"]:
-        ((title, how),) = chart.items()
-        assert wanted - {"title"} <= how.keys(), title
+def test_every_template_is_used_and_every_axis_is_a_column_of_its_table() -> None:
     templates = {how["template"] for how in declared().values()}
     assert templates == {path.stem for path in (ROOT / ".dvc" / "plots").glob("*.json")}
-
-
-def test_every_axis_is_a_column_of_its_table() -> None:
     wrong = []
     for path, how in declared().items():
         for example in sorted(ROOT.glob(re.sub(r"\$\{\w+\}", "*", path))):

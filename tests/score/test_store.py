@@ -83,8 +83,3 @@ def test_infinite_values_have_a_reason(nats: list[float], finite: set[str], reas
     assert metrics["reason"] == reason
     write_json(tmp_path / "x.json", {"metrics": metrics, "headline": headline({"val": metrics, "test": metrics})})
     assert json.loads((tmp_path / "x.json").read_text())["headline"]["test_perplexity"] is None
-
-
-def test_surprisals_of_another_text_are_refused() -> None:
-    with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):
-        summarise(np.ones(9), scored_text(10))

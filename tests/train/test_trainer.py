@@ -1,7 +1,6 @@
 """The trainer in the library, and its evaluations on val: all of a short one, passages of a long one."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,12 +97,6 @@ def test_a_row_of_the_history_sums_up_its_minibatches(monkeypatch: pytest.Monkey
         begin = part.stop
     assert begin == len(nll)
     assert 0 < np.mean(np.array(norms) > 0.24) < 1
-
-
-def test_memory_mapped_ids_are_accepted(tmp_path: Path) -> None:
-    np.save(tmp_path / "ids.npy", TEXT)
-    mapped = np.load(tmp_path / "ids.npy", mmap_mode="r")
-    assert equal(trained(config(), mapped).network.weights(), trained(config()).network.weights())
 
 
 def test_gradients_are_clipped_to_the_limit() -> None:
