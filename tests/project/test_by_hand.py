@@ -55,4 +55,4 @@ def test_without_any_config_a_stage_fails(stage: str, run_stage: RunStage, tmp_p
     Layout(tmp_path).configs.mkdir(parents=True)
     for result in (missing, run_stage(stage, **UNDER_DVC)):
         assert result.returncode == 3, result.stderr
-        assert result.stderr.startswith("error: ")
+        assert re.fullmatch("error: .*\n.*`make restore` goes back to the last commit\n", result.stderr)

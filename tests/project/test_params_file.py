@@ -147,16 +147,6 @@ def test_an_experiment_and_the_way_back(clean: Workspace) -> None:
 
 
 @pytest.mark.slow
-def test_own_text_needs_one_setting(clean: Workspace) -> None:
-    (clean.folder / "my.txt").write_text("<b>bold</b> & the sea, the sea\n" * 400)
-    clean.run("dvc", "exp", "run", "--set-param", "download.corpus=my.txt", "--set-param", "preprocess.normalise=none")
-    page = (clean.folder / "reports/index.html").read_text()
-    assert "my.txt" in page
-    # The corpus is shown as text: its markup is escaped.
-    assert "<b>bold" not in page
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("override", WRONG)
 def test_a_wrong_setting_ends_with_one_line_and_two_commands_restore(override: str, workspace: Workspace) -> None:
     before, name = workspace.results(), override.lstrip("+").partition("=")[0]

@@ -114,35 +114,24 @@ def test_gradients_are_those_of_automatic_differentiation(cell: str, form: str) 
     require_exact_gradients(chosen, model, 2, *draw(model))
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    cell=st.sampled_from(list(CELLS)), vocab_size=st.integers(2, 70), num_hiddens=st.integers(1, 70),
-    embedding_size=st.integers(0, 70), num_layers=st.integers(1, 3), batch_size=st.integers(1, 19),
-    num_steps=st.integers(1, 20), dropout=st.sampled_from([0.0, 0.5]), num_threads=st.integers(1, 3),
-)  # fmt: skip
-def test_gradients_of_any_shape_are_those_of_automatic_differentiation(
-    cell: str, vocab_size: int, num_hiddens: int, embedding_size: int, num_layers: int, batch_size: int, num_steps: int,
-    dropout: float, num_threads: int,
-) -> None:  # fmt: skip
-    learned = {"embedding": "learned", "embedding_size": embedding_size} if embedding_size else {}
-    chosen = network_settings(**CELLS[cell], num_hiddens=num_hiddens, num_layers=num_layers, dropout=dropout, **learned)
-    model = make(chosen, vocab_size)
-    require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps))
+@st.composite
+def networks(draw: st.DrawFn) -> NetworkSettings:
+    cell, num_hiddens = draw(st.sampled_from([*CELLS, "scratch"])), draw(st.integers(1, 70))
+    if cell == "scratch":
+        return network_settings(cell, num_hiddens=num_hiddens, activation=draw(st.sampled_from(["tanh", "relu"])))
+    options = {"num_layers": draw(st.integers(1, 3)), "dropout": draw(st.sampled_from([0.0, 0.5]))}
+    if embedding_size := draw(st.integers(0, 70)):
+        options |= {"embedding": "learned", "embedding_size": embedding_size}
+    return network_settings(**CELLS[cell], num_hiddens=num_hiddens, **options)
 
 
 @settings(deadline=None)
-@given(
-    vocab_size=st.integers(2, 70), num_hiddens=st.integers(1, 70), batch_size=st.integers(1, 19),
-    num_steps=st.integers(1, 6), activation=st.sampled_from(["tanh", "relu"]), is_random=st.booleans(),
-    num_threads=st.integers(1, 3),
-)  # fmt: skip
-def test_gradients_from_scratch_of_any_shape_are_those_of_double_precision(
-    vocab_size: int, num_hiddens: int, batch_size: int, num_steps: int, activation: str, is_random: bool,
-    num_threads: int,
-) -> None:  # fmt: skip
-    chosen = network_settings("scratch", num_hiddens=num_hiddens, activation=activation)
+@given(networks(), st.integers(2, 70), st.integers(1, 19), st.integers(1, 20), st.integers(1, 3), st.booleans())
+def test_gradients_of_any_shape_are_those_of_double_precision(
+    chosen: NetworkSettings, vocab_size: int, batch_size: int, num_steps: int, num_threads: int, is_cut: bool
+) -> None:
     model, noises = make(chosen, vocab_size), None
-    if is_random:
+    if is_cut and chosen.model == "scratch":
         keep = torch.empty(num_steps, batch_size).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
         noises = [TruncationNoise(lambda: keep), TruncationNoise(keep.double)]
     require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps), noises=noises)
