@@ -1,6 +1,7 @@
 """Scores a user's own texts."""
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,6 @@ MAX_SHOWN_CHARS = 20_000
 """Characters that the page of the text shows, so that it stays small."""
 _MIN_CHARS = 2
 _NOT_KEPT = re.compile(r"[^A-Za-z\s]")
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
         if path == STDIN:
             path = Path(folder) / name
             with path.open("wb") as file:
-                while block := stdin.read(_BLOCK):
-                    file.write(block)
+                shutil.copyfileobj(stdin, file)
         copy_own_text(path, max_bytes, copy)
         raw = RawText(copy, name)
         with cleaned.open("wb") as target:

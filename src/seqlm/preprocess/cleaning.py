@@ -116,7 +116,8 @@ def clean_blocks(
     yield from imap(_clean_letters, _with_contexts(counted())) if normalise == "letters" else counted()
     if last not in (b"", b"\n"):
         yield b"\n"
-    report.letters, report.foreign_letters = letters.total, letters.foreign
+    report.foreign_letters = letters.foreign
+    report.letters = letters.plain + report.foreign_letters
 
 
 def clean_text(text: str, normalise: str) -> str:
@@ -150,17 +151,17 @@ def _clean_letters(text: bytes) -> bytes:
 
 
 class _LetterCounter:
-    """Counts all letters, and those other than A-Z."""
+    """Counts the letters A-Z, and all other letters."""
 
     def __init__(self) -> None:
-        self._plain = 0
+        self.plain = 0
         self._others = np.zeros(0, np.int64)
         """How often each character outside ASCII occurred, by its code point."""
 
     def add(self, block: bytes) -> None:
         values = np.frombuffer(block, np.uint8)
         # With its sixth bit set, a letter is one of the 26 bytes from "a" on; smaller bytes wrap around.
-        self._plain += int(np.count_nonzero(((values | np.uint8(0x20)) - np.uint8(ord("a"))) < 26))
+        self.plain += int(np.count_nonzero(((values | np.uint8(0x20)) - np.uint8(ord("a"))) < 26))
         if not block.isascii():
             others = values[values >= 0x80].tobytes().decode()
             found = np.bincount(np.frombuffer(others.encode("utf-32-le"), np.uint32))
@@ -171,7 +172,3 @@ class _LetterCounter:
     @property
     def foreign(self) -> int:
         return sum(int(self._others[code]) for code in np.flatnonzero(self._others) if chr(code).isalpha())
-
-    @property
-    def total(self) -> int:
-        return self._plain + self.foreign

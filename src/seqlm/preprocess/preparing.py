@@ -1,36 +1,23 @@
 """From a raw corpus to three cleaned splits: cleaning, and splitting in order, in bounded memory."""
 
+import math
+import mmap
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import WORK, fresh_folder, read_json
-from seqlm.core.text import BLOCK_BYTES, TextSize, byte_blocks, count_text, quantity, starts_of_characters
+from seqlm.core.text import TextSize, byte_blocks, count_text, quantity, starts_of_characters
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 
 
-@dataclass(frozen=True)
-class _Position:
-    """A position in a text: the number of characters and bytes before it."""
-
-    characters: int
-    bytes: int
-
-
-def split_text(
-    source: Path,
-    targets: Mapping[str, Path],
-    fractions: Mapping[str, float],
-    total: int,
-    block_bytes: int = BLOCK_BYTES,
-) -> None:
+def split_text(source: Path, targets: Mapping[str, Path], fractions: Mapping[str, float], total: int) -> None:
     """Split a cleaned text in order into a file for each of the ``fractions``, every line ended by ``\n``.
 
     ``source`` itself becomes the first part; ``total`` is its number of characters with line
@@ -40,63 +27,54 @@ def split_text(
     """
     tolerance = total * min(fractions.values()) / 10
     goals = [reached * total for reached in accumulate(fractions.values())][:-1]
-    cuts = _nearest_cuts(source, goals, tolerance, block_bytes)
-    ends = [*(cut.characters for cut in cuts), total]
+    ends = [*(_nearest_cut(source, goal, tolerance) for goal in goals), source.stat().st_size]
     if any(end <= start for start, end in pairwise([0, *ends])):
         raise DataError(
             f"has too few line ends and spaces to be split into {', '.join(fractions)}: break it into lines, "
             "for example at the ends of sentences"
         )
     first, *others = (targets[name] for name in fractions)
-    _end_with_line_end(source)
-    offsets = [*(cut.bytes for cut in cuts), source.stat().st_size]
-    for target, (start, end) in zip(others, pairwise(offsets), strict=True):
+    for target, (start, end) in zip(others, pairwise(ends), strict=True):
         with target.open("wb") as file:
-            file.writelines(byte_blocks(source, block_bytes, start, end))
+            file.writelines(byte_blocks(source, start=start, stop=end))
         _end_with_line_end(target)
-    os.truncate(source, offsets[0])
+    os.truncate(source, ends[0])
     _end_with_line_end(source)
     source.replace(first)
 
 
-def _nearest_cuts(source: Path, goals: list[float], tolerance: float, block_bytes: int) -> list[_Position]:
-    """Return for each goal the position after the nearest line end, or else after the nearest space."""
-    nearest: dict[tuple[float, bytes], _Position] = {}
-    start = _Position(0, 0)
-    for block in byte_blocks(source, block_bytes):
+def _nearest_cut(source: Path, goal: float, tolerance: float) -> int:
+    """Return the byte after the line end nearest to a number of characters, or else after the nearest space."""
+    pivot = _byte_of(source, int(goal))
+    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+
+        def nearest(mark: bytes, reach: int) -> tuple[float, int]:
+            """Return how far from the goal the nearest cut is, in characters, and its byte."""
+            found = text.rfind(mark, max(pivot - reach, 0), pivot), text.find(mark, pivot, pivot + reach)
+            cuts = [place + 1 for place in found if place >= 0]
+            passed = (_num_characters(text[pivot:cut]) - _num_characters(text[cut:pivot]) for cut in cuts)
+            distances = [abs(int(goal) + characters - goal) for characters in passed]
+            return min(zip(distances, cuts, strict=True), default=(math.inf, 0))
+
+        distance, cut = nearest(b"\n", 4 * math.ceil(tolerance) + 4)  # a character has at most four bytes
+        return cut if distance <= tolerance else nearest(b" ", len(text))[1]
+
+
+def _byte_of(path: Path, character: int) -> int:
+    """Return the byte at which a character of a text begins."""
+    offset = 0
+    for block in byte_blocks(path):
         is_start = starts_of_characters(block)
-        size = int(np.count_nonzero(is_start))
-        for goal in goals:
-            pivot = _byte_of(int(goal) - start.characters, is_start, size)
-            for mark in (b"\n", b" "):
-                for cut in _cuts_beside(block, mark, pivot):
-                    found = _Position(start.characters + int(np.count_nonzero(is_start[:cut])), start.bytes + cut)
-                    nearest[goal, mark] = min(nearest.get((goal, mark), found), found, key=_distance_to(goal))
-        start = _Position(start.characters + size, start.bytes + len(block))
-    nowhere = _Position(0, 0)
-    at_lines = [nearest.get((goal, b"\n"), nowhere) for goal in goals]
-    return [
-        cut if _distance_to(goal)(cut) <= tolerance else nearest.get((goal, b" "), nowhere)
-        for goal, cut in zip(goals, at_lines, strict=True)
-    ]
+        num_starts = int(np.count_nonzero(is_start))
+        if character < num_starts:
+            return offset + int(np.flatnonzero(is_start)[character])
+        character -= num_starts
+        offset += len(block)
+    return offset
 
 
-def _distance_to(goal: float) -> Callable[[_Position], float]:
-    return lambda position: abs(position.characters - goal)
-
-
-def _byte_of(character: int, is_start: NDArray[np.bool_], size: int) -> int:
-    """Return the byte at which a character of a block begins, or an end of the block if it is outside."""
-    if character <= 0:
-        return 0
-    return len(is_start) if character >= size else int(np.flatnonzero(is_start)[character])
-
-
-def _cuts_beside(block: bytes, mark: bytes, pivot: int) -> Iterator[int]:
-    """Yield the positions after the last mark before byte ``pivot`` and after the first one from there on."""
-    for found in (block.rfind(mark, 0, pivot), block.find(mark, pivot)):
-        if found >= 0:
-            yield found + 1
+def _num_characters(text: bytes) -> int:
+    return int(np.count_nonzero(starts_of_characters(text)))
 
 
 def _end_with_line_end(path: Path) -> None:

@@ -1,6 +1,6 @@
 """Findings for the captions of the page: sentences that are stated only if the numbers support them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -164,7 +164,9 @@ def radius_finding(spectral_radius: Mapping[str, Mapping[str, float]]) -> str:
 
 def sine_finding(rmse: Mapping[str, float]) -> str:
     """Return whether predictions get worse with the number of steps; ``rmse`` has rising numbers of steps."""
-    return "The further ahead, the larger the error." if _rises(list(rmse.values())) else ""
+    errors = list(rmse.values())
+    rises = len(errors) > 1 and all(nearer < further for nearer, further in pairwise(errors))
+    return "The further ahead, the larger the error." if rises else ""
 
 
 def data_finding(curves: pd.DataFrame) -> str:
@@ -199,7 +201,3 @@ def time_finding(curves: pd.DataFrame) -> str:
             best = ends.sort_values("val_bits").iloc[0]
             sentences.append(f"On {corpus}, {best['model']} ends with the fewest bits, {best['val_bits']:.2f}.")
     return " ".join(sentences)
-
-
-def _rises(values: Sequence[float]) -> bool:
-    return len(values) > 1 and all(first < second for first, second in pairwise(values))

@@ -47,11 +47,7 @@ class CharInterner(Interner):
 
     def intern(self, block: str) -> Ids:
         """Return the ids of the characters of a block."""
-        codes: NDArray[Any] = (
-            np.frombuffer(block.encode("ascii"), np.uint8)
-            if block.isascii()
-            else np.frombuffer(block.encode("utf-32-le"), np.uint32)
-        )
+        codes = np.frombuffer(block.encode("utf-32-le"), np.uint32)
         ids: NDArray[np.int32] = self._ids[codes]
         if (is_new := ids < 0).any():
             new, positions = np.unique(codes[is_new], return_index=True)
