@@ -36,11 +36,6 @@ _TOLERANCE = 1e-4
 """Relative: values that should be equal were computed from numbers in single precision."""
 
 
-def applies(corpus: Mapping[str, Any]) -> bool:
-    """Return whether the corpus of a run is the book's."""
-    return bool(corpus["name"] == CORPUS)
-
-
 def read_book() -> dict[str, list[dict[str, Any]]]:
     """Return the entries of ``book.yaml`` by table."""
     found: dict[str, list[dict[str, Any]]] = YAML(typ="safe", pure=True).load(_BOOK)
@@ -48,11 +43,11 @@ def read_book() -> dict[str, list[dict[str, Any]]]:
 
 
 def parity_tables(layout: Layout) -> dict[str, pd.DataFrame]:
-    """Return the two tables, each with the columns ``columns_of`` it, for the run in this folder.
+    """Return the two tables for the run in this folder.
 
     They are empty for another corpus than the book's. Raises DataError if a report is missing or broken.
     """
-    if not applies(read_json(layout.corpus_record)):
+    if read_json(layout.corpus_record)["name"] != CORPUS:
         return empty_tables()
     return compare(
         _sine_values(layout) | _text_values(layout) | _ngram_values(layout) | _minibatch_values() | _run_values(layout)
@@ -61,20 +56,16 @@ def parity_tables(layout: Layout) -> dict[str, pd.DataFrame]:
 
 def empty_tables() -> dict[str, pd.DataFrame]:
     """Return the tables of a run on another corpus."""
-    return {table: pd.DataFrame(columns=columns_of(table)) for table in TABLES}
-
-
-def columns_of(table: str) -> list[str]:
-    """Return the columns of a table: :data:`COLUMNS` with its own name for the book's values."""
-    return [column.format(book=TABLES[table]) for column in COLUMNS]
+    return {table: rows.head(0) for table, rows in compare({}).items()}
 
 
 def compare(values: Values) -> dict[str, pd.DataFrame]:
     """Return both tables for these values; entries whose value is missing are not compared."""
-    return {
-        table: pd.DataFrame([_row(entry, values) for entry in entries], columns=columns_of(table), dtype=object)
-        for table, entries in read_book().items()
-    }
+    tables = {}
+    for table, entries in read_book().items():
+        columns = [column.format(book=TABLES[table]) for column in COLUMNS]
+        tables[table] = pd.DataFrame([_row(entry, values) for entry in entries], columns=columns, dtype=object)
+    return tables
 
 
 def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, int]]:
