@@ -25,10 +25,9 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
         return
 
     from seqlm.core.files import fresh_folder, write_table
-    from seqlm.ngrams.corpus_stream import join_splits
     from seqlm.ngrams.counts.counting import Chunking, NgramCounter
     from seqlm.ngrams.models.registry import fit_smoothings, save_models
-    from seqlm.ngrams.statistics import describe
+    from seqlm.ngrams.statistics import describe, join_splits
     from seqlm.vocab.corpus import load_corpus
 
     params = load(layout.params, "ngrams", NgramsParams)

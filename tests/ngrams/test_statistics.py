@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 import reference
 from seqlm.core.errors import ParamsError
-from seqlm.ngrams import corpus_stream
-from seqlm.ngrams.corpus_stream import CorpusStream, join_splits
+from seqlm.ngrams import statistics
 from seqlm.ngrams.counts.counting import Chunking
-from seqlm.ngrams.statistics import describe, fit_zipf, thin_ranks, vocabulary_growth
+from seqlm.ngrams.statistics import CorpusStream, describe, fit_zipf, join_splits, thin_ranks, vocabulary_growth
 from seqlm.vocab.corpus import build_corpus, load_corpus
 from seqlm.vocab.vocabulary import Kind
 from subwords import write_splits
@@ -48,7 +47,7 @@ def test_the_whole_is_what_plain_python_reads(
     texts = ["the sea\n" + texts[0], *texts[1:]]
     tokens, ids = reference.whole_text(texts, kind, separator)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus_stream, "_BLOCK", block)
+        patch.setattr(statistics, "_BLOCK", block)
         try:
             found = whole_text(Path(name), texts, kind, separator, min_freq, tuple(reserved))
         except ParamsError:

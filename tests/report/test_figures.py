@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from seqlm.ngrams.corpus_stream import join_splits
 from seqlm.ngrams.counts.counting import Chunking
-from seqlm.ngrams.statistics import describe
+from seqlm.ngrams.statistics import describe, join_splits
 from seqlm.report.figures import plots
 from seqlm.report.figures.curves import data_figure, time_figure
 from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure

@@ -85,10 +85,6 @@ class TokenKind(ABC):
     def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
         """Return the tokens of a text, or the pretokens that a tokenizer splits; the text may have line ends."""
 
-    def tokenize(self, text: str, line_separator: str, tokenizer: SubwordTokenizer | None) -> list[str]:
-        """Return the tokens of a cleaned text of any number of lines."""
-        return list(self.pretokenize(text, line_separator))
-
     @abstractmethod
     def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of the tokens of a text of this size."""
@@ -177,11 +173,6 @@ class SubwordKind(TokenKind):
                 for start in range(0, len(pretoken), _MAX_PRETOKEN)
             ]
         return found if line_separator else [pretoken for pretoken in found if pretoken != "\n"]
-
-    def tokenize(self, text: str, line_separator: str, tokenizer: SubwordTokenizer | None) -> list[str]:
-        """Return the subwords of a text, its lines joined."""
-        assert tokenizer is not None
-        return tokenizer.tokenize(self.pretokenize(text, line_separator))
 
     def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of subwords, which has all of them from the start."""

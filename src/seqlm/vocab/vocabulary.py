@@ -85,7 +85,8 @@ class Vocab:
 
     def tokenize(self, text: str) -> list[str]:
         """Return the tokens of a cleaned text of any number of lines."""
-        return self.token_kind.tokenize(text, self.line_separator, self.tokenizer)
+        tokens = self.token_kind.pretokenize(text, self.line_separator)
+        return self.tokenizer.tokenize(tokens) if self.tokenizer else list(tokens)
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of ``tokens``, in which spaces separate words."""
