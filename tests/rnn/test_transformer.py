@@ -51,9 +51,9 @@ def test_scores_are_those_of_the_windows_whatever_the_chunks(window: int, size: 
         context = ids[None, first_of_window(position, window) : position + 1]
         logits, _ = made(context, made.initial_state(1))
         wanted.append(-float(logits[0, -1].log_softmax(0)[target]))
-    assert stream_nll(made, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-5)
+    assert stream_nll(made, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-9)
     beginning = ids[None, : window + 1].numpy()
-    assert rows_nll(made, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-5)
+    assert rows_nll(made, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-9)
 
 
 @torch.no_grad()

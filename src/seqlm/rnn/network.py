@@ -14,7 +14,6 @@ from torch.nn import functional as F
 from seqlm.core.metrics import Nats
 from seqlm.core.threads import imap
 from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits, tokens_at_once
-from seqlm.rnn.compiled.logsumexp import nll_of_logits
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,8 +63,8 @@ class RandomNoise:
 
 def nll(logits: Tensor, targets: Tensor) -> Tensor:
     """Return -log p of ``targets`` (...) under ``logits`` (..., V), on the CPU in double precision."""
-    rows, wanted = logits.flatten(0, -2).float().cpu().numpy(), targets.flatten().cpu().numpy()
-    return torch.from_numpy(nll_of_logits(rows, wanted, torch.get_num_threads())).view(targets.shape)
+    losses = F.cross_entropy(logits.flatten(0, -2).cpu().double(), targets.flatten().cpu(), reduction="none")
+    return losses.view(targets.shape)
 
 
 class Network(nn.Module, ABC):

@@ -1,9 +1,8 @@
-"""-log p of tokens in double precision, from logits in single precision of which no copies are made.
+"""-log p of tokens in double precision, from logits in single precision that are never in memory together.
 
-The logits of a row are read some columns at a time. Columns that are 32 apart share a sum of exponentials, relative
-to the largest logit among them so far. So loops over columns become vector instructions, and the sums do not depend
-on the processor. At the end the 32 sums become one. The logits of a compiled network are summed up while they are
-still in the cache, and are never in memory together.
+The logits of a row are computed some columns at a time, and summed up while they are still in the cache. Columns that
+are 32 apart share a sum of exponentials, relative to the largest logit among them so far. So loops over columns become
+vector instructions, and the sums do not depend on the processor. At the end the 32 sums become one.
 """
 
 from typing import NamedTuple
@@ -13,10 +12,10 @@ from numpy import float32, float64
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import log_of
-from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
+from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_internal
 from seqlm.rnn.compiled.elementary import exp_in_double
 from seqlm.rnn.compiled.team import in_threads, split_rows
-from seqlm.rnn.compiled.tiles import WIDTH, Matrix, Panels, Tokens, add_product, empty_panels, require_tokens
+from seqlm.rnn.compiled.tiles import WIDTH, Panels, Tokens, add_product, empty_panels
 
 Nll = NDArray[np.float64]
 
@@ -24,7 +23,7 @@ _NUM_SUMS = 32
 """Sums of a row, a multiple of every processor's WIDTH."""
 _PANELS_OF_SUMS = _NUM_SUMS // WIDTH
 _ROWS, _PANELS = 128, 256 // WIDTH
-"""Rows and panels of a compiled network's logits that are in the cache at a time: always as many columns."""
+"""Rows and panels of logits that are in the cache at a time: always as many columns."""
 _LOWEST, _NONE = float32(np.finfo(np.float32).min), float32(-np.inf)
 
 
@@ -52,12 +51,6 @@ def _new_buffers() -> LogSumExpBuffers:
         next_largest=np.zeros(_NUM_SUMS, np.float32),
         wanted=np.zeros(_ROWS, np.float32),
     )
-
-
-@jit_inline
-def _begin(buffers: LogSumExpBuffers, num_rows: int) -> None:
-    buffers.largest[:num_rows] = _LOWEST
-    buffers.totals[:num_rows] = 0
 
 
 @jit_internal
@@ -93,21 +86,6 @@ def _nll(buffers: LogSumExpBuffers, index: int, wanted: float32) -> float64:
 
 
 @jit_entry
-def _nll_of_rows(logits: Matrix, targets: Tokens, buffers: LogSumExpBuffers, nll: Nll) -> None:
-    """Set ``nll`` (N,) to -log p of ``targets`` (N,) under logits (N, V)."""
-    num_whole = logits.shape[1] // _NUM_SUMS * _NUM_SUMS
-    rest = buffers.logits[:_PANELS_OF_SUMS]
-    for row in range(len(logits)):
-        _begin(buffers, 1)
-        _add(logits[row, :num_whole].reshape(num_whole // WIDTH, 1, WIDTH), START, buffers, START)
-        rest[:, 0] = _NONE
-        for column in range(num_whole, logits.shape[1]):
-            rest[(column - num_whole) // WIDTH, 0, column % WIDTH] = logits[row, column]
-        _add(rest, START, buffers, START)
-        nll[row] = _nll(buffers, START, logits[row, targets[row]])
-
-
-@jit_entry
 def _nll_of_some_outputs(
     weights: Panels, bias: Panels, outputs: Panels, vocab_size: int, targets: Tokens, buffers: LogSumExpBuffers,
     nll: Nll, first: int, last: int,
@@ -115,7 +93,8 @@ def _nll_of_some_outputs(
     """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given outputs (N, h)."""
     for start in range(first, last, _ROWS):
         num_rows = min(_ROWS, last - start)
-        _begin(buffers, num_rows)
+        buffers.largest[:num_rows] = _LOWEST
+        buffers.totals[:num_rows] = 0
         for panel in range(0, weights.shape[0], _PANELS):
             some = weights[panel : panel + _PANELS]
             logits = buffers.logits[: some.shape[0]]
@@ -134,21 +113,6 @@ def _nll_of_some_outputs(
                     buffers.wanted[row] = logits[place // WIDTH, row, place % WIDTH]
         for row in range(num_rows):
             nll[start + row] = _nll(buffers, row, buffers.wanted[row])
-
-
-def nll_of_logits(logits: Matrix, targets: Tokens, num_threads: int) -> Nll:
-    """Return -log p of ``targets`` (N,) under ``logits`` (N, V).
-
-    Raises IndexError for a target outside the vocabulary.
-    """
-    require_tokens(targets[None], logits.shape[1])
-    rows, nll = np.ascontiguousarray(logits), np.empty(len(targets))
-
-    def work(first: int, last: int) -> None:
-        _nll_of_rows(rows[first:last], targets[first:last], _new_buffers(), nll[first:last])
-
-    in_threads(work, split_rows(len(nll), num_threads))
-    return nll
 
 
 def nll_of_outputs(
