@@ -94,18 +94,18 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
     for weight in model.named_weights().values():
         weight.mul_(50)
     model = model.to(device).eval()
-    roots = gradient_roots(model, ids, segment_length=10, num_segments=5)
-    rule = DynamicRule(0.01, 0.1, roots, trained_weights(model))
+    roots = gradient_roots(model.arrays, ids, segment_length=10, num_segments=5)
+    rule = DynamicRule(0.01, 0.1, roots, trained_weights(model.arrays))
     trainer = Trainer(run_config(), 6, ids, ids, device)
     trainer.run(lambda _: None)
     last = trainer.progress.history[-1]
-    found = diagnose(network_predictor(model), ids)
+    found = diagnose(network_predictor(model.arrays), ids)
     return {
-        "scores": stream_nll(model, ids),
-        "dynamic": dynamic_nll(model, ids, update_every=10, update=rule.apply),
+        "scores": stream_nll(model.arrays, ids),
+        "dynamic": dynamic_nll(model.arrays, ids, update_every=10, update=rule.apply),
         "positions": np.array(found["positions"]),
         "calibration": np.array(found["calibration"]),
-        "greedy": np.array(continue_prefixes(model, [[1, 2], [3]], 9)),
+        "greedy": np.array(continue_prefixes(model.arrays, [[1, 2], [3]], 9)),
         "training": np.array([last.train_perplexity, last.val_perplexity, last.grad_norm]),
     }
 

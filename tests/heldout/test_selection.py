@@ -124,8 +124,8 @@ def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, k
 def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
     network = scratch_network(len(Vocab.load(layout.vocab("char"))), 16, factor=20)
     stream = select(layout, "char", 10_000)["train"]
-    expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
-    assert stream.nats(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)
+    expected = stream_nll(network.arrays, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
+    assert stream.nats(partial(stream_nll, network.arrays)) == pytest.approx(expected, abs=1e-4)
     assert stream.read is not None
     assert len(stream.read) == len(stream.ids) + 49 * WARMUP
     # Text between close passages is read once.

@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from seqlm.core.layout import Layout
 from seqlm.rnn.array_network import stream_nll
-from seqlm.rnn.building import load_network
+from seqlm.rnn.building import open_network
 from small_runs import write_models
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, prepare, refused, succeeded
@@ -51,7 +50,7 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     printed = succeeded(score("The SEA, <i>came</i>!\n", "small", "word-kneser-ney-2", name="my<b>.txt"))
     # Cleaned as the corpus: "the sea i came i".
     ids = np.array([tokens(trained).index(character) for character in "the sea i came i"])
-    network = load_network(trained.run("small"), "small", torch.device("cpu"))
+    network = open_network(trained.run("small"), "small", "cpu", 1)
     assert f"small: perplexity {math.exp(stream_nll(network, ids).mean()):.3f} per char" in printed
     assert "word-kneser-ney-2: perplexity" in printed
     # Of the four scored words, "sea i came i", train lacks both i.

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -22,7 +21,7 @@ from seqlm.core.files import read_json, read_npy
 from seqlm.core.settings import read_params
 from seqlm.ngrams.arpa import read_arpa
 from seqlm.ngrams.models.registry import load_models
-from seqlm.rnn.building import load_network
+from seqlm.rnn.building import open_network
 from seqlm.score.store import load_score
 from seqlm.train.settings import read_config
 from seqlm.vocab.corpus import load_split
@@ -118,7 +117,7 @@ def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None
         refuses(read_npy, folder / "train.npy")
         refuses(load_split, folder, "train")
         refuses(Vocab.load, folder / "vocab.json")
-        refuses(load_network, folder, "run", torch.device("cpu"))
+        refuses(open_network, folder, "run", "cpu", 1)
         refuses(load_score, folder)
         refuses(load_models, folder, 3)
         refuses(read_config, folder / "run.json")

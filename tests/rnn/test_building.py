@@ -13,14 +13,12 @@ from compiled_networks import network_settings
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
 from seqlm.rnn.array_network import ArrayNetwork, continue_prefixes, stream_nll
-from seqlm.rnn.building import build_network, load_network, open_network, save_network
+from seqlm.rnn.building import build_network, open_network, save_network
 from seqlm.rnn.settings import KINDS, NetworkKind, NetworkSettings
 from seqlm.score.networks import dynamic_nll, gradient_roots
 from seqlm.train.trainer import Trainer
 from small_training import config, equal, trained, trainer
 from stages_by_hand import run_python, succeeded
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture
@@ -39,6 +37,9 @@ def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str,
     return network.weights()
 
 
+open_on_cpu = partial(open_network, device="cpu", num_threads=1)
+
+
 def rewrite_settings(folder: Path, **changes: object) -> None:
     """Change the settings in a stored description, as another version would have written them; ... removes one."""
     description = json.loads((folder / "model.json").read_text())
@@ -49,20 +50,19 @@ def rewrite_settings(folder: Path, **changes: object) -> None:
 
 
 def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None:
-    made = stored(tmp_path, network_settings("gru", embedding="learned", tie_weights=True))
-    loaded = load_network(tmp_path, "x", CPU).weights()
-    assert list(loaded) == list(made)
-    assert equal(loaded, made)
+    made = stored(tmp_path, network_settings("gru", embedding="learned", tie_weights=True, engine="framework"))
+    loaded = open_on_cpu(tmp_path, "x").weights
+    assert all(torch.equal(one, other) for one, other in zip(loaded, made.values(), strict=True))
     with pytest.raises(DataError, match="holds the run 'x', not 'y'"):
-        load_network(tmp_path, "y", CPU)
+        open_on_cpu(tmp_path, "y")
     weights, description = tmp_path / "weights.safetensors", tmp_path / "model.json"
     content = weights.read_bytes()
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(DataError, match="does not match the SHA-256"):
-        load_network(tmp_path, "x", CPU)
+        open_on_cpu(tmp_path, "x")
     description.write_text(description.read_text().replace('"format": 3', '"format": 1'))
     with pytest.raises(DataError, match="not in format 3"):
-        load_network(tmp_path, "x", CPU)
+        open_on_cpu(tmp_path, "x")
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     ],
 )
 def test_another_version_asks_to_train_again(changes: dict[str, object], complaint: str, tmp_path: Path) -> None:
-    stored(tmp_path, network_settings("gru"))
-    rewrite_settings(tmp_path, **changes)
-    for load in (partial(load_network, device=CPU), partial(open_network, device="cpu", num_threads=1)):
+    for engine in ("auto", "framework"):
+        stored(tmp_path, network_settings("gru", engine=engine))
+        rewrite_settings(tmp_path, **changes)
         with pytest.raises(DataError, match=complaint) as caught:
-            load(tmp_path, "x")
+            open_on_cpu(tmp_path, "x")
         assert caught.value.exit_code == 3
 
 
@@ -133,18 +133,18 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
     assert equal(resumed.network.weights(), weights)
 
     save_network(tmp_path, "x", run, 6, weights, "framework")
-    network = load_network(tmp_path, "x", CPU)
+    network = open_on_cpu(tmp_path, "x")
     nll = stream_nll(network, cycle)
-    assert nll == pytest.approx(stream_nll(ended.network, cycle))
+    assert nll == pytest.approx(stream_nll(ended.network.arrays, cycle))
     assert nll.mean() < 0.2
     assert continue_prefixes(network, [[1, 2], [4]], 5) == [[3, 4, 5, 1, 2], [5, 1, 2, 3, 4]]
-    nll, _ = network.token_nll(torch.tensor([[1, 2]]), torch.tensor([[2, 3]]), network.initial_state(1))
-    assert nll[0].numpy() == pytest.approx(stream_nll(network, np.array([1, 2, 3])))
+    nll, _ = network.token_nll(np.array([[1, 2]]), np.array([[2, 3]]), network.initial_state(1))
+    assert nll[0] == pytest.approx(stream_nll(network, np.array([1, 2, 3])))
 
     # Dynamic evaluation learns a text that the training has not seen.
     other = np.tile([1, 3, 5, 2, 4], 60)
     roots = gradient_roots(network, cycle, segment_length=10, num_segments=20)
-    assert [root.shape for root in roots] == [parameter.shape for parameter in network.parameters()]
+    assert [root.shape for root in roots] == [weight.shape for weight in network.weights]
 
     def descend(adapted: ArrayNetwork) -> None:
         norm = float(torch.cat([gradient.flatten() for gradient in adapted.gradients]).norm())
@@ -194,7 +194,8 @@ def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
     with_torch: dict[str, object] = {}
     exec(RESULTS, with_torch)
     for model, printed in zip(NETWORKS, found, strict=True):
-        assert printed == with_torch["results"](load_network(tmp_path / model, model, CPU))
+        network = build_network(network_settings(model, **NETWORKS[model]), 6, 0)
+        assert printed == with_torch["results"](network.arrays)
 
 
 def test_other_networks_are_opened_with_pytorch(tmp_path: Path) -> None:

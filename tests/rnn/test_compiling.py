@@ -27,7 +27,7 @@ from compiled_networks import network_settings
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network
 network = build_network(network_settings("scratch", num_hiddens=128), 28, 0)
-nll = stream_nll(network, np.arange(100) % 28)
+nll = stream_nll(network.arrays, np.arange(100) % 28)
 print(network.engine, nll.sum())
 """
 

@@ -65,14 +65,14 @@ def by_logits(network: Network, ids: torch.Tensor) -> torch.Tensor:
 @given(size=st.integers(2, 60), chunk=st.integers(1, 70))
 def test_any_chunking_gives_the_same_scores(make, size: int, chunk: int) -> None:
     ids = np.random.default_rng(size).integers(0, 6, size)
-    whole, parts = stream_nll(make(), ids), stream_nll(make(), ids, chunk=chunk)
+    whole, parts = stream_nll(make().arrays, ids), stream_nll(make().arrays, ids, chunk=chunk)
     assert whole.shape == (size - 1,)
     assert parts.sum() == pytest.approx(whole.sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_a_stream_without_a_second_token_has_no_scores(size: int) -> None:
-    assert stream_nll(scratch(8, 6), np.zeros(size, np.int64)).shape == (0,)
+    assert stream_nll(scratch(8, 6).arrays, np.zeros(size, np.int64)).shape == (0,)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -83,11 +83,11 @@ def test_every_network_scores_a_large_vocabulary_as_its_logits_say(name: str) ->
     close = 1e-12 if "compiled" in name else 1e-5
     for num_threads in (1, 2):
         with threads(num_threads):
-            assert stream_nll(network, ids) == pytest.approx(wanted, rel=close)
-            assert stream_nll(network, ids, chunk=37) == pytest.approx(wanted, rel=close)
+            assert stream_nll(network.arrays, ids) == pytest.approx(wanted, rel=close)
+            assert stream_nll(network.arrays, ids, chunk=37) == pytest.approx(wanted, rel=close)
     windows = ids[:144].reshape(16, 9)
     wanted = by_logits(network, torch.from_numpy(windows)).numpy()
-    assert rows_nll(network, windows, 9) == pytest.approx(wanted, rel=close)
+    assert rows_nll(network.arrays, windows, 9) == pytest.approx(wanted, rel=close)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -51,9 +51,9 @@ def test_scores_are_those_of_the_windows_whatever_the_chunks(window: int, size: 
         context = ids[None, first_of_window(position, window) : position + 1]
         logits, _ = made(context, made.initial_state(1))
         wanted.append(-float(logits[0, -1].log_softmax(0)[target]))
-    assert stream_nll(made, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-9)
+    assert stream_nll(made.arrays, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-9)
     beginning = ids[None, : window + 1].numpy()
-    assert rows_nll(made, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-9)
+    assert rows_nll(made.arrays, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-9)
 
 
 @torch.no_grad()
@@ -187,7 +187,7 @@ def test_a_training_learns_to_repeat_what_the_window_holds() -> None:
         batch_size=8, num_epochs=20, optimizer="adamw", lr=0.01, sampling="random",
     )  # fmt: skip
     ids = repeated(200, seed=1)
-    nll = stream_nll(trained(run, repeated(200, seed=0)).network, ids)
+    nll = stream_nll(trained(run, repeated(200, seed=0)).network.arrays, ids)
     nll = np.append(np.log(V), nll).reshape(-1, 6, 3)  # the first token is not predicted
     # A new piece is unknown, with ln 5 = 1.61 nats for each token.
     assert nll[:, 0].mean() > 1.5

@@ -40,9 +40,9 @@ def streams() -> Streams:
 
 @pytest.mark.parametrize(("token", "metadata"), [("word", set()), ("char", {"positions", "calibration"})])
 def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: str, metadata: set[str]) -> None:
-    score = networks.score_network(describe("m", token), strong_network(), streams(), None)
+    score = networks.score_network(describe("m", token), strong_network().arrays, streams(), None)
     for split, text in streams().items():
-        assert score.nats[split].tolist() == stream_nll(strong_network(), text.read)[text.is_scored[1:]].tolist()
+        assert score.nats[split].tolist() == stream_nll(strong_network().arrays, text.read)[text.is_scored[1:]].tolist()
         assert score.metrics[split]["scored_share"] == 0.1
     assert set(score.metrics) == {"train", "val", "test"}
     assert set(score.metadata) == metadata
@@ -50,16 +50,16 @@ def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: s
 
 def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
     seen = stream(np.arange(30) % 3 + 1)
-    score = networks.score_network(describe("m", "word"), strong_network(), streams(), seen)
+    score = networks.score_network(describe("m", "word"), strong_network().arrays, streams(), seen)
     assert set(score.nats) == {"train", "val", "test"}
-    assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(strong_network(), seen.ids), seen)
+    assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(strong_network().arrays, seen.ids), seen)
 
 
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Score]:
-    static = networks.score_network(describe("m", "word"), made, texts, None)
-    return list(networks.score_dynamically(static, made, texts, params, log.append, num_tuning_tokens))
+    static = networks.score_network(describe("m", "word"), made.arrays, texts, None)
+    return list(networks.score_dynamically(static, made.arrays, texts, params, log.append, num_tuning_tokens))
 
 
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
@@ -70,11 +70,11 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     model = strong_network()
-    roots = networks.gradient_roots(model, streams()["train"].ids, segment_length=8, num_segments=10)
-    rule = networks.DynamicRule(0.05, 0.001, roots, networks.trained_weights(model))
+    roots = networks.gradient_roots(model.arrays, streams()["train"].ids, segment_length=8, num_segments=10)
+    rule = networks.DynamicRule(0.05, 0.001, roots, networks.trained_weights(model.arrays))
     for split in ("val", "test"):
         text = streams()[split]
-        adapted = networks.dynamic_nll(model, text.read, update_every=8, update=rule.apply)
+        adapted = networks.dynamic_nll(model.arrays, text.read, update_every=8, update=rule.apply)
         assert score.nats[split].tolist() == adapted[text.is_scored[1:]].tolist()
     tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
@@ -171,16 +171,16 @@ def with_weights(weights: list[float], gradients: list[float]) -> CompiledNetwor
 def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else() -> None:
     ids, model = np.tile([1, 2, 3], 100), strong_network()
     before = model.flat.detach().clone()
-    roots = gradient_roots(model, ids, segment_length=6, num_segments=10)
-    rule = DynamicRule(0.05, 0.001, roots, trained_weights(model))
-    adapted = dynamic_nll(model, ids, update_every=6, update=rule.apply)
-    static = stream_nll(model, ids)
+    roots = gradient_roots(model.arrays, ids, segment_length=6, num_segments=10)
+    rule = DynamicRule(0.05, 0.001, roots, trained_weights(model.arrays))
+    adapted = dynamic_nll(model.arrays, ids, update_every=6, update=rule.apply)
+    static = stream_nll(model.arrays, ids)
     assert adapted[:6] == pytest.approx(static[:6], rel=1e-5)  # nothing is learned before the first update
     assert adapted[-30:].mean() < static[-30:].mean() / 2
     assert torch.equal(model.flat, before)
     changed = ids.copy()
     changed[-1] = 5
-    assert dynamic_nll(model, changed, update_every=6, update=rule.apply)[:-1] == pytest.approx(adapted[:-1])
+    assert dynamic_nll(model.arrays, changed, update_every=6, update=rule.apply)[:-1] == pytest.approx(adapted[:-1])
 
 
 def is_subnormal(numbers: np.ndarray) -> np.ndarray:
@@ -194,7 +194,7 @@ def test_subnormal_numbers_are_zero_during_dynamic_evaluation() -> None:
         pytest.skip("this processor is not told to treat subnormal numbers as zero")
     network, ids, seen = scratch_network(40, 128), np.tile([1, 2], 50), []
     network.named_weights()["b_q"][10:] = -86.0
-    dynamic_nll(network, ids, update_every=32, update=lambda adapted: seen.append(adapted.gradients[0].copy()))
+    dynamic_nll(network.arrays, ids, update_every=32, update=lambda adapted: seen.append(adapted.gradients[0].copy()))
     assert len(seen) == 4
     assert not any(is_subnormal(gradient).any() for gradient in seen)
     network.compute_gradients(torch.tensor([[1, 2] * 16]), torch.tensor([[2, 1] * 16]), network.initial_state(1))
@@ -216,9 +216,9 @@ def test_roots_are_those_of_warmed_up_segments(num_tokens: int, length: int, seg
         inputs, targets = stream[:, start : start + length], stream[:, start + 1 : start + length + 1]
         model.compute_gradients(inputs, targets, state)
         squares.append(model.flat.grad.square())
-    (root,) = gradient_roots(model, ids, segment_length=length, num_segments=2)
+    (root,) = gradient_roots(model.arrays, ids, segment_length=length, num_segments=2)
     torch.testing.assert_close(torch.from_numpy(root), ((squares[0] + squares[1]) / 2).sqrt())
-    assert gradient_roots(model, ids[:1], segment_length=2, num_segments=2)[0].sum() == 0
+    assert gradient_roots(model.arrays, ids[:1], segment_length=2, num_segments=2)[0].sum() == 0
 
 
 def test_an_update_by_hand() -> None:
@@ -244,7 +244,7 @@ def test_any_number_of_threads_gives_the_same_roots(num_hiddens: int) -> None:
     found = []
     for num_threads in (1, 2, 3):
         with threads(num_threads):
-            found.append(gradient_roots(model, ids, segment_length=6, num_segments=50)[0])
+            found.append(gradient_roots(model.arrays, ids, segment_length=6, num_segments=50)[0])
     assert found[0].any()
     assert all(np.array_equal(roots, found[0]) for roots in found)
 
@@ -254,8 +254,8 @@ def test_compiled_loops_and_the_framework_s_layers_learn_the_same(kind: str) -> 
     settings = config(model=kind, num_hiddens=128, num_layers=2, embedding="learned", embedding_size=20, dropout=0.3)
     ids, found = np.random.default_rng(0).integers(1, 6, 200), []
     for network in (FrameworkRNN(settings, 6, 0), build_network(settings, 6, 0)):
-        roots = gradient_roots(network, ids, segment_length=8, num_segments=10)
-        rule = DynamicRule(0.002, 0.005, roots, trained_weights(network))
-        found.append(dynamic_nll(network, ids, update_every=8, update=rule.apply))
+        roots = gradient_roots(network.arrays, ids, segment_length=8, num_segments=10)
+        rule = DynamicRule(0.002, 0.005, roots, trained_weights(network.arrays))
+        found.append(dynamic_nll(network.arrays, ids, update_every=8, update=rule.apply))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
-    assert np.abs(found[0] - stream_nll(FrameworkRNN(settings, 6, 0), ids)).max() > 0.01
+    assert np.abs(found[0] - stream_nll(FrameworkRNN(settings, 6, 0).arrays, ids)).max() > 0.01

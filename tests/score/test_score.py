@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import small_training
 from default_params import PARAMS_FILE
@@ -21,7 +20,7 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.rnn.array_network import stream_nll
-from seqlm.rnn.building import build_network, load_network, save_network
+from seqlm.rnn.building import build_network, open_network, save_network
 from seqlm.score.ngrams import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
@@ -55,7 +54,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
         line = rf"^small\+{name}: \d\.\d+ bits per character on val, {SECONDS}$"
         assert re.search(line, printed, re.MULTILINE)
     static, dynamic = load_scores(layout.scores_of_run("small"))
-    network = load_network(layout.run("small"), "small", torch.device("cpu"))
+    network = open_network(layout.run("small"), "small", "cpu", 1)
     for split in SPLITS:
         assert static.nats[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
     assert set(static.metadata) == {"positions", "calibration"}
@@ -79,7 +78,7 @@ def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layo
     assert run_stage("score", "--model", "small").returncode == 0
     kept, found = load_scores(layout.scores_of_run("small"))
     assert (kept.name, kept.info.epoch, found.name, found.info.epoch) == ("small", "last", "small@best", "best")
-    assert found.nats["test"] == pytest.approx(stream_nll(best, load_split(layout.corpus("char"), "test")))
+    assert found.nats["test"] == pytest.approx(stream_nll(best.arrays, load_split(layout.corpus("char"), "test")))
     assert set(found.nats) == set(SPLITS)
     assert found.metadata == {}
 

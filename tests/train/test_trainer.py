@@ -23,7 +23,7 @@ def test_every_model_learns_a_text_that_repeats(model: str, sampling: str) -> No
     text = np.tile([1, 2, 3, 4, 5], 120)
     made = trainer(config(model=model, sampling=sampling, num_hiddens=16, num_epochs=25, lr=2.0), text, text[:50])
     # Five equally frequent tokens have perplexity 5 for a model that knows nothing, 1 for one that knows the order.
-    assert np.exp(stream_nll(made.network, text[:50]).mean()) > 4
+    assert np.exp(stream_nll(made.network.arrays, text[:50]).mean()) > 4
     made.run(lambda _: None)
     assert made.progress.history[-1].val_perplexity < 1.3
 
@@ -151,16 +151,16 @@ LONG = np.random.default_rng(1).integers(1, 6, 20_000)
 def test_a_short_val_is_read_completely() -> None:
     network = trainer(config()).network
     for limit in (None, 1000):
-        assert np.array_equal(val_nll(network, LONG[:1000], limit), stream_nll(network, LONG[:1000]))
+        assert np.array_equal(val_nll(network.arrays, LONG[:1000], limit), stream_nll(network.arrays, LONG[:1000]))
 
 
 @pytest.mark.parametrize("size", [1025, 1026, 5000, len(LONG)])
 def test_every_token_counts_once_if_val_is_read_in_parts(size: int) -> None:
     """Parts start with the text before them, so that each token is predicted nearly as in one stream."""
     network = trained(config()).network
-    one_stream = stream_nll(network, LONG[:size])
+    one_stream = stream_nll(network.arrays, LONG[:size])
     for limit in (None, size):
-        assert val_nll(network, LONG[:size], limit) == pytest.approx(one_stream, rel=1e-3)
+        assert val_nll(network.arrays, LONG[:size], limit) == pytest.approx(one_stream, rel=1e-3)
 
 
 @pytest.mark.parametrize(("model", "vocab_size"), [("scratch", 6), ("lstm", 6), ("gru", 3000)])
@@ -169,12 +169,12 @@ def test_a_long_val_is_read_in_passages_each_after_a_warm_up(model: str, vocab_s
     run = config(model=model)
     network = trained(run).network if vocab_size == 6 else build_network(run, vocab_size, 0)
     # 12,800 tokens are 64 passages of 200, of which 64 warm up: 64 * 136 are left.
-    nll = val_nll(network, LONG, 12_800)
+    nll = val_nll(network.arrays, LONG, 12_800)
     assert len(nll) == 64 * 136
     # Passage i starts at i * (20,000 - 200 - 1) / 63, rounded down; from there it is a stream of its own.
     for number in (0, 1, 62, 63):
         start = number * 19_799 // 63
-        alone = stream_nll(network, LONG[start : start + 201])[64:]
+        alone = stream_nll(network.arrays, LONG[start : start + 201])[64:]
         assert nll.reshape(64, 136)[number] == pytest.approx(alone, rel=1e-4)
     assert start == 20_000 - 201
 
@@ -199,7 +199,7 @@ def test_an_evaluation_reads_the_current_weights(num_hiddens: int, optimizer: st
     made = trained(config(model="lstm", num_hiddens=num_hiddens, optimizer=optimizer, lr=0.05, eval_every=1))
     rebuilt = build_network(made.config, 6, 0)
     rebuilt.load_weights(made.network.weights())
-    nll = val_nll(rebuilt, TEXT[:40], None)
+    nll = val_nll(rebuilt.arrays, TEXT[:40], None)
     values = [row.val_perplexity for row in made.progress.history]
     assert values[-1] == pytest.approx(perplexity(float(nll.sum()), len(nll)), rel=1e-6)
     assert len({*values}) == len(values)

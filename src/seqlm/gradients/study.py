@@ -255,7 +255,7 @@ def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
     )
     if steps and not steps[-1].is_finite:
         return float("nan")
-    nll = stream_nll(model, task.val_ids)
+    nll = stream_nll(model.arrays, task.val_ids)
     return perplexity(float(nll.sum()), len(nll))
 
 

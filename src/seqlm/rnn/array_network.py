@@ -28,15 +28,7 @@ _CHUNK = 4096
 """Tokens that are read at once."""
 
 
-class HasArrays(Protocol):
-    """A network that may itself work with tensors."""
-
-    @property
-    def arrays(self) -> "ArrayNetwork":
-        """The same network, with the same weights, for arrays."""
-
-
-class ArrayNetwork(HasArrays, Protocol):
+class ArrayNetwork(Protocol):
     """A model of the next token over a vocabulary of V tokens, for B rows of text at once.
 
     All methods raise IndexError for a token outside the vocabulary.
@@ -107,7 +99,7 @@ def probabilities(logits: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]
         yield weights / weights.sum(1, keepdims=True)
 
 
-def stream_nll(network: HasArrays, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
+def stream_nll(network: ArrayNetwork, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
     """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
 
     The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
@@ -115,20 +107,19 @@ def stream_nll(network: HasArrays, ids: NDArray[np.integer], *, chunk: int = _CH
     return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
 
 
-def rows_nll(network: HasArrays, rows: Ids, num_steps: int) -> Nats:
+def rows_nll(network: ArrayNetwork, rows: Ids, num_steps: int) -> Nats:
     """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``.
 
     The rows are read together, ``num_steps`` tokens of each at a time.
     """
-    arrays = network.arrays
-    state, found = arrays.initial_state(len(rows)), np.empty((len(rows), max(rows.shape[1] - 1, 0)))
+    state, found = network.initial_state(len(rows)), np.empty((len(rows), max(rows.shape[1] - 1, 0)))
     for start in range(0, found.shape[1], num_steps):
         end = min(start + num_steps, found.shape[1])
-        found[:, start:end], state = arrays.token_nll(rows[:, start:end], rows[:, start + 1 : end + 1], state)
+        found[:, start:end], state = network.token_nll(rows[:, start:end], rows[:, start + 1 : end + 1], state)
     return found
 
 
-def continue_prefixes(network: HasArrays, prefixes: list[list[int]], num_preds: int) -> list[list[int]]:
+def continue_prefixes(network: ArrayNetwork, prefixes: list[list[int]], num_preds: int) -> list[list[int]]:
     """Return the ``num_preds`` most likely tokens for each prefix, as in section 8.5.
 
     The state warms up on the prefix; prefixes of one length share a batch. ``<unk>``, token 0, is never chosen. Raises
@@ -136,13 +127,13 @@ def continue_prefixes(network: HasArrays, prefixes: list[list[int]], num_preds: 
     """
     if not all(prefixes):
         raise ValueError("an empty prefix gives the model nothing to continue")
-    arrays, continuations = network.arrays, [[0]] * len(prefixes)
+    continuations = [[0]] * len(prefixes)
     for length in set(map(len, prefixes)):
         members = [index for index, prefix in enumerate(prefixes) if len(prefix) == length]
         ids = np.array([prefixes[index] for index in members])  # (B, length)
-        logits, state = arrays.logits(ids, arrays.initial_state(len(ids)))
+        logits, state = network.logits(ids, network.initial_state(len(ids)))
         first = logits[:, -1, 1:].argmax(1) + 1
-        following = arrays.continue_greedily(first, state, num_preds - 1)
+        following = network.continue_greedily(first, state, num_preds - 1)
         for index, tokens in zip(members, np.column_stack([first, following]).tolist(), strict=True):
             continuations[index] = tokens
     return continuations

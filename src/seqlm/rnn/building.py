@@ -68,7 +68,7 @@ def save_network(
     )
 
 
-def open_network(folder: Path, run: str, device: "str | torch.device", num_threads: int) -> ArrayNetwork:
+def open_network(folder: Path, run: str, device: str, num_threads: int) -> ArrayNetwork:
     """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
 
     ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
@@ -86,20 +86,12 @@ def open_network(folder: Path, run: str, device: "str | torch.device", num_threa
     from seqlm.core.devices import resolve_device
 
     torch.set_num_threads(num_threads)
-    return load_network(folder, run, resolve_device(device) if isinstance(device, str) else device).arrays
-
-
-def load_network(folder: Path, run: str, device: "torch.device") -> "Network":
-    """Return the stored network of a run for tensors. Raises DataError as :func:`open_network` does."""
-    import torch
-
-    settings, vocab_size, weights = _read_network(folder, run)
-    network = build_network(settings, vocab_size, seed=0, device=device)
+    network = build_network(settings, vocab_size, seed=0, device=resolve_device(device))
     try:
         network.load_weights({name: torch.from_numpy(weight) for name, weight in weights.items()})
     except (KeyError, RuntimeError) as error:
         raise _not_its_weights(folder) from error
-    return network.eval()
+    return network.eval().arrays
 
 
 def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device") -> str | None:

@@ -184,10 +184,6 @@ class _TensorNetwork:
         self._network, self.vocab_size = network, network.vocab_size
         self.initial_state = network.initial_state
 
-    @property
-    def arrays(self) -> Self:
-        return self
-
     @torch.no_grad()
     def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
         logits, state = self._network(self._tensor(ids), state)

@@ -24,7 +24,6 @@ from seqlm.core.threads import raise_if_cancelled
 from seqlm.heldout.scored_text import Stream, Streams, read_beginning_of_train, read_streams
 from seqlm.rnn.array_network import (
     ArrayNetwork,
-    HasArrays,
     Ids,
     Weights,
     probabilities,
@@ -96,14 +95,16 @@ class DynamicRule:
         return [(root * (self.decay / self._average_root)).clip(max=1) for root in self.roots]
 
 
-def gradient_roots(network: HasArrays, ids: NDArray[np.integer], *, segment_length: int, num_segments: int) -> Weights:
+def gradient_roots(
+    network: ArrayNetwork, ids: NDArray[np.integer], *, segment_length: int, num_segments: int
+) -> Weights:
     """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
-    arrays, stream = network.arrays, np.asarray(ids, np.int64)
+    stream = np.asarray(ids, np.int64)
     num_starts = len(range(0, len(stream) - 1, segment_length))
     chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
     parts = np.array_split(chosen * segment_length, _PARTS)
-    totals = [0 * weight for weight in arrays.weights]
-    for part in arrays.imap(partial(_sums_of_squares, arrays, stream, segment_length), parts):
+    totals = [0 * weight for weight in network.weights]
+    for part in network.imap(partial(_sums_of_squares, network, stream, segment_length), parts):
         for total, squares in zip(totals, part, strict=True):
             total += squares
     return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
@@ -125,20 +126,20 @@ def _sums_of_squares(network: ArrayNetwork, stream: Ids, length: int, starts: ND
     return squares
 
 
-def trained_weights(network: HasArrays) -> Weights:
+def trained_weights(network: ArrayNetwork) -> Weights:
     """Return copies of the parameters, in their order."""
-    return network.arrays.copy().weights
+    return network.copy().weights
 
 
 def dynamic_nll(
-    network: HasArrays, ids: NDArray[np.integer], *, update_every: int, update: Callable[[ArrayNetwork], None]
+    network: ArrayNetwork, ids: NDArray[np.integer], *, update_every: int, update: Callable[[ArrayNetwork], None]
 ) -> Nats:
     """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
 
     Each segment is scored before the network learns from it; ``update`` gets the network with its gradients.
     ``network`` itself is not changed.
     """
-    adapted, stream, segments = network.arrays.copy(), np.asarray(ids, np.int64), []
+    adapted, stream, segments = network.copy(), np.asarray(ids, np.int64), []
     state = adapted.initial_state(1)
     with adapted.without_subnormals():
         for start in range(0, len(stream) - 1, update_every):
@@ -190,7 +191,7 @@ def describe_run(config: RunConfig, vocab: Vocab, *, is_best: bool = False) -> M
 
 
 def score_network(
-    info: ModelInfo, network: HasArrays, streams: Streams, train_subset: Stream | None, *, diagnosed: bool = True
+    info: ModelInfo, network: ArrayNetwork, streams: Streams, train_subset: Stream | None, *, diagnosed: bool = True
 ) -> Score:
     """Return a network's score on every split and, for characters and if asked, its diagnostics on test.
 
@@ -203,15 +204,14 @@ def score_network(
     return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
 
 
-def network_predictor(network: HasArrays) -> Predictor:
+def network_predictor(network: ArrayNetwork) -> Predictor:
     """Return what the diagnostics need of a network."""
-    arrays = network.arrays
-    at_once = tokens_at_once(arrays.vocab_size)
+    at_once = tokens_at_once(network.vocab_size)
 
     def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
-        state = arrays.initial_state(1)
+        state = network.initial_state(1)
         for start in range(0, len(ids) - 1, at_once):
-            logits, state = arrays.logits(ids[None, start : min(start + at_once, len(ids) - 1)], state)
+            logits, state = network.logits(ids[None, start : min(start + at_once, len(ids) - 1)], state)
             yield from probabilities(logits[0])
 
     return Predictor(lambda windows: rows_nll(network, windows, windows.shape[1]), distributions)
@@ -219,7 +219,7 @@ def network_predictor(network: HasArrays) -> Predictor:
 
 def score_dynamically(
     static: Score,
-    network: HasArrays,
+    network: ArrayNetwork,
     streams: Streams,
     params: DynamicParams,
     log: Log,
@@ -245,7 +245,7 @@ def score_dynamically(
     trained = trained_weights(network)
     rules = [DynamicRule(lr, decay, roots, trained) for lr in params.lrs for decay in params.decays]
     tried: list[Nats] = []
-    on_beginning = network.arrays.imap(partial(evaluate, stream=beginning), rules)
+    on_beginning = network.imap(partial(evaluate, stream=beginning), rules)
     for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
         tried.append(nats)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
@@ -255,7 +255,7 @@ def score_dynamically(
         log(f"{info.name}: left out, because no learning rate is better than 0 on val")
         return
     rest = ["test"] if beginning is val else ["val", "test"]
-    scored = network.arrays.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
+    scored = network.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
     nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
     yield from if_better(score_of(info, nats_of, streams, {"choices": chosen}), static, log)

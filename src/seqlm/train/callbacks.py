@@ -124,7 +124,7 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
         if ids and config.sample_every and rows_shown % config.sample_every == 0:
-            (tokens,) = continue_prefixes(trainer.network, [ids], _SAMPLE_TOKENS)
+            (tokens,) = continue_prefixes(trainer.network.arrays, [ids], _SAMPLE_TOKENS)
             text = vocab.join(vocab.decode([*ids, *tokens]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 

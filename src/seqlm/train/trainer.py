@@ -19,7 +19,7 @@ from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import Nats, perplexity
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
-from seqlm.rnn.array_network import HasArrays, rows_nll, stream_nll, tokens_at_once
+from seqlm.rnn.array_network import ArrayNetwork, rows_nll, stream_nll, tokens_at_once
 from seqlm.rnn.building import build_network
 from seqlm.rnn.network import Network, RandomNoise, State
 from seqlm.train.checkpoints import flatten_state, unflatten_state
@@ -182,7 +182,7 @@ class Trainer:
         progress, row_number = self.progress, len(self.progress.history) + 1
         if row_number % self.config.eval_every and row_number != self.plan.num_rows:
             return None
-        nll = val_nll(self.network, self._val_ids, self.plan.val_token_budget(self.config))
+        nll = val_nll(self.network.arrays, self._val_ids, self.plan.val_token_budget(self.config))
         value = perplexity(float(nll.sum()), len(nll))
         progress.evaluations_since_best += 1
         if value < progress.best_val_perplexity:
@@ -231,7 +231,7 @@ def _with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def val_nll(network: HasArrays, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
+def val_nll(network: ArrayNetwork, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
     """Return -log p of the tokens of a split that an evaluation reads.
 
     Up to ``max_tokens`` are all read; many of them in parallel parts, each after a warm-up on the text before it. If
@@ -251,10 +251,14 @@ def val_nll(network: HasArrays, ids: NDArray[np.integer], max_tokens: int | None
 
 
 def _windows_nll(
-    network: HasArrays, ids: NDArray[np.integer], starts: NDArray[np.int64], length: int, scored_from: NDArray[np.int64]
+    network: ArrayNetwork,
+    ids: NDArray[np.integer],
+    starts: NDArray[np.int64],
+    length: int,
+    scored_from: NDArray[np.int64],
 ) -> Nats:
     """Return -log p of windows of ``length`` targets that are read in parallel, each from its position in the text
     ``scored_from`` on."""
     windows = ids[starts[:, None] + np.arange(length + 1)].astype(np.int64)
-    nll = rows_nll(network, windows, max(tokens_at_once(network.arrays.vocab_size) // len(starts), 1))
+    nll = rows_nll(network, windows, max(tokens_at_once(network.vocab_size) // len(starts), 1))
     return nll[starts[:, None] + np.arange(length) >= scored_from[:, None]]

@@ -53,11 +53,6 @@ class CompiledNetwork:
         self._packed: tuple[Flat, PackedWeights] | None = None
 
     @property
-    def arrays(self) -> Self:
-        """This network."""
-        return self
-
-    @property
     def weights(self) -> list[Flat]:
         """The flat array of weights."""
         return [self.flat]
