@@ -232,7 +232,7 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
 
 def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Score, str]:
     """Score a network after :func:`train`."""
-    score = corpus.score(describe_run(trainer.config, corpus.vocab), partial(stream_nll, trainer.network))
+    score = corpus.score(describe_run(trainer.config, corpus.vocab), partial(stream_nll, trainer.network.arrays))
     return score, f"epoch {trainer.chosen_weights()[0]:.4g}"
 
 
