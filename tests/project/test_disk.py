@@ -34,7 +34,7 @@ def root_for(workspace: Workspace, stage: str, folder: Path) -> Path:
     if not params.exists():
         params.symlink_to(workspace.folder / "params.yaml")
     for dep in workspace.lock()[stage].get("deps", []):
-        if dep["path"].startswith(("data/", "reports/")):
+        if dep["path"].startswith(("benchmarks/", "data/", "reports/")):
             link = folder / dep["path"]
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(workspace.folder / dep["path"])

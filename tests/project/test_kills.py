@@ -70,7 +70,7 @@ def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, dela
         os.killpg(process.pid, stop)
     else:
         process.send_signal(stop)
-    process.wait(timeout=60)
+    process.wait(timeout=300)  # if a signal between two stages lets DVC continue, it runs the others
     wait_until(lambda: not stage_processes(workspace.folder), 5)  # no stage outlives DVC
 
 

@@ -71,7 +71,8 @@ def swapped(path: Path, folder: Path) -> None:
 
 def from_the_future(path: Path, _folder: Path) -> None:
     if path.suffix == ".json":
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1000}))
+        value = json.loads(path.read_text())
+        path.write_text(json.dumps({**value, "format": 1000} if isinstance(value, dict) else [1000, *value]))
     elif path.suffix == ".npy":
         # Byte 6 of a .npy file is its format's major version.
         path.write_bytes(path.read_bytes()[:6] + b"\x09" + path.read_bytes()[7:])
