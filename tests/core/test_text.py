@@ -26,11 +26,8 @@ def test_the_size_of_a_small_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("num_windows", "length", "total", "starts"),
     [
-        (3, 4, 14, [0, 5, 10]),  # the last window is 10, 11, 12, 13
         (4, 1, 11, [0, 3, 6, 10]),  # 10 / 3 and 20 / 3, rounded down
         (5, 8, 10, [0, 1, 2]),  # a window of 8 can begin at three positions
-        (5, 10, 10, [0]),
-        (1, 2, 10, [0]),
     ],
 )
 def test_windows_are_spread_evenly(num_windows: int, length: int, total: int, starts: list[int]) -> None:

@@ -1,7 +1,6 @@
-"""Benchmarks: curves on the sample with tiny networks, what a missing program is called, and what a long one says."""
+"""Benchmarks: curves on the sample with tiny networks, and what a long one says."""
 
 import math
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 import curves
 import pytest
 
-import ngrams
 from seqlm.core.files import read_csv
 from smoke import ROOT
 
@@ -31,11 +29,6 @@ def test_the_stream_is_that_of_the_pipeline(corpus: curves.Corpus) -> None:
     # Lines are joined by nothing, as the record of the download says for these corpora.
     text = "".join(corpus.vocab.tokens[token] for token in corpus.train)
     assert text == "".join(corpus.layout.split("train").read_text("utf-8").splitlines())
-
-
-def test_sizes_double_until_all() -> None:
-    assert curves.sizes(9_999) == [9_999]
-    assert curves.sizes(40_001) == [10_000, 20_000, 40_000, 40_001]
 
 
 @pytest.mark.parametrize(
@@ -93,27 +86,6 @@ def test_rows_are_added_in_order_and_never_twice(tmp_path: Path) -> None:
     assert read_csv(path)["train_chars"].tolist() == [9_000, 10_000, 80_000]
     assert read_csv(path)["bits"].min() > 0
     assert curves.known(path) == {("a", "m", "9000"), ("a", "m", "10000"), ("a", "m", "80000")}
-
-
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
-@pytest.mark.parametrize(
-    ("commands", "complaint"),
-    [
-        # As KenLM's own CMakeLists.txt does it; no machine has this version.
-        ("find_package(Boost 999.0 REQUIRED)", "Boost is missing"),
-        ('message(FATAL_ERROR "no compiler\\nat all")', "no compiler at all"),
-    ],
-)
-def test_a_missing_requirement_of_kenlm_is_named(commands: str, complaint: str, tmp_path: Path) -> None:
-    (tmp_path / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.10)\nproject(x NONE)\n{commands}\n")
-    with pytest.raises(SystemExit, match=f"^lmplz cannot be built.*{complaint}.*$"):
-        ngrams.prepare_build(tmp_path, tmp_path / "build")
-
-
-def test_a_missing_cmake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SystemExit, match="there is no cmake"):
-        ngrams.prepare_build(tmp_path, tmp_path / "build")
 
 
 @pytest.mark.slow
