@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqlm.core.text import TextSize, count_text, evenly_spaced, quantity, words
-
-
-def test_spaces_separate_words() -> None:
-    assert words("") == []
-    assert words("i came  back ") == ["i", "came", "back"]
+from seqlm.core.text import TextSize, count_text, evenly_spaced, quantity
 
 
 def test_the_size_of_a_small_text(tmp_path: Path) -> None:

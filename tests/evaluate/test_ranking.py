@@ -1,7 +1,6 @@
 """The main table: the order of its rows, its comparisons and leaders, its columns, and its text."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,23 +165,6 @@ def test_a_column_shows_values_of_its_type(dtype: type, value: object, shown: st
     column = Column("new", "A new column.", lambda _: value, dtype, "new")
     assert [column.cell({"new": cell}) for cell in (value, None, float("nan"))] == [shown, missing, missing]
     assert column.is_number == (dtype in (int, float))
-
-
-@pytest.fixture
-def new_column() -> Iterator[Column]:
-    """Add a column: the number of members of a model."""
-    column = Column("num_members", "Members of a mixture.", lambda r: len(r.score.info.members), int, "members")
-    COLUMNS.append(column)
-    yield column
-    COLUMNS.remove(column)
-
-
-def test_a_new_column_takes_one_entry(new_column: Column) -> None:
-    made = table(score(network("m", members=("a", "b")), np.ones(100)))
-    assert made[new_column.name].tolist() == [2]
-    heading, row = table_text(made).splitlines()[:2]
-    assert heading.endswith("  members")
-    assert row.endswith("        2")
     assert len({column.name for column in COLUMNS}) == len(COLUMNS)
     assert all(column.meaning.endswith(".") for column in COLUMNS)
 

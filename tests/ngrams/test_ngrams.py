@@ -94,9 +94,3 @@ def test_arpa_writes_the_model_that_was_counted_and_nothing_else(run_stage: RunS
     assert read.probs(np.array([read.tokens.index(token) for token in ("the", "sea", "came")]))[-1] > 0.4
     write_arpa(layout.root / "expected.arpa", KneserNey(count_ngrams(train, 8, 3), 3), read.tokens[2:])
     assert written.read_bytes() == (layout.root / "expected.arpa").read_bytes()
-
-
-def test_arpa_without_counts_says_in_one_line_what_is_missing(run_stage: RunStage, layout: Layout) -> None:
-    result = run_stage("ngrams", "--kind", "word", "--arpa", "word.arpa")
-    refused(result, 3, "models.json: no such file: run the stage that writes it")
-    assert not (layout.root / "word.arpa").exists()

@@ -11,7 +11,7 @@ import pytest
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, Column
+from seqlm.evaluate.columns import COLUMNS, Column, table_text
 from seqlm.heldout.scored_text import load_heldout
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
@@ -169,5 +169,6 @@ def new_column(layout: Layout, table: pd.DataFrame) -> Iterator[Column]:
 
 def test_a_new_column_appears_on_the_page(layout: Layout, table: pd.DataFrame, new_column: Column) -> None:
     page = build_page(layout, "Models", empty_tables())
+    assert table_text(read_csv(layout.reports("evaluate", "table.csv"))).splitlines()[0].endswith("  letters")
     assert f'title="{new_column.meaning}">letters</th>' in page
     assert re.findall(r"<td>([^<]*)</td></tr>", page)[: len(table)] == [str(len(name)) for name in table["model"]]

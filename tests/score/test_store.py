@@ -45,11 +45,6 @@ def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
     assert log[-1].startswith("a: 1.000 bits per character on val, ")
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nothing: no such folder: run the stage that writes it"):
-        load_scores(tmp_path / "nothing")
-
-
 def test_metrics_by_hand() -> None:
     text = stream_of(np.array([1, 0, 1]), np.array([0, math.log(4), 0]), np.array([1, 2, 3]), 4)
     metrics = summarise(np.log([2.0, 8.0]), text)

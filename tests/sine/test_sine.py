@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -135,15 +134,6 @@ SMALL = load(PARAMS_FILE, "sine", SineParams).model_copy(
 )  # fmt: skip
 
 
-def trained(kind: Literal["MLP", "RNN"], tau: int, noise: float, seed: int) -> tuple[Network, list[float], Floats]:
-    """Return a network of the small study, its losses, and its series."""
-    series, rng = noisy_sine(90, 0.2, noise, seed), np.random.default_rng([seed, 1])
-    features, labels = windows(series, tau)
-    network = init_model(kind, tau, 5, rng)
-    assert isinstance(network, {"MLP": MLP, "RNN": SineRNN}[kind])
-    return network, train_model(network, features[:60], labels[:60], SMALL, rng), series
-
-
 def test_predictions_stand_at_the_time_that_they_predict() -> None:
     mlp, tables, _ = study_sine(SMALL, 7)
     table, series = tables["predictions"], noisy_sine(90, 0.2, SMALL.noise, 7)
@@ -170,8 +160,11 @@ def test_values_of_tau_are_compared_over_five_seeds() -> None:
     for row in table.itertuples():
         errors = []
         for seed in range(7, 12):
-            network, _, series = trained("MLP", row.tau, row.noise, seed)
-            predictions = network(windows(series, row.tau)[0])[60:, 0]
+            series, rng = noisy_sine(90, 0.2, row.noise, seed), np.random.default_rng([seed, 1])
+            features, labels = windows(series, row.tau)
+            network = init_model("MLP", row.tau, 5, rng)
+            train_model(network, features[:60], labels[:60], SMALL, rng)
+            predictions = network(features)[60:, 0]
             errors.append(np.sqrt(np.mean((predictions - series[60 + row.tau :]) ** 2)))
         assert row.rmse == pytest.approx(np.mean(errors))
         assert row.deviation == pytest.approx(np.std(errors, ddof=1))

@@ -107,9 +107,7 @@ COMPILED = LSTM | {"num_hiddens": 128, "optimizer": "sgd", "lr": 0.5}
     ("changes", "start"),
     [
         pytest.param({}, start_two, id="sequential"),
-        pytest.param(
-            {"sampling": "random", "truncation": "randomized"}, start_two, id="randomized", marks=pytest.mark.slow
-        ),
+        pytest.param(RANDOMIZED, start_two, id="randomized", marks=pytest.mark.slow),
         pytest.param(LSTM, start_two, id="lstm with dropout", marks=pytest.mark.slow),
         pytest.param(COMPILED, torchrun, id="compiled lstm", marks=pytest.mark.slow),
     ],
