@@ -17,15 +17,12 @@ import torch
 from seqlm.core.settings import load
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.study import study_gradients
-from seqlm.sine.settings import SineParams
-from seqlm.sine.study import study_sine
 from seqlm.train.trainer import Trainer
 from small_runs import config
 
 ids, params = np.tile([1, 2, 3, 4, 5], 40), Path(sys.argv[1])
 few = {"num_minibatches": 1, "num_trainings": 1, "num_draws": 2, "num_shuffles": 2, "num_hiddens": 2}
 study_gradients(load(params, "gradients", GradientsParams).model_copy(update=few), ids, ids[:60], 6, 0, 1)
-study_sine(load(params, "sine", SineParams).model_copy(update={"num_epochs": 1, "taus": [1]}), 0)
 for name in ("sgd", "adamw"):
     Trainer(config(optimizer=name), 6, ids, ids[:20], torch.device("cpu")).run(lambda _: None)
 print("torch._dynamo" in sys.modules)

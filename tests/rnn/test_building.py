@@ -111,7 +111,7 @@ def test_networks_refuse_what_they_do_not_support(model: str, changes: dict[str,
 def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
     network_changes: dict[str, object], tmp_path: Path
 ) -> None:
-    changes = {"num_epochs": 20, "optimizer": "adamw", "lr": 0.03, "dropout": 0.1, "num_hiddens": 16, "keep": "best"}
+    changes = {"num_epochs": 12, "optimizer": "adamw", "lr": 0.05, "dropout": 0.1, "num_hiddens": 16, "keep": "best"}
     run = config(**changes, **network_changes)
     cycle = np.tile([1, 2, 3, 4, 5], 60)
     ended = trained(run, cycle)
