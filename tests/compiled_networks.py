@@ -1,8 +1,5 @@
 """Networks of any kind, computed with some number of threads or width of vector registers, and compared."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +10,7 @@ from torch import Tensor
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled_rnn import CompiledRNN
 from seqlm.rnn.settings import NetworkSettings
+from stages_by_hand import run_python, succeeded
 
 _NARROW = {
     "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "ATEN_CPU_CAPABILITY": "avx2",
@@ -68,13 +66,6 @@ def printed_with_each_width(script: str, *arguments: str) -> list[str]:
 
     Its first word is the width of a panel, which shows that the narrow ones were used.
     """
-    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", script, *arguments], env=variables | registers, check=True,
-            capture_output=True, text=True,
-        ).stdout.split(maxsplit=1)
-        for registers in ({}, _NARROW)
-    ]  # fmt: skip
+    outputs = [succeeded(run_python(script, *arguments, **registers)).split(maxsplit=1) for registers in ({}, _NARROW)]
     assert outputs[1][0] == "16"
     return [printed for _, printed in outputs]

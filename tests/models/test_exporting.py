@@ -15,7 +15,7 @@ from seqlm.core.layout import Layout
 from seqlm.models.exporting import export_models
 from small_runs import write_models
 from smoke import ROOT
-from stages_by_hand import prepare, refused, succeeded
+from stages_by_hand import prepare, refused, run_python, succeeded
 
 TEXT = "the sea came in"
 
@@ -77,7 +77,7 @@ def test_importing_and_opening_imports_no_framework(run: Layout) -> None:
         f"assert models['small'].score({TEXT!r}).tokens == 14\n"
         "assert 'torch' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    succeeded(run_python(code))
 
 
 def test_texts_are_compared_with_intervals(run: Layout) -> None:

@@ -3,7 +3,6 @@
 import ast
 import graphlib
 import re
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from smoke import ROOT
+from stages_by_hand import run_python, succeeded
 
 SOURCE, STAGES, TESTS = ROOT / "src" / "seqlm", ROOT / "stages", ROOT / "tests"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -178,5 +178,4 @@ def test_only_stages_that_need_pytorch_import_it() -> None:
         for node in ast.walk(syntax(path))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("seqlm.")
     }
-    result = subprocess.run([sys.executable, "-c", script, *sorted(names)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    assert result.returncode == 0, result.stderr
+    succeeded(run_python(script, *sorted(names)))

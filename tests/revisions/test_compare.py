@@ -1,27 +1,20 @@
 """The gate: revisions of a real repository, by the names that DVC takes, compared within tolerances."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from seqlm.revisions.comparison import compare_metrics, failures
-from smoke import change_params, environment_of_python
-from stages_by_hand import Finished, RunStage, succeeded
+from smoke import change_params
+from stages_by_hand import Finished, RunStage
+from workspace import Repository, TinyRepository
 
 METRICS, CORPUS = "reports/evaluate/metrics.json", "reports/download/summary.json"
 BOOK = {"name": "time_machine", "requested": "time_machine", "fallback": False, "sha256": "8" * 64}
 Compare = Callable[..., Finished]
 SAMPLE = {"name": "sample", "requested": "time_machine", "fallback": True, "sha256": "2" * 64}
-
-
-def git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    return subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
 
 
 def metrics(**bits: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
@@ -38,26 +31,27 @@ def put(folder: Path, results: object, corpus: object = BOOK) -> None:
         (folder / CORPUS).unlink()
 
 
-def commit(folder: Path, results: object, corpus: object = BOOK) -> str:
-    put(folder, results, corpus)
-    git(folder, "add", "--all", "reports")
-    git(folder, "commit", "--quiet", "--allow-empty", "--message", "results")
-    return git(folder, "rev-parse", "HEAD")
+def commit(repository: Repository, results: object, corpus: object = BOOK) -> str:
+    put(repository.folder, results, corpus)
+    repository.git("add", "--all", "reports")
+    repository.git("commit", "--quiet", "--allow-empty", "--message", "results")
+    return repository.git("rev-parse", "HEAD")
 
 
 @pytest.fixture
-def folder(run_stage: RunStage, tmp_path: Path) -> Path:  # noqa: ARG001 - it writes params.yaml
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    return tmp_path
+def repository(run_stage: RunStage, tmp_path: Path) -> Repository:  # noqa: ARG001 - it writes params.yaml
+    found = Repository(tmp_path)
+    found.git("init", "--quiet", "--initial-branch=main")
+    return found
 
 
-def keep_experiment(folder: Path, name: str, base: str, found: str) -> None:
+def keep_experiment(repository: Repository, name: str, base: str, found: str) -> None:
     """Keep a commit as DVC keeps an experiment, under the commit that it started from."""
-    git(folder, "update-ref", f"refs/exps/{base[:2]}/{base[2:]}/{name}", found)
+    repository.git("update-ref", f"refs/exps/{base[:2]}/{base[2:]}/{name}", found)
 
 
 @pytest.fixture
-def compare(run_stage: RunStage, folder: Path) -> Compare:  # noqa: ARG001 - a repository
+def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: ARG001 - a repository
     """Compares revisions, and checks the exit code, that an error has one line, and a part of what is printed."""
 
     def run(*revisions: str, code: int = 0, prints: str = "") -> Finished:
@@ -84,9 +78,11 @@ def compare(run_stage: RunStage, folder: Path) -> Compare:  # noqa: ARG001 - a r
         ("[]", 3, "not metrics of this pipeline"),
     ],
 )
-def test_two_commits_are_compared(content: object, code: int, printed: str, compare: Compare, folder: Path) -> None:
-    commit(folder, metrics(lstm=2.0, trigram=2.8))
-    commit(folder, content)
+def test_commits_are_compared(
+    content: object, code: int, printed: str, compare: Compare, repository: Repository
+) -> None:
+    commit(repository, metrics(lstm=2.0, trigram=2.8))
+    commit(repository, content)
     compare("HEAD~1", "HEAD", code=code, prints=printed)
 
 
@@ -96,32 +92,32 @@ def test_a_model_that_was_always_infinite_is_no_news() -> None:
     assert failures(compare_metrics(metrics(a=1), metrics(), ["test"], 0), allow_missing=True) == []
 
 
-def test_an_experiments_name_is_a_revision(compare: Compare, folder: Path) -> None:
-    base, worse = commit(folder, 2.0), commit(folder, 2.5)
-    git(folder, "reset", "--hard", "--quiet", base)
-    keep_experiment(folder, "half-lr", base, worse)
+def test_an_experiments_name_is_a_revision(compare: Compare, repository: Repository) -> None:
+    base, worse = commit(repository, 2.0), commit(repository, 2.5)
+    repository.git("reset", "--hard", "--quiet", base)
+    keep_experiment(repository, "half-lr", base, worse)
     compare("main", "half-lr", code=1, prints="| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |")
     compare("half-lr", "main")
     # A branch of the same name comes first, as with DVC.
-    git(folder, "branch", "half-lr", base)
+    repository.git("branch", "half-lr", base)
     compare("main", "half-lr")
     unknown = "unknown Git revision 'no-such-branch': see git log, dvc exp list"
     compare("no-such-branch", code=2, prints=unknown)
 
 
-def test_of_experiments_with_one_name_the_one_that_started_here_is_meant(compare: Compare, folder: Path) -> None:
-    first, worse, second, other = (commit(folder, bits) for bits in (2.0, 2.5, 2.1, 2.2))
-    git(folder, "reset", "--hard", "--quiet", second)
-    keep_experiment(folder, "tried", first, worse)
-    keep_experiment(folder, "tried", second, other)
+def test_of_experiments_with_one_name_one_started_here_is_meant(compare: Compare, repository: Repository) -> None:
+    first, worse, second, other = (commit(repository, bits) for bits in (2.0, 2.5, 2.1, 2.2))
+    repository.git("reset", "--hard", "--quiet", second)
+    keep_experiment(repository, "tried", first, worse)
+    keep_experiment(repository, "tried", second, other)
     compare("HEAD", "tried", code=1, prints="| 2.1000 | 2.2000 |")
-    git(folder, "reset", "--hard", "--quiet", other)
+    repository.git("reset", "--hard", "--quiet", other)
     compare("HEAD", "tried", code=2, prints="error: ambiguous Git revision 'tried'")
 
 
-def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compare, folder: Path) -> None:
-    commit(folder, 2.0)
-    put(folder, 2.5)
+def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compare, repository: Repository) -> None:
+    commit(repository, 2.0)
+    put(repository.folder, 2.5)
     compare(code=1, prints="| lstm | val | 2.0000 | 2.5000 |")
 
 
@@ -137,19 +133,19 @@ def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compar
     ],
 )
 def test_corpora_are_compared(
-    before: object, after: object, code: int, printed: str, compare: Compare, folder: Path
+    before: object, after: object, code: int, printed: str, compare: Compare, repository: Repository
 ) -> None:
-    commit(folder, 2.0, before)
-    put(folder, 2.0, after)
+    commit(repository, 2.0, before)
+    put(repository.folder, 2.0, after)
     result = compare("HEAD", code=code, prints=printed)
     assert ("values are the same" in result.stdout) == (code == 0)
     assert result.stderr.count("\n") == (code != 0)
 
 
-def test_models_of_other_corpora_are_compared_on_demand(compare: Compare, folder: Path) -> None:
-    commit(folder, 2.0)
-    put(folder, 2.0, SAMPLE)
-    change_params(folder / "params.yaml", {"compare.allow_other_corpus": True})
+def test_models_of_other_corpora_are_compared_on_demand(compare: Compare, repository: Repository) -> None:
+    commit(repository, 2.0)
+    put(repository.folder, 2.0, SAMPLE)
+    change_params(repository.folder / "params.yaml", {"compare.allow_other_corpus": True})
     result = compare("HEAD", prints="2 of 2 values are the same")
     assert result.stdout.startswith("Other corpora: before time_machine")
 
@@ -171,24 +167,11 @@ path.write_text(json.dumps({{"lstm": {{split: {{"bits_per_character": bits}} for
 
 
 @pytest.mark.slow
-def test_what_dvc_calls_an_experiment_is_found(compare: Compare, folder: Path) -> None:
-    def dvc(*arguments: str) -> str:
-        environment = environment_of_python()
-        return succeeded(
-            subprocess.run(["dvc", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
-        )
-
-    dvc("init", "--quiet")
-    git(folder, "config", "user.name", "a")
-    git(folder, "config", "user.email", "a@example.org")
-    (folder / "dvc.yaml").write_text(PIPELINE)
-    (folder / "write.py").write_text(WRITE)
-    with (folder / "params.yaml").open("a") as file:
-        file.write("bits: 2.0\n")
-    dvc("repro")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "run")
-    dvc("exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
-    git(folder, "checkout", "--quiet", ".")
-    assert "2.5" in dvc("metrics", "diff", "main", "half-lr")
+def test_what_dvc_calls_an_experiment_is_found(compare: Compare, repository: Repository) -> None:
+    params = (repository.folder / "params.yaml").read_text() + "bits: 2.0\n"
+    files = {"dvc.yaml": PIPELINE, "write.py": WRITE, "params.yaml": params}
+    made = TinyRepository.make(repository.folder, files)
+    made.run("dvc", "exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
+    made.git("checkout", "--quiet", ".")
+    assert "2.5" in made.run("dvc", "metrics", "diff", "main", "half-lr").stdout
     compare("main", "half-lr", code=1, prints="| 2.0000 | 2.5000 |")

@@ -2,11 +2,8 @@
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -23,6 +20,7 @@ from seqlm.vocab.corpus import SPLITS, load_corpus, load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import BYTE_TOKENS, SubwordParams, SubwordTokenizer, sample_text, train_tokenizer
 from seqlm.vocab.vocabulary import Vocab
+from stages_by_hand import run_python, succeeded
 
 SUBWORD = token_kind("subword")
 TRAIN = "the sea, the tide; the sailor's sea\n\n  der Fluß und das Meer — 日本の海\n" * 20
@@ -154,7 +152,6 @@ def test_characters_beyond_the_coverage_are_written_in_bytes() -> None:
 PROGRAM = """
 import hashlib, sys
 from pathlib import Path
-sys.path.insert(0, "tests")
 import subwords
 for algorithm in subwords.ALGORITHMS:
     folder = Path(sys.argv[1]) / sys.argv[2] / algorithm
@@ -166,11 +163,10 @@ for algorithm in subwords.ALGORITHMS:
 def test_two_runs_give_equal_bytes_whatever_the_threads(root: Path, tmp_path: Path) -> None:
     # Natural text: among random words, several tokens would be equally good.
     shutil.copy(root / "data/sample.txt", tmp_path / "train.txt")
-    printed = []
-    for threads in ("1", "2"):
-        environment = os.environ | {"RAYON_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"}
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path), threads]
-        printed.append(subprocess.run(command, cwd=root, env=environment, capture_output=True, check=True).stdout)
+    printed = [
+        succeeded(run_python(PROGRAM, tmp_path, threads, RAYON_NUM_THREADS=threads, TOKENIZERS_PARALLELISM="true"))
+        for threads in ("1", "2")
+    ]
     assert printed[0] == printed[1]
     assert len(set(printed[0].split())) == 3
 
