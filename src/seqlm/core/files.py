@@ -185,10 +185,9 @@ def write_table(folder: Path, name: str, table: "pd.DataFrame | Sequence[Mapping
         write_csv(folder / f"{name}.csv", table)
 
 
-def write_npy(target: Path, array: np.ndarray) -> None:
-    """Write ``array`` in NumPy's own format, without pickling."""
-    with replacing(target) as temporary, temporary.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
+def write_npy(target: Path, array: np.ndarray) -> str:
+    """Write a one-dimensional array in NumPy's own format; return the file's SHA-256."""
+    return write_blocks(target, array.dtype, len(array), [array])
 
 
 def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iterable[np.ndarray]) -> str:

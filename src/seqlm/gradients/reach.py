@@ -1,43 +1,32 @@
 """How far gradients reach back, in double precision, and how much a token says about another at that distance."""
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import Floats, exp, log, matmul, sigmoid, tanh
+from seqlm.core.elementary import Floats, log, matmul, sigmoid, tanh
+from seqlm.rnn.array_network import probabilities
 from seqlm.rnn.network import Network
 
 
-class Cell(Protocol):
-    """A recurrent cell that remembers its steps. Its weights are those of one network."""
-
-    def forward(self, inputs: Floats, state: Floats) -> Floats:
-        """Return the next state ``(B, h)``; ``inputs`` ``(B, gates * h)`` have been through their weights."""
-
-    def backward(self, gradient: Floats) -> Floats:
-        """Undo the last step: return the gradient by the state before it, given that by the state after it."""
-
-
 class SimpleCell:
-    """h_t = phi(inputs + h_{t-1} W_hh), where phi is tanh or relu."""
+    """h_t = phi(inputs + h_{t-1} W_hh), where phi is tanh or relu. Like the other cells, it remembers its steps."""
 
     def __init__(self, w_hh: Floats, bias: Floats, *, has_tanh: bool) -> None:
         self._w_hh, self._bias, self._has_tanh = w_hh, bias, has_tanh
         self._slopes: list[Floats] = []
 
     def forward(self, inputs: Floats, state: Floats) -> Floats:
-        """Do what :meth:`Cell.forward` does."""
+        """Return the next state ``(B, h)``; ``inputs`` ``(B, gates * h)`` have been through their weights."""
         values = inputs + matmul(state, self._w_hh) + self._bias
         after = tanh(values) if self._has_tanh else np.maximum(values, 0)
         self._slopes.append(1 - after * after if self._has_tanh else (values > 0).astype(np.float64))
         return after
 
     def backward(self, gradient: Floats) -> Floats:
-        """Follow (8.7.14), with the derivative of phi."""
+        """Undo the last step: return the gradient by the state before it, given that by the state after it (8.7.14)."""
         return matmul(gradient * self._slopes.pop(), self._w_hh.T)
 
 
@@ -49,7 +38,7 @@ class GRUCell:
         self._steps: list[tuple[Floats, ...]] = []
 
     def forward(self, inputs: Floats, state: Floats) -> Floats:
-        """Do what :meth:`Cell.forward` does."""
+        """Do what :meth:`SimpleCell.forward` does."""
         of_inputs, of_state = np.split(inputs, 3, 1), np.split(matmul(state, self._w_hh) + self._bias, 3, 1)
         reset, update = (sigmoid(of_inputs[gate] + of_state[gate]) for gate in (0, 1))
         new = tanh(of_inputs[2] + reset * of_state[2])
@@ -57,7 +46,7 @@ class GRUCell:
         return (1 - update) * new + update * state
 
     def backward(self, gradient: Floats) -> Floats:
-        """Do what :meth:`Cell.backward` does."""
+        """Do what :meth:`SimpleCell.backward` does."""
         state, reset, update, new, of_state = self._steps.pop()
         d_new = gradient * (1 - update) * (1 - new * new)
         d_update = gradient * (state - new) * update * (1 - update)
@@ -75,7 +64,7 @@ class LSTMCell:
         self._steps: list[tuple[Floats, ...]] = []
 
     def forward(self, inputs: Floats, state: Floats) -> Floats:
-        """Do what :meth:`Cell.forward` does."""
+        """Do what :meth:`SimpleCell.forward` does."""
         values = np.split(inputs + matmul(state, self._w_hh) + self._bias, 4, 1)
         enter, forget, new, leave = sigmoid(values[0]), sigmoid(values[1]), tanh(values[2]), sigmoid(values[3])
         before = self._memory + np.zeros_like(enter)
@@ -85,7 +74,7 @@ class LSTMCell:
         return leave * shown
 
     def backward(self, gradient: Floats) -> Floats:
-        """Do what :meth:`Cell.backward` does; what the memory cells send back is carried along."""
+        """Do what :meth:`SimpleCell.backward` does; what the memory cells send back is carried along."""
         before, enter, forget, new, leave, shown = self._steps.pop()
         d_memory = self._d_memory + gradient * leave * (1 - shown * shown)
         gates = [
@@ -107,21 +96,20 @@ def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
     weights = {name: weight.cpu().double().numpy() for name, weight in network.named_weights().items()}
     if model == "scratch":
         w_xh, b_x, w_hq, b_q = (weights[name] for name in ("W_xh", "b_h", "W_hq", "b_q"))
-        cell: Cell = SimpleCell(weights["W_hh"], np.zeros_like(b_x), has_tanh=True)
+        cell: SimpleCell | GRUCell | LSTMCell = SimpleCell(weights["W_hh"], np.zeros_like(b_x), has_tanh=True)
     else:
         w_xh, w_hh = weights["layers.0.weight_ih_l0"].T, weights["layers.0.weight_hh_l0"].T
         b_x, b_h = weights["layers.0.bias_ih_l0"], weights["layers.0.bias_hh_l0"]
         w_hq, b_q = weights["output.weight"].T, weights["output.bias"]
-        cells: dict[str, Callable[[Floats, Floats], Cell]] = {
-            "relu": partial(SimpleCell, has_tanh=False), "gru": GRUCell, "lstm": LSTMCell,
-        }  # fmt: skip
-        cell = cells[model](w_hh, b_h)
+        if model == "relu":
+            cell = SimpleCell(w_hh, b_h, has_tanh=False)
+        else:
+            cell = GRUCell(w_hh, b_h) if model == "gru" else LSTMCell(w_hh, b_h)
     state = np.zeros((len(ids), len(w_hq)))
     for column in ids[:, :-1].T:
         state = cell.forward(w_xh[column] + b_x, state)  # a one-hot vector times W_xh is a row of W_xh
     logits = matmul(state, w_hq) + b_q
-    weights_of_tokens = exp(logits - logits.max(1, keepdims=True))
-    d_logits = weights_of_tokens / weights_of_tokens.sum(1, keepdims=True)
+    d_logits = np.concatenate(list(probabilities(logits)))
     d_logits[np.arange(len(ids)), ids[:, -1]] -= 1  # (8.7.11)
     gradient, norms = matmul(d_logits, w_hq.T), []
     for _ in range(ids.shape[1] - 1):

@@ -235,15 +235,14 @@ def save_heldout(
     test_tokens: list[str],
 ) -> None:
     """Write what :func:`load_heldout` reads; ``arrays`` maps names of files to arrays."""
-    for name, array in arrays.items():
-        write_npy(folder / name, array)
+    hashes = {name: write_npy(folder / name, array) for name, array in arrays.items()}
     write_json(folder / "test_tokens.json", test_tokens)
     value = {
         "format": FORMAT,
         "kind": kind,
         "max_chars": max_chars,
         "splits": {split: asdict(selection) for split, selection in selections.items()},
-        "sha256": {name: sha256_of_file(folder / name) for name in (*arrays, "test_tokens.json")},
+        "sha256": hashes | {"test_tokens.json": sha256_of_file(folder / "test_tokens.json")},
     }
     write_checksummed(folder / "heldout.json", value)
 

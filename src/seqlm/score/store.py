@@ -14,7 +14,6 @@ from seqlm.core.files import (
     read_npy,
     remove_others,
     require_sha256,
-    sha256_of_file,
     write_checksummed,
     write_npy,
 )
@@ -213,11 +212,7 @@ def if_better(dynamic: Score, static: Score, log: Log) -> Iterator[Score]:
 
 def save_score(folder: Path, score: Score) -> None:
     """Write a score: one array for each split, and ``score.json`` with their SHA-256."""
-    hashes = {}
-    for split, nats in score.nats.items():
-        path = folder / f"{split}.npy"
-        write_npy(path, nats)
-        hashes[split] = sha256_of_file(path)
+    hashes = {split: write_npy(folder / f"{split}.npy", nats) for split, nats in score.nats.items()}
     value = {"model": score.info.to_json(), "metrics": dict(score.metrics), "metadata": dict(score.metadata)}
     write_checksummed(folder / "score.json", {"format": FORMAT, "sha256": hashes} | value)
 

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,11 @@ from seqlm.core.errors import MachineError
 from seqlm.core.files import remove_others, sha256_of_file, write_bytes
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.network import State
-from seqlm.rnn.settings import KINDS
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 
-_SOURCES = Path(__file__).resolve().parents[2]
-_TRAINER = Path(__file__).with_name("trainer.py")
+_SOURCES = Path(__file__).resolve().parents[1]
+_PACKAGES = ("core", "rnn", "train", "vocab")
+"""Those that a training imports from."""
 _DIGEST_BYTES = 32
 _VALUES = "values"
 _LOCK = "lock"
@@ -41,20 +40,13 @@ def checkpoint_key(config: str, data: list[str], num_processes: int) -> str:
     have their own form.
     """
     parts = [config, *data, num_processes, torch.__version__, has_fma()]
-    parts += [sha256_of_file(path) for path in imported_files(_TRAINER)]
+    parts += [sha256_of_file(path) for path in source_files()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def imported_files(module: Path) -> list[Path]:
-    """Return the source files of this project that a module may import, directly or not, and its own, in order."""
-    # seqlm/__init__.py imports the models when a user asks for them; no training does.
-    finder = ModuleFinder(path=[str(_SOURCES)], excludes=["seqlm.models"])
-    finder.run_script(str(module))
-    for kind in KINDS.values():  # networks are imported by name
-        for name in filter(None, (kind.network, kind.parameters)):
-            finder.import_hook(name.partition(":")[0])
-    files = (getattr(found, "__file__", None) for found in finder.modules.values())
-    return sorted(Path(file) for file in files if file)
+def source_files() -> list[Path]:
+    """Return all source files that a training may import, and some more of the same packages, in order."""
+    return sorted(path for name in _PACKAGES for path in (_SOURCES / name).rglob("*.py"))
 
 
 class Checkpoint:
