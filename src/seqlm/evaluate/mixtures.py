@@ -4,7 +4,7 @@ The weights and members of mixtures are chosen on val.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +136,7 @@ def save_mixtures(folder: Path, scores: Sequence[Score]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     remove_others([f"{name}.json" for name in mixtures], folder)
     for name, score in mixtures.items():
-        value = {"format": FORMAT, "model": score.info.to_json(), "weights": score.metadata["weights"]}
+        value = {"format": FORMAT, "model": asdict(score.info), "weights": score.metadata["weights"]}
         write_checksummed(folder / f"{name}.json", value)
 
 

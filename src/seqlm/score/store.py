@@ -64,12 +64,8 @@ class ModelInfo:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Return what :meth:`to_json` returned."""
+        """Return the model whose fields a JSON file holds."""
         return cls(**{**value, "members": tuple(value["members"])})
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the properties as plain values."""
-        return asdict(self) | {"members": list(self.members)}
 
     def as_dynamic(self) -> Self:
         """Return the description of the same model if it keeps learning from the text that it predicts."""
@@ -213,7 +209,7 @@ def if_better(dynamic: Score, static: Score, log: Log) -> Iterator[Score]:
 def save_score(folder: Path, score: Score) -> None:
     """Write a score: one array for each split, and ``score.json`` with their SHA-256."""
     hashes = {split: write_npy(folder / f"{split}.npy", nats) for split, nats in score.nats.items()}
-    value = {"model": score.info.to_json(), "metrics": dict(score.metrics), "metadata": dict(score.metadata)}
+    value = {"model": asdict(score.info), "metrics": dict(score.metrics), "metadata": dict(score.metadata)}
     write_checksummed(folder / "score.json", {"format": FORMAT, "sha256": hashes} | value)
 
 
@@ -254,9 +250,7 @@ def load_score(folder: Path) -> Score:
     info = ModelInfo.from_json(value["model"])
     if info.name != folder.name:
         raise DataError(f"{folder}: holds the score of {info.name!r}: {_ADVICE}")
-    nats = {}
     for split, digest in value["sha256"].items():
-        path = folder / f"{split}.npy"
-        require_sha256(path, digest, "score.json", _ADVICE)
-        nats[split] = np.asarray(read_npy(path, mmap=True))
+        require_sha256(folder / f"{split}.npy", digest, "score.json", _ADVICE)
+    nats = {split: np.asarray(read_npy(folder / f"{split}.npy", mmap=True)) for split in value["sha256"]}
     return Score(info, nats, value["metrics"], value["metadata"])
