@@ -122,10 +122,8 @@ def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
 
 
 def test_probabilities_are_those_of_the_softmax() -> None:
-    logits = torch.randn(3000, 1500, generator=torch.Generator().manual_seed(0))  # 36 MB in double precision
-    parts = list(probabilities(logits.numpy()))
-    assert len(parts) > 1
-    np.testing.assert_allclose(np.concatenate(parts), torch.softmax(logits.double(), 1).numpy(), rtol=1e-12)
+    logits = torch.randn(30, 1500, generator=torch.Generator().manual_seed(0))
+    np.testing.assert_allclose(probabilities(logits.numpy()), torch.softmax(logits.double(), 1).numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("device", "num_threads", "in_main_thread"), [("cpu", 1, False), ("meta", 3, True)])

@@ -109,7 +109,7 @@ def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
     for column in ids[:, :-1].T:
         state = cell.forward(w_xh[column] + b_x, state)  # a one-hot vector times W_xh is a row of W_xh
     logits = matmul(state, w_hq) + b_q
-    d_logits = np.concatenate(list(probabilities(logits)))
+    d_logits = probabilities(logits)
     d_logits[np.arange(len(ids)), ids[:, -1]] -= 1  # (8.7.11)
     gradient, norms = matmul(d_logits, w_hq.T), []
     for _ in range(ids.shape[1] - 1):

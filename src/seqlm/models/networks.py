@@ -45,7 +45,7 @@ class _NetworkReader(Reader):
         self._logits = self._step(np.asarray(tokens, np.int64))
 
     def next_probs(self) -> Probs:
-        return np.concatenate(list(probabilities(self._logits)))
+        return probabilities(self._logits)
 
 
 class DynamicNetwork(LanguageModel):

@@ -23,7 +23,6 @@ and divide in the same way."""
 
 _LOGITS_AT_ONCE = 1 << 22
 """Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
-_PROBABILITIES_AT_ONCE = 1 << 21
 _CHUNK = 4096
 """Tokens that are read at once."""
 
@@ -90,13 +89,12 @@ def tokens_at_once(vocab_size: int) -> int:
     return max(_LOGITS_AT_ONCE // vocab_size, 1)
 
 
-def probabilities(logits: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
-    """Yield the probabilities of all tokens under ``logits`` (N, V), in parts ``(n, V)`` of bounded size."""
-    num_rows = max(_PROBABILITIES_AT_ONCE // logits.shape[1], 1)
-    for start in range(0, len(logits), num_rows):
-        part = np.asarray(logits[start : start + num_rows], np.float64)
-        weights = exp(part - part.max(1, keepdims=True))
-        yield weights / weights.sum(1, keepdims=True)
+def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the probabilities of all tokens under ``logits`` (N, V)."""
+    wide = np.asarray(logits, np.float64)
+    found = exp(wide - wide.max(1, keepdims=True))
+    found /= found.sum(1, keepdims=True)
+    return found
 
 
 def stream_nll(network: ArrayNetwork, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:

@@ -212,7 +212,7 @@ def network_predictor(network: ArrayNetwork) -> Predictor:
         state = network.initial_state(1)
         for start in range(0, len(ids) - 1, at_once):
             logits, state = network.logits(ids[None, start : min(start + at_once, len(ids) - 1)], state)
-            yield from probabilities(logits[0])
+            yield probabilities(logits[0])
 
     return Predictor(lambda windows: rows_nll(network, windows, windows.shape[1]), distributions)
 
