@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -77,8 +78,10 @@ def main() -> None:
     model, size = random_model(resolve_device(arguments.device)), arguments.num_preds
     writers: dict[str, Callable[[], list[list[int]]]] = {
         "chapter, 1 prefix": lambda: [chapter_loop(model, PREFIX, size)],
-        "ours, 1 prefix": lambda: continue_prefixes(model.arrays, [PREFIX], size),
-        f"ours, {NUM_PREFIXES} prefixes": lambda: continue_prefixes(model.arrays, [PREFIX] * NUM_PREFIXES, size),
+        "ours, 1 prefix": lambda: continue_prefixes(model.arrays, np.array([PREFIX]), size).tolist(),
+        f"ours, {NUM_PREFIXES} prefixes": lambda: continue_prefixes(
+            model.arrays, np.array([PREFIX] * NUM_PREFIXES), size
+        ).tolist(),
     }
     rates: dict[str, list[float]] = {name: [] for name in writers}
     firsts = [characters_per_second(write)[1][0] for write in writers.values()]

@@ -105,7 +105,7 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
         "dynamic": dynamic_nll(model.arrays, ids, update_every=10, update=rule.apply),
         "positions": np.array(found["positions"]),
         "calibration": np.array(found["calibration"]),
-        "greedy": np.array(continue_prefixes(model.arrays, [[1, 2], [3]], 9)),
+        "greedy": continue_prefixes(model.arrays, np.array([[1, 2], [3, 4]]), 9),
         "training": np.array([last.train_perplexity, last.val_perplexity, last.grad_norm]),
     }
 

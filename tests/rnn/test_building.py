@@ -137,7 +137,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
     nll = stream_nll(network, cycle)
     assert nll == pytest.approx(stream_nll(ended.network.arrays, cycle))
     assert nll.mean() < 0.2
-    assert continue_prefixes(network, [[1, 2], [4]], 5) == [[3, 4, 5, 1, 2], [5, 1, 2, 3, 4]]
+    assert continue_prefixes(network, np.array([[1, 2], [3, 4]]), 5).tolist() == [[3, 4, 5, 1, 2], [5, 1, 2, 3, 4]]
     nll, _ = network.token_nll(np.array([[1, 2]]), np.array([[2, 3]]), network.initial_state(1))
     assert nll[0] == pytest.approx(stream_nll(network, np.array([1, 2, 3])))
 
@@ -166,7 +166,8 @@ def results(network):
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
     found = [
         stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
-        dynamic_nll(network, ids, update_every=20, update=rule.apply), continue_prefixes(network, [[1, 2], [3]], 9),
+        dynamic_nll(network, ids, update_every=20, update=rule.apply),
+        continue_prefixes(network, np.array([[1, 2], [3, 4]]), 9),
     ]
     return repr([np.asarray(one).tolist() for one in found])
 """

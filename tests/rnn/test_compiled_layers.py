@@ -192,12 +192,11 @@ def test_scoring_step_by_step_is_scoring_at_once(kind: str, batch_size: int) -> 
 @pytest.mark.parametrize("kind", FULL)
 def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_prefixes: int) -> None:
     model = make(FULL[kind], 11)
-    prefixes = [[1 + n % 10, 3, 1 + n % 7][: 1 + n % 3] for n in range(num_prefixes)]
+    prefixes = torch.tensor([[1 + n % 10, 3, 1 + n % 7] for n in range(num_prefixes)])
     with threads(2):
-        texts = continue_prefixes(model.arrays, prefixes, 20)
-    for prefix, text in zip(prefixes, texts, strict=True):
-        logits, _ = model(torch.tensor([prefix + text]), model.initial_state(1))
-        assert text == (logits[0, len(prefix) - 1 : -1, 1:].argmax(1) + 1).tolist()
+        texts = torch.from_numpy(continue_prefixes(model.arrays, prefixes.numpy(), 20))
+    logits, _ = model(torch.cat([prefixes, texts], 1), model.initial_state(num_prefixes))
+    assert torch.equal(texts, logits[:, 2:-1, 1:].argmax(2) + 1)
 
 
 @pytest.mark.parametrize("form", FORMS.values())

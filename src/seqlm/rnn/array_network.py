@@ -117,21 +117,11 @@ def rows_nll(network: ArrayNetwork, rows: Ids, num_steps: int) -> Nats:
     return found
 
 
-def continue_prefixes(network: ArrayNetwork, prefixes: list[list[int]], num_preds: int) -> list[list[int]]:
-    """Return the ``num_preds`` most likely tokens for each prefix, as in section 8.5.
+def continue_prefixes(network: ArrayNetwork, prefixes: Ids, num_preds: int) -> Ids:
+    """Return the ``num_preds`` most likely tokens after each of some prefixes ``(B, T)``, as in section 8.5.
 
-    The state warms up on the prefix; prefixes of one length share a batch. ``<unk>``, token 0, is never chosen. Raises
-    ValueError for an empty prefix.
+    Their shape is ``(B, num_preds)``. The state warms up on the prefixes. ``<unk>``, token 0, is never chosen.
     """
-    if not all(prefixes):
-        raise ValueError("an empty prefix gives the model nothing to continue")
-    continuations = [[0]] * len(prefixes)
-    for length in set(map(len, prefixes)):
-        members = [index for index, prefix in enumerate(prefixes) if len(prefix) == length]
-        ids = np.array([prefixes[index] for index in members])  # (B, length)
-        logits, state = network.logits(ids, network.initial_state(len(ids)))
-        first = logits[:, -1, 1:].argmax(1) + 1
-        following = network.continue_greedily(first, state, num_preds - 1)
-        for index, tokens in zip(members, np.column_stack([first, following]).tolist(), strict=True):
-            continuations[index] = tokens
-    return continuations
+    logits, state = network.logits(prefixes, network.initial_state(len(prefixes)))
+    first = logits[:, -1, 1:].argmax(1) + 1
+    return np.column_stack([first, network.continue_greedily(first, state, num_preds - 1)])

@@ -124,8 +124,8 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
         if ids and config.sample_every and rows_shown % config.sample_every == 0:
-            (tokens,) = continue_prefixes(trainer.network.arrays, [ids], _SAMPLE_TOKENS)
-            text = vocab.join(vocab.decode([*ids, *tokens]))
+            tokens = continue_prefixes(trainer.network.arrays, np.array([ids]), _SAMPLE_TOKENS)[0]
+            text = vocab.join(vocab.decode([*ids, *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 
     options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
