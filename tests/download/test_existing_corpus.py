@@ -3,7 +3,6 @@
 import os
 import resource
 import shutil
-import string
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from disks import fill, mounted
-from reference import clean_line
 from smoke import ROOT, SMALL, change_params
 from stages_by_hand import succeeded
 from text_server import TEXT, WAVES, Download, TextServer
@@ -125,11 +123,3 @@ def test_a_run_without_a_network_changes_nothing(tmp_path: Path, server: TextSer
     assert workspace.run("dvc", "repro", "preprocess", check=False).returncode != 0
     assert (workspace.folder / "data/raw/corpus.txt").read_bytes() == TEXT
     assert workspace.run("git", "status", "--porcelain").stdout == " M params.yaml\n"
-
-
-def test_the_sample_is_long_enough_and_has_every_letter_early(root: Path) -> None:
-    text = (root / "data/sample.txt").read_text(encoding="ascii")
-    cleaned = "".join(clean_line(line) for line in text.splitlines())
-    assert len(text) >= 24_000
-    # The runs of the book train on the first 10,000 characters.
-    assert set(string.ascii_lowercase) <= set(cleaned[:10_000])

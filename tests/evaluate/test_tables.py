@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.core.files import write_csv
 from seqlm.core.layout import Layout
 from seqlm.evaluate.ranking import rank_models
 from seqlm.evaluate.tables import (
@@ -17,7 +16,6 @@ from seqlm.evaluate.tables import (
     character_classes,
     class_table,
     diagnostic_tables,
-    history_table,
     order_table,
     passages,
     position_table,
@@ -92,15 +90,6 @@ def test_the_table_of_orders_has_static_ngram_models_of_their_own_tokens() -> No
         "order": [1, 2, 1, 3],
         "bits_per_character": pytest.approx([1.0] * 4),
     }
-
-
-def test_histories_follow_each_other(tmp_path: Path) -> None:
-    layout = Layout(tmp_path)
-    for run, epochs in (("a", [1, 2]), ("b", [1])):
-        write_csv(layout.reports("train", run, "history.csv"), pd.DataFrame({"run": run, "epoch": epochs}))
-    table = history_table(layout, ["b", "a"])
-    assert table.to_dict("list") == {"run": ["b", "a", "a"], "epoch": [1, 1, 2]}
-    assert table.index.tolist() == [0, 1, 2]
 
 
 @pytest.fixture

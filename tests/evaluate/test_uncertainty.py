@@ -47,12 +47,6 @@ def test_holms_correction() -> None:
     assert holm({}) == {}
 
 
-def test_the_interval_of_independent_blocks_is_that_of_the_t_distribution() -> None:
-    # Mean 2, deviation 1, standard error 1/3 with 8 degrees of freedom.
-    low, high = Scale.of_blocks(9).interval(np.array([1.0] * 4 + [2.0] + [3.0] * 4))
-    assert (low, high) == pytest.approx((2 - 2.306 / 3, 2 + 2.306 / 3), abs=1e-3)
-
-
 def test_folds_scale_the_deviation_of_blocks() -> None:
     calibration = Calibration.of_folds(FOLDS)
     assert calibration.of_model == Scale(pytest.approx(1 / 2 * ROOT), 2)

@@ -178,15 +178,6 @@ def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
     assert KneserNey(counts, 1, unknown="good_turing").unigram.tolist() == KneserNey(counts, 1).unigram.tolist()
 
 
-def test_models_say_what_they_are() -> None:
-    models = build_models(count_ngrams(TEXT, V, 2), ngram_settings(1.0))
-    assert [models["uniform"].probs(np.zeros(size, int)).tolist() for size in (0, 1, 3)] == [[], [], [1 / V] * 2]
-    properties = [(model.smoothing, model.order) for model in models.values()]
-    assert properties == [("uniform", 0), ("laplace", 1), ("kneser-ney", 1), ("kneser-ney", 2)]
-    assert list(models) == ["uniform", "laplace-1", "kneser-ney-1", "kneser-ney-2"]
-    assert [model.name for model in highest_orders(models)] == ["laplace-1", "kneser-ney-2"]
-
-
 def test_stored_models_are_those_that_were_saved_and_changed_ones_are_refused(tmp_path: Path) -> None:
     ids = np.random.default_rng(0).integers(0, 4, 200)
     counts, settings = count_ngrams(ids[:100], 4, 3), ngram_settings(1.0, 2.0)

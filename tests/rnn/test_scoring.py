@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from compiled_networks import network_settings, scratch_network, threads
-from seqlm.rnn.array_network import probabilities, rows_nll, stream_nll
+from seqlm.rnn.array_network import rows_nll, stream_nll
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.logsumexp import nll_of_outputs
 from seqlm.rnn.compiled.tiles import WIDTH, empty_panels, to_panels
@@ -119,11 +119,6 @@ def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)
     assert np.isnan(found[3:5]).all()
     assert nll(logits[None], targets[None])[0].numpy() == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)
-
-
-def test_probabilities_are_those_of_the_softmax() -> None:
-    logits = torch.randn(30, 1500, generator=torch.Generator().manual_seed(0))
-    np.testing.assert_allclose(probabilities(logits.numpy()), torch.softmax(logits.double(), 1).numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("device", "num_threads", "in_main_thread"), [("cpu", 1, False), ("meta", 3, True)])

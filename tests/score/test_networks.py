@@ -80,17 +80,6 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
 
 
-def test_any_number_of_threads_gives_the_same_dynamic_score() -> None:
-    found = []
-    for num_threads in (1, 2):
-        log: list[str] = []
-        with threads(num_threads):
-            (score,) = dynamic_scores(strong_network(), streams(), log)
-        without_seconds = [line.rpartition(",")[0] for line in log]
-        found.append(({split: nats.tolist() for split, nats in score.nats.items()}, score.metadata, without_seconds))
-    assert found[0] == found[1]
-
-
 def test_a_network_that_knows_its_text_by_heart_is_not_made_dynamic() -> None:
     """Gradients on a text that repeats one line are close to zero: steps divided by them would undo the training."""
     text = np.tile([1, 2, 3, 4, 5, 1, 2, 6, 3, 7, 8, 9], 200)

@@ -177,6 +177,7 @@ def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:
     predictions = pd.read_csv(tmp_path / "reports/sine/predictions.csv")
     for rows in compare(sine_values(summary, predictions)).values():
         assert rows[rows["met"] == False].empty  # noqa: E712
+    assert summary["noise_floor"] == 0.2
     assert summary["rmse"]["k_1"] < summary["rmse"]["k_16"] < summary["rmse"]["k_64"]
     # Row i predicts value i + 4. Errors leave out the 600 training rows, and those too near the end for 64 steps.
     error = (predictions["observed"] - predictions["one_step"])[600 + 4 : 1000 - 64 + 1]

@@ -147,16 +147,6 @@ def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:
     assert bounded == without[:16]
 
 
-def test_the_default_budget_changes_nothing_on_the_book() -> None:
-    # 136,503 characters of train, in minibatches of 32 x 32, for 20 epochs: 133 * 1,024 * 20 are 2.7 million.
-    lstm = config(batch_size=32, num_steps=32, num_epochs=20, token_budget=10_000_000)
-    assert Plan.of(lstm, 136_503, 865_052).tokens_to_train == 133 * 1024 * 20
-    # 40 million characters are one epoch in a quarter: 9,765 minibatches of 1,024 are 9,999,360 tokens.
-    plan = Plan.of(lstm, 40_000_000, 865_052)
-    assert (plan.limit, plan.num_rows, plan.tokens_to_train) == ("token_budget", 20, 9_999_360)
-    assert plan.epochs_to_train == pytest.approx(0.25, rel=1e-3)
-
-
 def test_floating_point_operations_limit_the_cost_of_a_large_vocabulary() -> None:
     """Six for each parameter and token: 6 * 100 * 510 = 306,000 are 25 minibatches of 20 tokens, of 27 in 3 epochs."""
     without = Plan.of(config(max_flops=None), 200, 100)
