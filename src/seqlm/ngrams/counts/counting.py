@@ -7,7 +7,7 @@ a single chunk. N-grams too wide for 64 bits are counted by keys over the table 
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Self
@@ -68,30 +68,30 @@ class Pairs:
         return found
 
 
+@dataclass(frozen=True)
 class Packing:
     """How the n-grams of a stream are packed into keys."""
 
-    def __init__(self, vocab_size: int, pairs: Pairs | None = None) -> None:
-        self._token_bits = _bits(vocab_size)
-        self._pairs = pairs
-        self._pair_bits = 2 * self._token_bits if pairs is None else _bits(len(pairs.first))
+    token_bits: int
+    pairs: Pairs | None = None
+    """If there are any, pairs of tokens are packed, not single tokens."""
 
     @classmethod
     def of(cls, ids: IdStream, vocab_size: int, max_order: int, memory: int) -> Self:
         """Return a packing with which n-grams up to ``max_order`` fit, if there is one that takes so many bytes."""
-        plain = cls(vocab_size)
+        plain = cls(_bits(vocab_size))
         if plain.max_order >= max_order or vocab_size**2 > memory:
             return plain
-        return cls(vocab_size, Pairs(ids, vocab_size))
+        return cls(plain.token_bits, Pairs(ids, vocab_size))
+
+    @cached_property
+    def pair_bits(self) -> int:
+        """The bits of two tokens."""
+        return 2 * self.token_bits if self.pairs is None else _bits(len(self.pairs.first))
 
     def bits(self, order: int) -> int:
         """Return the bits of a key."""
-        return order // 2 * self._pair_bits + order % 2 * self._token_bits
-
-    @property
-    def has_pairs(self) -> bool:
-        """Whether pairs of tokens are packed, not single tokens."""
-        return self._pairs is not None
+        return order // 2 * self.pair_bits + order % 2 * self.token_bits
 
     @property
     def max_order(self) -> int:
@@ -101,31 +101,24 @@ class Packing:
     def keys(self, ids: Ids, order: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
         """Return the key of the n-gram of an order, at least 2, at each position of ``ids`` where one begins."""
         num_keys = len(ids) - order + 1
-        parts, part_bits, step = ids.astype(dtype), self._token_bits, 1
-        if self._pairs is not None:
-            parts, part_bits, step = self._pairs.numbers(ids.astype(np.int64)).astype(dtype), self._pair_bits, 2
+        parts, part_bits, step = ids.astype(dtype), self.token_bits, 1
+        if self.pairs is not None:
+            parts, part_bits, step = self.pairs.numbers(ids.astype(np.int64)).astype(dtype), self.pair_bits, 2
         keys: NDArray[Any] = parts[:num_keys].copy()
         for offset in range(step, order - step + 1, step):
             keys <<= part_bits
             keys |= parts[offset : offset + num_keys]
-        if self._pairs is not None and order % 2:
-            keys <<= self._token_bits
+        if self.pairs is not None and order % 2:
+            keys <<= self.token_bits
             keys |= ids[order - 1 :].astype(dtype)
         return keys
 
     def split(self, keys: Keys, order: int) -> tuple[Keys, NDArray[np.int64]]:
         """Return the keys of the first n - 1 tokens, and the last tokens."""
-        if self._pairs is None or order % 2:
-            return keys >> self._token_bits, keys & ((1 << self._token_bits) - 1)
-        pairs = keys & ((1 << self._pair_bits) - 1)
-        return (keys >> self._pair_bits << self._token_bits) | self._pairs.first[pairs], self._pairs.second[pairs]
-
-    def repacked(self, keys: Keys, order: int, other: Self) -> Keys:
-        """Return the keys of some n-grams in this packing, which must have no pairs, from those in another one."""
-        if order == 1:
-            return keys
-        prefixes, tokens = other.split(keys, order)
-        return self.repacked(prefixes, order - 1, other) << self._token_bits | tokens
+        if self.pairs is None or order % 2:
+            return keys >> self.token_bits, keys & ((1 << self.token_bits) - 1)
+        pairs = keys & ((1 << self.pair_bits) - 1)
+        return (keys >> self.pair_bits << self.token_bits) | self.pairs.first[pairs], self.pairs.second[pairs]
 
 
 @dataclass(frozen=True)
@@ -137,11 +130,6 @@ class PackedCounts:
     order: int
     num_tokens: int
     """Tokens of the stream."""
-
-    def repacked(self, packing: Packing) -> Iterator[Part]:
-        """Yield the run with the keys of another packing."""
-        for keys, counts in _parts_of(self.run):
-            yield packing.repacked(keys, self.order, self.packing), counts
 
 
 def _bits(number: int) -> int:
@@ -253,8 +241,8 @@ class NgramCounter:
     ) -> None:
         """Prepare to count; without ``chunking``, everything is done in memory.
 
-        ``first`` has the n-grams of the stream's first tokens; if they are of the order that is packed, they are not
-        counted again. Raises DataError if the stream has fewer than ``max_order`` tokens.
+        ``first`` has the n-grams of the stream's first tokens; if they are of the order that is packed, and packed in
+        the same way, they are not counted again. Raises DataError if the stream has fewer than ``max_order`` tokens.
         """
         if len(ids) < max_order:
             raise DataError(f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order")
@@ -319,11 +307,9 @@ class NgramCounter:
     def _packed_before(self, order: int, packing: Packing) -> tuple[list[Run], int]:
         """Return the n-grams of an order that are counted already, and where the first of the others begins."""
         first = self._first
-        if first is None or first.order != order or packing.has_pairs:
+        if first is None or (first.order, first.packing) != (order, packing):
             return [], 0
-        is_packed_so = packing.bits(1) == first.packing.bits(1) and not first.packing.has_pairs
-        run = first.run if is_packed_so else self._stored("first", first.repacked(packing))
-        return [run], first.num_tokens - order + 1
+        return [first.run], first.num_tokens - order + 1
 
     def _packed_chunks(self, order: int, start: int, count: Callable[[Ids], MemoryRun]) -> list[Run]:
         """Return the runs of all chunks from a position on, counted on threads or on a cluster."""
