@@ -24,26 +24,8 @@ FORMAT = 1
 _MANIFEST = "export.json"
 _ADVICE = "export again"
 _OF_CORPUS = {"vocab.json", "tokenizer.json", "train.npy"}
-_README = """# Trained language models
-
-Exported from a run of seqlm, which reads this folder on any machine where it is installed:
-
-```python
-import seqlm
-
-models = seqlm.open("{name}")
-print(models.table)
-print(models["{best}"].score("the text to score"))
-```
-
-`export.json` has the SHA-256 of every file, and opening the folder checks them. No file contains code. Dynamic models
-and models over words that are read as models over characters need the training text. It is in `data/text/` and
-`data/corpus/`: share this folder only if you may share that text.
-
-| model | bits per character on test | perplexity on test |
-| --- | --- | --- |
-{rows}
-"""
+_README = Path(__file__).with_name("exported.md")
+"""The README of an exported folder, with places for its name, the best model, and the rows of a table."""
 
 
 def export_models(layout: Layout, folder: Path) -> int:
@@ -63,8 +45,8 @@ def export_models(layout: Layout, folder: Path) -> int:
         hashes[name] = sha256_of_file(folder / name)
     write_checksummed(folder / _MANIFEST, {"format": FORMAT, "sha256": hashes})
     rows = [f"| {row.model} | {row.test_bits:.3f} | {row.test_perplexity:.2f} |" for row in table.itertuples()]
-    best = table["model"][0]
-    write_text(folder / "README.md", _README.format(name=folder.name, best=best, rows="\n".join(rows)))
+    readme = _README.read_text(encoding="utf-8").format(name=folder.name, best=table["model"][0], rows="\n".join(rows))
+    write_text(folder / "README.md", readme)
     return len(hashes) + 2
 
 
