@@ -1,6 +1,7 @@
 """Draws every figure of the page from the tables of the stages."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from matplotlib.figure import Figure
 
@@ -25,7 +26,8 @@ def draw_all(layout: Layout, num_processes: int | None = None) -> None:
     or broken.
     """
     # All figures are drawn before the first is written, so that a broken table leaves the files unchanged.
-    figures = dict(_figures(layout))
+    subjects = (_of_text, _of_ngrams, _of_sine, _of_models, _of_gradients, _of_curves)
+    figures = dict(chain.from_iterable(draw(layout) for draw in subjects))
     texts = map_in_processes(svg_text, figures.values(), num_processes or default_processes())
     files = dict(zip(map(layout.figure, figures), texts, strict=True))
     for path, text in files.items():
@@ -33,11 +35,6 @@ def draw_all(layout: Layout, num_processes: int | None = None) -> None:
     for folder in {path.parent for path in files}:
         for path in set(folder.glob("*.svg")) - set(files):
             path.unlink()
-
-
-def _figures(layout: Layout) -> Drawn:
-    for draw in (_of_text, _of_ngrams, _of_sine, _of_models, _of_gradients, _of_curves):
-        yield from draw(layout)
 
 
 def _of_text(layout: Layout) -> Drawn:

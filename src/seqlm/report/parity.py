@@ -49,9 +49,10 @@ def parity_tables(layout: Layout) -> dict[str, pd.DataFrame]:
     """
     if read_json(layout.corpus_record)["name"] != CORPUS:
         return empty_tables()
-    return compare(
-        _sine_values(layout) | _text_values(layout) | _ngram_values(layout) | _minibatch_values() | _run_values(layout)
-    )
+    sine = layout.reports("sine")
+    found = sine_values(read_json(sine / "summary.json"), read_csv(sine / "predictions.csv"))
+    found |= _text_values(layout) | _ngram_values(layout) | _minibatch_values() | _run_values(layout)
+    return compare(found)
 
 
 def empty_tables() -> dict[str, pd.DataFrame]:
@@ -97,11 +98,6 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _sine_values(layout: Layout) -> Values:
-    folder = layout.reports("sine")
-    return sine_values(read_json(folder / "summary.json"), read_csv(folder / "predictions.csv"))
 
 
 def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
