@@ -209,6 +209,13 @@ def test_the_rate_of_adam_falls_to_zero(optimizer: Any, rates: list[float], monk
     assert seen == pytest.approx(rates)
 
 
+def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
+    for num_minibatches, moments in ((32, [0, 2, 8, 16, 32]), (2, [0, 1, 2])):
+        small = task(np.tile([0, 1, 2, 1], 200), 3, num_minibatches=num_minibatches, num_steps=8, num_hiddens=8)
+        _, spectra = study._reach_of_model(small, "scratch")
+        assert list(spectra) == moments
+
+
 @pytest.mark.parametrize("size", [1, 2, 5, 64])
 def test_spectra_are_those_of_lapack(size: int) -> None:
     for matrix in (RNG.normal(size=(size, size)), np.triu(RNG.normal(size=(size, size))), np.eye(size)):
