@@ -83,11 +83,12 @@ def table(layout: Layout) -> pd.DataFrame:
     return read_csv(layout.reports("evaluate", "table.csv"))
 
 
-def test_the_main_table(table: pd.DataFrame) -> None:
+def test_the_main_table_and_the_histories(layout: Layout, table: pd.DataFrame) -> None:
     rows = table.set_index("model")
     for info in SURPRISALS:
         assert rows.loc[info.name, ["family", "dynamic"]].tolist() == [info.family, info.dynamic]
     assert rows.loc[MIXTURE, "members"] == "kneser-ney.dynamic char-absolute-3"
+    assert set(read_csv(layout.reports("evaluate", "history.csv"))["run"]) == {RUN.name, OTHER.name}
 
 
 def test_leaders_headlines_and_choices(layout: Layout, table: pd.DataFrame) -> None:
