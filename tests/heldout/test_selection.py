@@ -161,6 +161,13 @@ def test_a_text_other_than_the_encoded_one_is_refused(tmp_path: Path) -> None:
             select_heldout(layout, kind, ENOUGH)
 
 
+def test_blank_lines_before_the_first_word_are_not_scored(tmp_path: Path) -> None:
+    # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
+    layout = encode(Layout(tmp_path), ["char", "word"], "\n", "\n\nthe sea\n")
+    assert [select(layout, kind)["test"].scored_chars for kind in ("char", "word")] == [8, 4]
+    assert encode_text(Vocab.load(layout.vocab("word")), "\n\nthe sea")[0].scored_chars == 4
+
+
 def test_one_bit_for_each_character_is_one_bit_per_character_for_all_kinds(tmp_path: Path) -> None:
     layout = encode(Layout(tmp_path), KINDS, " ", "extraordinarily long words\ncome first\n")
     for kind in KINDS:
