@@ -84,13 +84,11 @@ def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
     share of the class in the text, ``bits`` its mean surprisal.
     """
     classes = character_classes(text)[1:]
-    rows = []
-    for name, values in nats.items():
-        for index, token_class in enumerate(CLASSES):
-            of_class = classes == index
-            if of_class.any():
-                bits = float(values[of_class].mean() / math.log(2))
-                rows.append((name, token_class, float(of_class.mean()), bits))
+    rows = [
+        (name, CLASSES[index], float((classes == index).mean()), float(values[classes == index].mean() / math.log(2)))
+        for name, values in nats.items()
+        for index in np.unique(classes)
+    ]
     return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 
 

@@ -131,9 +131,8 @@ def _content(layout: Layout) -> dict[str, Any]:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {str(key): None if pd.isna(value) else value for key, value in row.items()} for row in frame.to_dict("records")
-    ]
+    records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return records
 
 
 def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
