@@ -1,5 +1,6 @@
-"""Words and sizes of a cleaned text, evenly spaced windows, and numbers in sentences."""
+"""Sizes of a text, evenly spaced windows, numbers in sentences, and what measures a model."""
 
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqlm.core.metrics import bits_per_character, perplexity
 from seqlm.core.text import TextSize, count_text, evenly_spaced, quantity
 
 
@@ -41,3 +43,10 @@ def test_windows_begin_apart_and_end_inside(num_windows: int, length: int, more:
 
 def test_nouns_agree_with_their_numbers() -> None:
     assert [quantity(number, "line") for number in (0, 1, 2, 1200)] == ["0 lines", "1 line", "2 lines", "1,200 lines"]
+
+
+def test_perplexity_is_summed_first_and_exponentiated_last() -> None:
+    # Two tokens with p = 1/2 and 1/8: exp((ln 2 + ln 8) / 2) = 4, not the mean of 2 and 8.
+    assert perplexity(math.log(2) + math.log(8), 2) == pytest.approx(4)
+    assert bits_per_character(math.log(2) + math.log(8), 8) == pytest.approx(0.5)
+    assert math.isinf(perplexity(1e6, 1))
