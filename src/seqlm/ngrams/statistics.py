@@ -261,7 +261,6 @@ def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict
     frequencies = imap(lambda n: _frequencies(text, n, num_frequent), orders)
     ranked = dict(zip(orders, imap(lambda n: _ranked(text.counts.table(n).counts), orders), strict=True))
     fits = imap(lambda counts: fit_zipf(counts, zipf_min_count) if len(counts) >= 2 else None, ranked.values())
-    full_tables = [text.vocab_size**n for n in orders]
     num_tokens = int(text.counts.table(1).counts.sum())
     lengths, growth, beta = vocabulary_growth(text.first_positions[text.ranked], num_tokens)
     return {
@@ -274,8 +273,8 @@ def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict
         "growth": [{"tokens": tokens, "distinct": seen} for tokens, seen in zip(lengths, growth, strict=True)],
         "min_freq": _min_freq_table(text.counts.table(1).counts[text.ranked]),
         "storage": [
-            {"n": n, "full_table": size, "seen": len(counts), "share": len(counts) / size}
-            for (n, counts), size in zip(ranked.items(), full_tables, strict=True)
+            {"n": n, "full_table": text.vocab_size**n, "seen": len(counts), "share": len(counts) / text.vocab_size**n}
+            for n, counts in ranked.items()
         ],
         "summary": {
             "tokens": num_tokens,

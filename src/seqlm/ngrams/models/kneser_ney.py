@@ -41,7 +41,7 @@ class OrderStatistics:
     @classmethod
     def of(cls, table: Table, adjusted: NDArray[np.integer]) -> Self:
         """Return the statistics of an order from its table and its adjusted counts."""
-        discounts = _discounts(adjusted)
+        discounts = _estimate_discounts(adjusted)
         totals = table.sum_by_context(lambda rows: adjusted[rows])
         backoffs = table.sum_by_context(lambda rows: _discounts_of(adjusted[rows], discounts))
         np.divide(backoffs, totals, out=backoffs, where=totals > 0)
@@ -74,7 +74,7 @@ def _discounts_of(counts: NDArray[np.integer], discounts: Discounts) -> Probs:
     return found
 
 
-def _discounts(adjusted: NDArray[np.integer]) -> Discounts:
+def _estimate_discounts(adjusted: NDArray[np.integer]) -> Discounts:
     """Return the discounts that follow from the counts of counts.
 
     If one of them is below zero, above its count, or would divide by zero, the fallback replaces all three.
