@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.heldout.spelling import SeparatorModel, SpellingModel, estimate_separators
+from seqlm.heldout.spelling import Separators, SpellingModel, estimate_separators
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score.word_to_char import CharacterPredictor, Lexicon, word_to_char_nll
@@ -131,7 +131,7 @@ def test_a_reserved_token_that_train_lacks_is_no_word() -> None:
 
 def test_a_reading_is_dropped_only_after_the_next_character() -> None:
     """Words almost never end without a separator, so this reading is unlikely until the next character asks for it."""
-    rare = SeparatorModel({" ": 1 - 1e-5, "": 1e-5}, {" ": 0.01, "": 0.99})
+    rare = Separators({" ": 1 - 1e-5, "": 1e-5}, {" ": 0.01, "": 0.99})
     lexicon = Lexicon(["<unk>", "sea", "quay"], [0, 500, 500], ["<unk>", " ", *"seaquy"])
     words = KneserNey(count_ngrams(np.array([1, 2] * 500), 3, 1), 1)
     reader = CharacterPredictor(lexicon, rare, words)
@@ -147,11 +147,11 @@ def test_a_reading_is_dropped_only_after_the_next_character() -> None:
 def test_separators_by_hand() -> None:
     text = "a b\n\nc  d\ne \nf\n"
     # Joined by nothing: "a bc  de f". Two of six words end without a separator: b and d.
-    assert estimate_separators(text, "") == SeparatorModel(
+    assert estimate_separators(text, "") == Separators(
         {" ": (3 + 1) / (5 + 2), "": (2 + 1) / (5 + 2)}, {" ": (1 + 1) / (4 + 2), "": (3 + 1) / (4 + 2)}
     )
     # Joined by a space: "a b  c  d e  f".
-    assert estimate_separators(text, " ") == SeparatorModel({" ": 1.0}, {" ": (3 + 1) / (8 + 2), "": (5 + 1) / (8 + 2)})
+    assert estimate_separators(text, " ") == Separators({" ": 1.0}, {" ": (3 + 1) / (8 + 2), "": (5 + 1) / (8 + 2)})
     found = estimate_separators(text, "\n")
     # The last line end separates nothing.
     assert found.after_word == {" ": (3 + 1) / (5 + 2), "\n": (2 + 1) / (5 + 2)}

@@ -36,7 +36,7 @@ from seqlm.heldout.scored_text import (
     stream_of,
     unknown_share,
 )
-from seqlm.heldout.spelling import BLANKS, SeparatorModel, count_separators, spelling_costs
+from seqlm.heldout.spelling import BLANKS, count_separators, spelling_costs
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -173,8 +173,8 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
         selection, tokens, ends = _select(name, split, passages)
         if not corpus.vocab.token_kind.is_lossless:
             counts = count_separators([passage.read() for passage in passages], corpus.vocab.line_separator)
-            separators = separators or SeparatorModel.of(counts)  # those of train, which is the first split
-            selection = replace(selection, separator_nats=separators.nats(counts))
+            separators = separators or counts.probabilities()  # those of train, which is the first split
+            selection = replace(selection, separator_nats=counts.nats(separators))
         selections[name] = selection
         arrays |= {
             f"ends_{name}.npy": ends,

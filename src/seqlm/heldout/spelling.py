@@ -8,9 +8,9 @@ one of all Unicode characters. Separators are not charged; what they would cost 
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,42 +87,32 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nats(tokens)
 
 
-@dataclass(frozen=True)
-class SeparatorCounts:
-    """How often a text has each separator: one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`)."""
+class Separators(NamedTuple):
+    """A number for each separator after a word and after a blank: how often a text has it, or its probability.
 
-    after_word: dict[str, int]
-    after_blank: dict[str, int]
+    A separator is one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`).
+    """
 
+    after_word: Mapping[str, float]
+    after_blank: Mapping[str, float]
 
-@dataclass(frozen=True)
-class SeparatorModel:
-    """The probability of each separator after a word and after a blank."""
+    def probabilities(self) -> "Separators":
+        """Return the shares of the separators that were counted, with add-one smoothing."""
+        return Separators(_smoothed(self.after_word), _smoothed(self.after_blank))
 
-    after_word: dict[str, float]
-    after_blank: dict[str, float]
-
-    @classmethod
-    def of(cls, counts: SeparatorCounts) -> "SeparatorModel":
-        """Return the shares of the separators, with add-one smoothing."""
-        return cls(_smoothed(counts.after_word), _smoothed(counts.after_blank))
-
-    def nats(self, counts: SeparatorCounts) -> float:
-        """Return the sum of the surprisals of some separators."""
-        return -math.fsum(
-            count * math.log(probs[what])
-            for probs, found in ((self.after_word, counts.after_word), (self.after_blank, counts.after_blank))
-            for what, count in found.items()
-        )
+    def nats(self, model: "Separators") -> float:
+        """Return the sum of the surprisals of the separators that were counted, under a model of them."""
+        pairs = zip(self, model, strict=True)
+        return -math.fsum(n * math.log(probs[what]) for counts, probs in pairs for what, n in counts.items())
 
 
-def _smoothed(counts: dict[str, int]) -> dict[str, float]:
+def _smoothed(counts: Mapping[str, float]) -> dict[str, float]:
     total = sum(counts.values()) + len(counts)
     return {what: (count + 1) / total for what, count in counts.items()}
 
 
-def count_separators(texts: Sequence[str], line_separator: str) -> SeparatorCounts:
-    """Return how some texts separate their words when their lines are joined.
+def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
+    """Return how often some texts have each separator when their lines are joined.
 
     The texts have their line ends; ``line_separator`` is empty, a space or a line end.
     """
@@ -138,9 +128,9 @@ def count_separators(texts: Sequence[str], line_separator: str) -> SeparatorCoun
         after_word[NO_SEPARATOR] = count(r"[^ \n]\n+(?=[^ \n])", texts)
     after_blank = {blank: count(f"(?<=[ \n]){blank}", joined) for blank in blanks}
     after_blank[WORD_BEGINS] = count("(?<=[ \n])[^ \n]", joined)
-    return SeparatorCounts(after_word, after_blank)
+    return Separators(after_word, after_blank)
 
 
-def estimate_separators(text: str, line_separator: str) -> SeparatorModel:
-    """Return the separators of a text with its line ends as a model."""
-    return SeparatorModel.of(count_separators([text], line_separator))
+def estimate_separators(text: str, line_separator: str) -> Separators:
+    """Return the probability of each separator in a text with its line ends."""
+    return count_separators([text], line_separator).probabilities()

@@ -27,7 +27,7 @@ from seqlm.core.metrics import Nats
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Streams, read_streams
-from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, SeparatorModel, SpellingModel, estimate_separators
+from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators, SpellingModel, estimate_separators
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
@@ -131,7 +131,7 @@ class _Hypothesis(NamedTuple):
 class CharacterPredictor:
     """Reads characters one by one and returns the probability of each."""
 
-    def __init__(self, lexicon: Lexicon, separators: SeparatorModel, model: NGramModel) -> None:
+    def __init__(self, lexicon: Lexicon, separators: Separators, model: NGramModel) -> None:
         """Begin a text with a model over the words of the lexicon."""
         self._lexicon, self._separators = lexicon, separators
         self.words_read: list[int] = []
@@ -234,7 +234,7 @@ class CharacterPredictor:
 
 def word_to_char_nll(
     lexicon: Lexicon,
-    separators: SeparatorModel,
+    separators: Separators,
     model_after: ModelAfter,
     characters: Sequence[str],
     num_updates: int = 1,
