@@ -100,6 +100,12 @@ def test_blocks_are_one_array_and_their_hash_is_that_of_the_file(tmp_path: Path)
     assert files.read_npy(path).dtype == np.uint16
 
 
+def test_two_processes_prepare_files_in_folders_of_their_own(tmp_path: Path) -> None:
+    with files.temporary_folder(tmp_path / "data") as one, files.temporary_folder(tmp_path / "data") as other:
+        assert one != other
+    assert list((tmp_path / "data").iterdir()) == []
+
+
 def test_broken_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(DataError, match="no such file"):

@@ -99,7 +99,7 @@ def test_advancing_leaves_the_state_that_reading_leaves(name: str) -> None:
             torch.testing.assert_close(part, other_part, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("vocab_size", [2, 5, 31, 32, 33, 256, 5488])
+@pytest.mark.parametrize("vocab_size", [2, 5, 31, 32, 33, 256, 5488, 100_000])
 def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
     rng = np.random.default_rng(0)
     logits = torch.from_numpy(rng.normal(0, 30, (50, vocab_size)).astype(np.float32))

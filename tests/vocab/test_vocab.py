@@ -182,6 +182,13 @@ def test_many_words_are_told_apart() -> None:
     assert interner.tokens() == words
 
 
+def test_characters_are_read_in_blocks_without_waiting_for_a_space(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("ACGT" * 9 + "\n" + "TTAC" * 9 + "\n")
+    blocks = list(token_kind("char").blocks(tmp_path / "train.txt", "|", 5))
+    assert "".join(blocks) == "ACGT" * 9 + "|" + "TTAC" * 9
+    assert max(map(len, blocks)) <= 5
+
+
 def test_provisional_ids_of_any_size_are_kept_in_small_types(tmp_path: Path) -> None:
     parts = [[0, 1, 1], [70_000], [], [2, 255, 256]]
     stream = ProvisionalIds(tmp_path / "ids", (np.array(part, np.uint32) for part in parts))

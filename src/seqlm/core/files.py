@@ -13,6 +13,7 @@ import io
 import json
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -69,24 +70,17 @@ def replacing(target: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-WORK = "work.part"
-"""The name of a folder inside another one, to prepare files for it."""
-
-
 @contextmanager
-def fresh_folder(folder: Path) -> Iterator[Path]:
-    """Make ``folder`` anew, without what a killed run left in it; remove it afterwards.
+def temporary_folder(folder: Path) -> Iterator[Path]:
+    """Make an empty folder inside ``folder`` to prepare files for it, this process alone; remove it afterwards.
 
     Raises MachineError if the system refuses.
     """
     with write_errors(folder):
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part")
+    with temporary as name:
+        yield Path(name)
 
 
 def remove_others(names: list[str], *folders: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import WORK, fresh_folder, read_json
+from seqlm.core.files import read_json, temporary_folder
 from seqlm.core.text import TextSize, byte_blocks, count_text, quantity, starts_of_characters
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 
@@ -52,8 +52,7 @@ def _nearest_cut(source: Path, goal: float, tolerance: float) -> int:
             """Return how far from the goal the nearest cut is, in characters, and its byte."""
             found = text.rfind(mark, max(pivot - reach, 0), pivot), text.find(mark, pivot, pivot + reach)
             cuts = [place + 1 for place in found if place >= 0]
-            passed = (_num_characters(text[pivot:cut]) - _num_characters(text[cut:pivot]) for cut in cuts)
-            distances = [abs(int(goal) + characters - goal) for characters in passed]
+            distances = [abs(int(goal) + _num_characters(source, pivot, cut) - goal) for cut in cuts]
             return min(zip(distances, cuts, strict=True), default=(math.inf, 0))
 
         distance, cut = nearest(b"\n", 4 * math.ceil(tolerance) + 4)  # a character has at most four bytes
@@ -73,8 +72,12 @@ def _byte_of(path: Path, character: int) -> int:
     return offset
 
 
-def _num_characters(text: bytes) -> int:
-    return int(np.count_nonzero(starts_of_characters(text)))
+def _num_characters(path: Path, start: int, stop: int) -> int:
+    """Return how many characters begin from one byte up to another; negative if the other one is first."""
+    if stop < start:
+        return -_num_characters(path, stop, start)
+    blocks = byte_blocks(path, start=start, stop=stop)
+    return sum(int(np.count_nonzero(starts_of_characters(block))) for block in blocks)
 
 
 def _end_with_line_end(path: Path) -> None:
@@ -134,7 +137,7 @@ def clean_and_split(
     No split is replaced before all are complete. Raises DataError for text that cannot be
     decoded, has no letters (under ``normalise="letters"``) or is too short.
     """
-    with fresh_folder(folder / WORK) as work:
+    with temporary_folder(folder) as work:
         cleaned, parts = work / "cleaned.txt", {split: work / f"{split}.txt" for split in fractions}
         decoding = DecodingReport()
         with cleaned.open("wb") as target:

@@ -18,6 +18,9 @@ from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits, tokens_at_once
 T = TypeVar("T")
 R = TypeVar("R")
 
+_DOUBLES_AT_ONCE = 1 << 21
+"""Logits that are in double precision at a time."""
+
 State = Any
 """What a network carries from step to step, such as hidden states or cached keys and values: a tensor, or lists and
 tuples of states. Only the network itself looks inside."""
@@ -62,9 +65,13 @@ class RandomNoise:
 
 
 def nll(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return -log p of ``targets`` (...) under ``logits`` (..., V), on the CPU in double precision."""
-    losses = F.cross_entropy(logits.flatten(0, -2).cpu().double(), targets.flatten().cpu(), reduction="none")
-    return losses.view(targets.shape)
+    """Return -log p of ``targets`` (...) under ``logits`` (..., V), in double precision and on the CPU."""
+    if logits.device.type != "cuda":  # other devices may lack double precision
+        logits, targets = logits.cpu(), targets.cpu()
+    num_rows = max(_DOUBLES_AT_ONCE // logits.shape[-1], 1)
+    parts = zip(torch.split(logits.flatten(0, -2), num_rows), torch.split(targets.flatten(), num_rows), strict=True)
+    losses = [F.cross_entropy(rows.double(), wanted, reduction="none").cpu() for rows, wanted in parts]
+    return torch.cat(losses).view(targets.shape)
 
 
 class Network(nn.Module, ABC):

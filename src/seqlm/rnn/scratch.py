@@ -14,6 +14,7 @@ from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from seqlm.rnn.network import Network, Noise
 from seqlm.rnn.settings import NetworkSettings
@@ -69,7 +70,7 @@ class ScratchRNN(Network):
         hiddens = state.new_empty(len(ids) + 1, *state.shape)
         hiddens[0] = state
         # A one-hot vector times W_xh is a row of W_xh.
-        hiddens[1:] = (self.W_xh + self.b_h)[ids]
+        hiddens[1:] = F.embedding(ids, self.W_xh + self.b_h)
         for before, after in itertools.pairwise(hiddens.unbind(0)):
             self._activate(after.addmm_(before, self.W_hh))
         outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import (
-    WORK,
-    fresh_folder,
     read_checksummed,
     read_json,
     read_npy,
     require_sha256,
+    temporary_folder,
     write_blocks,
     write_checksummed,
 )
@@ -110,7 +109,7 @@ def build_corpus(
     text is read once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. Returns
     the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it.
     """
-    with fresh_folder(folder / WORK) as work:
+    with temporary_folder(folder) as work:
         num_bytes = sum(path.stat().st_size for path in texts.values())
         interner, blocks = token_kind(kind).interner(num_bytes, line_separator, tokenizer), token_kind(kind).blocks
         streams = {}

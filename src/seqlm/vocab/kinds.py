@@ -115,7 +115,13 @@ class CharKind(TokenKind):
 
     def blocks(self, path: Path, line_separator: str, block_bytes: int) -> Iterator[str]:
         """Yield a split in blocks, its lines joined."""
-        return (self.pretokenize(block, line_separator) for block in super().blocks(path, line_separator, block_bytes))
+        pending = ""
+        for block in text_blocks(path, block_bytes):
+            text = pending + block
+            # The last character waits: it may be the split's last line end.
+            pending = text[-1:]
+            yield text[:-1].replace("\n", line_separator)
+        yield pending.replace("\n", "")
 
     def pretokenize(self, text: str, line_separator: str) -> str:
         """Return the text with its lines joined: it is a sequence of its characters."""

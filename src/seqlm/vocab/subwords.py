@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,6 +36,7 @@ from seqlm.vocab.interning import Interner
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+    from tokenizers.models import Model
 
 
 _FIRST_BYTE, _LAST_BYTE = 0x10FF00, 0x10FFFF
@@ -81,6 +82,7 @@ class SubwordTokenizer:
     def __init__(self, description: str) -> None:
         """Take a model as the library describes it in JSON; it is parsed when it is needed."""
         self._description = description
+        self._cache: dict[str, list[int]] = {}
 
     @classmethod
     def load(cls, folder: Path, digest: str) -> "SubwordTokenizer":
@@ -98,16 +100,15 @@ class SubwordTokenizer:
         """All tokens in the order of the library's ids."""
         return sorted(self._ids, key=self._ids.__getitem__)
 
-    @cached_property
-    def encode(self) -> Callable[[str], list[int]]:
-        """Returns the library's ids of the tokens of a pretoken, which do not depend on the text around it."""
-        model, alphabet = self._library.model, self._alphabet
-
-        def encode(pretoken: str) -> list[int]:
-            parts = with_byte_fallback(pretoken, alphabet)
-            return [token.id for part in parts for token in model.tokenize(part)]
-
-        return lru_cache(_CACHE_SIZE)(encode)
+    def encode(self, pretoken: str) -> list[int]:
+        """Return the library's ids of the tokens of a pretoken, which do not depend on the text around it."""
+        found = self._cache.get(pretoken)
+        if found is None:
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            parts = with_byte_fallback(pretoken, self._alphabet)
+            found = self._cache[pretoken] = [token.id for part in parts for token in self._model.tokenize(part)]
+        return found
 
     def tokenize(self, pretokens: Sequence[str]) -> list[str]:
         """Return the tokens of some pretokens."""
@@ -119,6 +120,11 @@ class SubwordTokenizer:
         from tokenizers import Tokenizer
 
         return Tokenizer.from_str(self._description)
+
+    @cached_property
+    def _model(self) -> "Model":
+        model: Model = self._library.model
+        return model
 
     @cached_property
     def _ids(self) -> dict[str, int]:
