@@ -124,7 +124,7 @@ class Download:
         self, *faults: str, corpus: str = "tide", fallback: str | None = None, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         self.server.register(self.folder, self.base, faults or ("tide",))
-        limits = {"download.timeout_s": 0.5, "download.deadline_s": 1.5}
+        limits = {"download.timeout_s": 0.5, "download.deadline_s": 2.5}
         settings = limits | {"download.corpus": corpus, "download.fallback": fallback}
         change_params(self.folder / "params.yaml", settings)
         return self.run_stage("download", **self.environment() | environment)

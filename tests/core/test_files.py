@@ -1,18 +1,14 @@
 """Files are written whole or not at all."""
 
 import hashlib
-import json
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seqlm.core import files
 from seqlm.core.errors import DataError, MachineError
@@ -75,20 +71,6 @@ def test_rows_are_written_as_a_frame_is(tmp_path: Path) -> None:
     files.write_csv(tmp_path / "frame.csv", pd.DataFrame(rows))
     assert (tmp_path / "rows.csv").read_bytes() == b'token,count,share\n"""",3,0.666666667\n"a,\n",%d,\n' % 2**70
     assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "rows.csv").read_bytes()
-
-
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=8
-)
-
-
-@given(st.dictionaries(st.text(alphabet="ab"), values))
-def test_json_is_indented_as_by_the_standard_library(value: dict[str, object]) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        files.write_checksummed(Path(name, "x.json"), value)
-        text = Path(name, "x.json").read_text("utf-8")
-    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
 def test_blocks_are_one_array_and_their_hash_is_that_of_the_file(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_busy_server_is_asked_again(fault: str, download: Download, server: Te
 
 
 UNREACHABLE = {
-    "missing": "HTTP 404", "reset": "cannot be reached", "truncated": "broke off", "drip": "not finished after 1.5",
+    "missing": "HTTP 404", "reset": "cannot be reached", "truncated": "broke off", "drip": "not finished after 2.5",
     "silent": "no answer in time", "busy_for_long": "HTTP 503",
 }  # fmt: skip
 

@@ -165,6 +165,9 @@ def test_a_column_shows_values_of_its_type(dtype: type, value: object, shown: st
     column = Column("new", "A new column.", lambda _: value, dtype, "new")
     assert [column.cell({"new": cell}) for cell in (value, None, float("nan"))] == [shown, missing, missing]
     assert column.is_number == (dtype in (int, float))
+
+
+def test_columns_have_different_names_and_a_meaning_each() -> None:
     assert len({column.name for column in COLUMNS}) == len(COLUMNS)
     assert all(column.meaning.endswith(".") for column in COLUMNS)
 

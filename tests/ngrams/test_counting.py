@@ -43,10 +43,10 @@ def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: 
     assert not list((tmp_path / "none").iterdir())
 
 
-# The whole has 999 tokens, its first part has 900, 400 or, in pairs, 999: the same packing, fewer bits, and pairs.
+# The whole has 999 tokens, its first part 900, packed in the same way or in pairs, or 400, packed in fewer bits.
 @pytest.mark.parametrize(("largest", "max_order"), [(900, 3), (400, 3), (900, 1), (900, 7)])
 @pytest.mark.parametrize("memory", [SMALL_MEMORY, 1 << 30])
-def test_the_first_part_of_a_text_is_counted_once(largest: int, max_order: int, memory: int, tmp_path: Path) -> None:
+def test_counts_of_a_first_part_change_no_count(largest: int, max_order: int, memory: int, tmp_path: Path) -> None:
     text = np.concatenate([np.minimum(TEXT[:40_000], largest), TEXT[40_000:]])
     (tmp_path / "first").mkdir()
     first = NgramCounter(text[:40_000], largest + 1, max_order, Chunking(memory, tmp_path / "first"))

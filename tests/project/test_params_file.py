@@ -1,4 +1,4 @@
-"""Experiments: changes of ``params.yaml``, presets, wrong settings, the way back, and the table."""
+"""Experiments: changes of ``params.yaml``, presets, wrong settings, the way back, and the table of all experiments."""
 
 import difflib
 from pathlib import Path
@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 import preset
 from default_params import PARAMS_FILE
-from experiments import changes, settings
+from experiments import Row, changes, settings, table
 from seqlm.configure.settings import check_values
 from seqlm.core.settings import read_params
 from smoke import ROOT, SMALL, change_params
@@ -180,4 +180,15 @@ def test_changes_are_written_as_settings_of_an_experiment() -> None:
         "runs.lstm.dropout=null",
         "~runs.old",
         "seed=1",
+    ]
+
+
+def test_long_settings_are_wrapped_in_their_column() -> None:
+    found = [Row("main", [1.5, None], []), Row("other", [1.25, 4.0], ["+runs.a={token: char, model: gru}", "seed=1"])]
+    assert table(["best n-gram", "lstm"], found, 60).splitlines() == [
+        "experiment  best n-gram    lstm  changed settings",
+        "main              1.500        ",
+        "other             1.250   4.000  +runs.a={token: char,",
+        "                                 model: gru}",
+        "                                 seed=1",
     ]

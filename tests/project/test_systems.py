@@ -74,7 +74,7 @@ folder, (reading, writing) = Path(sys.argv[1]), os.pipe()
 if not (other := os.fork()):
     with checkpoints.run_lock(folder):
         os.write(writing, b"held")
-        time.sleep(60)
+        time.sleep(10)
 os.read(reading, 4)
 try:
     checkpoints.run_lock(folder)

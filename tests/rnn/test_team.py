@@ -49,7 +49,7 @@ def test_every_member_sees_what_the_others_wrote_before_the_barrier_and_no_threa
         assert sums.tolist() == [20_100 * size * (size + 1) // 2] * size
 
 
-def test_members_without_work_sleep_until_the_next_task() -> None:
+def test_members_without_work_nap_longer_until_the_next_task() -> None:
     def share_of_a_processor() -> float:
         begin = time.process_time()
         time.sleep(0.2)

@@ -83,9 +83,16 @@ def start_two(layout: Layout) -> None:
     run, variables = in_this_process(layout.root), {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     variables |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     if not (other := os.fork()):
-        os._exit(run("train", "--model", "x", **variables, RANK="1").returncode)
-    succeeded(run("train", "--model", "x", **variables, RANK="0"))
-    assert os.waitpid(other, 0)[1] == 0
+        code = 1
+        try:
+            code = run("train", "--model", "x", **variables, RANK="1").returncode
+        finally:
+            os._exit(code)  # this copy never runs the tests that follow
+    try:
+        succeeded(run("train", "--model", "x", **variables, RANK="0"))
+    finally:
+        _, status = os.waitpid(other, 0)
+    assert status == 0
 
 
 def torchrun(layout: Layout) -> None:

@@ -222,3 +222,10 @@ def test_the_library_reads_the_stored_tokenizer(tmp_path: Path) -> None:
         read = Tokenizer.from_file(str(tmp_path / algorithm / "tokenizer.json"))
         assert read.get_vocab() == {token: index for index, token in enumerate(tokenizer.tokens)}
         assert [token.value for token in read.model.tokenize(" sea")] == tokenizer.tokenize([" sea"])
+
+
+def test_a_full_cache_changes_no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(subwords_module, "_CACHE_SIZE", 2)
+    fresh = SubwordTokenizer.load(tmp_path, TOKENIZERS["bpe"].save(tmp_path))
+    pretokens = ["the", " sea", " tide", "the", " x"]
+    assert fresh.tokenize(pretokens) == TOKENIZERS["bpe"].tokenize(pretokens)

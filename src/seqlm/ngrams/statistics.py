@@ -212,7 +212,8 @@ class CorpusStream:
 def join_splits(corpus: EncodedCorpus, chunking: Chunking, train: PackedCounts | None = None) -> CorpusStream:
     """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
 
-    ``train`` has the n-grams of the training split, which need not be counted again unless some tokens are unknown.
+    ``train`` has the n-grams of the training split. They are not counted again if all its tokens are known and both
+    texts are packed in the same way.
     """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""

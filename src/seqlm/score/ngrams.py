@@ -142,4 +142,4 @@ def _log_fallbacks(models: Mapping[str, NGramModel], kind: Kind, log: Log) -> No
     if orders:
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
         replaced = ", ".join(map(str, sorted(orders)))
-        log(f"{kind}: the Kneser-Ney discounts of order {replaced} cannot be estimated: {discounts} replace them")
+        log(f"{kind}: the estimated Kneser-Ney discounts of order {replaced} are not valid: {discounts} replace them")

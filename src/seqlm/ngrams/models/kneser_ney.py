@@ -77,7 +77,7 @@ def _discounts_of(counts: NDArray[np.integer], discounts: Discounts) -> Probs:
 def _estimate_discounts(adjusted: NDArray[np.integer]) -> Discounts:
     """Return the discounts that follow from the counts of counts.
 
-    If one of them is below zero, above its count, or would divide by zero, the fallback replaces all three.
+    If one of them is negative, larger than its count or undefined, the fallback replaces all three.
     """
     ones, twos, threes, fours = (int(np.count_nonzero(adjusted == k)) for k in (1, 2, 3, 4))
     if not (ones and twos and threes):

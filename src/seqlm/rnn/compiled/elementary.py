@@ -16,11 +16,11 @@ _ONE, _TWO, _HALF = float32(1), float32(2), float32(0.5)
 _SATURATED = float32(9.1)
 """From here on, tanh is 1 in single precision."""
 
-# Single precision. ln 2 comes in two parts: the first has so few digits that its product with a small integer is
-# exact. Adding and subtracting the rounder rounds to an integer, which the sum then holds in its last bits. With the
-# bias, and moved to the place of the exponent, these bits are a power of two. Below the smallest argument, exp is
-# smaller than the smallest normal number. The coefficients are those of Taylor's series: on [-ln 2 / 2, ln 2 / 2] the
-# first term left out is 2e-8 of the sum.
+# Single precision. ln 2 comes in two parts: the first has so few digits that its product with a small integer is exact.
+# Adding and subtracting the rounder rounds to an integer, which the sum then holds in its last bits. Plus the bias, and
+# shifted to the place of the exponent, these bits are the power of two. Below the smallest argument, exp is smaller
+# than the smallest normal number. The coefficients are those of Taylor's series: on [-ln 2 / 2, ln 2 / 2] the first
+# term left out is 2e-8 of the sum.
 _LOG2_E, _LN2_HIGH, _LN2_LOW = float32(1.4426950408889634), float32(0.693359375), float32(-2.121944400546905e-4)
 _BITS, _BIAS = 23, 127  # of the mantissa and of the exponent
 _ROUNDER, _SMALLEST = float32(1.5 * 2**_BITS), float32(-87.0)

@@ -1,9 +1,9 @@
 """Threads that work on one minibatch together, in compiled code that meets at barriers.
 
-A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual machine a
-processor that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning, and
-nap only after a long wait. If other processes want the processors, spinning would take them from the very thread that
-is waited for: then a team naps soon. If no minibatch comes for long, the naps are longer. What the threads wait for are
+A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual machine a processor
+that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning, and nap only
+after a long wait. If other processes want the processors, spinning would take them from the very thread that is waited
+for: then a team naps soon. If no minibatch comes for a long time, the naps get longer. What the threads wait for are
 numbers in an array, read and changed atomically.
 """
 
@@ -42,7 +42,7 @@ _SHORT_NAPS = 300
 
 
 def nap_function(platform: str) -> tuple[str, int]:
-    """Return the system's function that lets a thread sleep, and how many microseconds the unit of its argument has.
+    """Return the name of the system's function that lets a thread sleep, and the unit of its argument in microseconds.
 
     On Windows a short nap becomes 0 milliseconds: it yields the processor to another thread that waits for it.
     """
@@ -124,7 +124,7 @@ def member_range(count: int, step: int, member: int, size: int) -> tuple[int, in
 def wait_for_task(member: int, control: Control, number: int) -> bool:
     """Wait until task ``number`` is announced; return false when the team stops.
 
-    Member 0, who announces the tasks, does one of them at a time: there is only task 1.
+    Member 0 announces the tasks. It is called once for each, so for it every task is number 1.
     """
     if member == 0:
         return number == 1
