@@ -84,10 +84,11 @@ def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
     share of the class in the text, ``bits`` its mean surprisal.
     """
     classes = character_classes(text)[1:]
+    masks = {CLASSES[index]: classes == index for index in np.unique(classes)}
     rows = [
-        (name, CLASSES[index], float((classes == index).mean()), float(values[classes == index].mean() / math.log(2)))
+        (name, token_class, float(mask.mean()), float(values[mask].mean() / math.log(2)))
         for name, values in nats.items()
-        for index in np.unique(classes)
+        for token_class, mask in masks.items()
     ]
     return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 
