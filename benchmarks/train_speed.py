@@ -60,10 +60,7 @@ class Shape(NamedTuple):
         return 3 * 2 * (products + hiddens * self.vocab_size)
 
 
-SHAPES = {
-    "lstm": Shape(28, 256, 2, 64, 0.25, 32, 32),
-    "shakespeare": Shape(66, 384, 1, 64, 0.05, 32, 16),
-}
+SHAPES = {"lstm": Shape(28, 256, 2, 64, 0.25, 32, 32), "shakespeare": Shape(66, 384, 1, 64, 0.05, 32, 16)}
 GATES = {"lstm": 4, "gru": 3}
 MINIBATCHES, ADAM_LR = 16, 1e-3
 

@@ -11,13 +11,7 @@ import pytest
 
 from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.train.callbacks import (
-    describe_plan,
-    forecast,
-    sample_prefix,
-    stop_at_interrupt,
-    terminal,
-)
+from seqlm.train.callbacks import describe_plan, forecast, sample_prefix, stop_at_interrupt, terminal
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer

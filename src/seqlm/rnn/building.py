@@ -35,9 +35,7 @@ def build_network(
 
 
 def with_loops(network: "Network", settings: NetworkSettings, device: "str | torch.device" = "cpu") -> "Network":
-    """Return a network on a device, as compiled loops if its kind has them and they fit: with ``engine: auto``, on a
-    CPU with FMA.
-    """
+    """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and ``engine: auto``."""
     name = _compiled_parameters(settings, device)
     if name is None:
         return network.to(device)

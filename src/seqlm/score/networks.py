@@ -22,15 +22,7 @@ from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
 from seqlm.core.threads import raise_if_cancelled
 from seqlm.heldout.scored_text import Stream, Streams, read_beginning_of_train, read_streams
-from seqlm.rnn.array_network import (
-    ArrayNetwork,
-    Ids,
-    Weights,
-    probabilities,
-    rows_nll,
-    stream_nll,
-    tokens_at_once,
-)
+from seqlm.rnn.array_network import ArrayNetwork, Ids, Weights, probabilities, rows_nll, stream_nll, tokens_at_once
 from seqlm.rnn.building import open_network
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.settings import DynamicParams

@@ -9,14 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import (
-    read_checksummed,
-    read_npy,
-    remove_others,
-    require_sha256,
-    write_checksummed,
-    write_npy,
-)
+from seqlm.core.files import read_checksummed, read_npy, remove_others, require_sha256, write_checksummed, write_npy
 from seqlm.core.metrics import Nats, bits_per_character, perplexity
 from seqlm.core.progress import Log, clocked
 from seqlm.heldout.scored_text import ScoredText

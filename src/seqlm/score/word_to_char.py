@@ -233,11 +233,7 @@ class CharacterPredictor:
 
 
 def word_to_char_nll(
-    lexicon: Lexicon,
-    separators: Separators,
-    model_after: ModelAfter,
-    characters: Sequence[str],
-    num_updates: int = 1,
+    lexicon: Lexicon, separators: Separators, model_after: ModelAfter, characters: Sequence[str], num_updates: int = 1
 ) -> Nats:
     """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
 

@@ -161,16 +161,21 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 def _name_powers(axes: Axes) -> None:
-    """Write the ticks of logarithmic scales without small exponents, unless a figure has named them itself."""
+    """Write the ticks of logarithmic scales as numbers if all are short, else as powers of ten.
+
+    Scales whose ticks a figure has named itself stay as they are.
+    """
     for axis in (axes.xaxis, axes.yaxis):
         if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+            low, high = axis.get_view_interval()
+            axis.set_major_formatter(FuncFormatter(_number if low > 1e-4 and high < 1e5 else _power))
             if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
                 axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
 
 
-def _power(value: float) -> str:
-    """Return a power of ten: as a number if that is short."""
-    if 1e-3 <= value < 1e5:
-        return f"{value:,g}"
+def _number(value: float, _position: int) -> str:
+    return f"{value:,g}"
+
+
+def _power(value: float, _position: int) -> str:
     return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPTS)
