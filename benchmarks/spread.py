@@ -4,7 +4,7 @@
 
 Trains one run of params.yaml on the book, once for each seed, then with the first seed
 for another number of threads and for other instruction sets, each in a process of its
-own. Prints every final perplexity and how far they lie apart.
+own. Prints every final perplexity and how far apart they are.
 """
 
 import argparse

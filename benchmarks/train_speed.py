@@ -1,9 +1,9 @@
 """Training speed: the chapter's procedure against this project's models, in turn, in one run.
 
 The reference follows sections 8.5 and 8.6 of the book in our own words: one-hot input, a list of outputs from a loop
-over steps, an output layer at every step, gradients by automatic differentiation, clipping parameter by parameter,
-and SGD parameter by parameter. The models ``rnn`` and ``scratch`` are trained in compiled loops beside ``nn.RNN``, with
-the same optimizer. LSTM and GRU, in the shapes of the run ``lstm`` and of the README's Tiny Shakespeare, are trained in
+over steps, an output layer at every step, gradients by automatic differentiation, clipping parameter by parameter, and
+SGD parameter by parameter. The models ``rnn`` and ``scratch`` are trained in compiled loops beside ``nn.RNN``, with the
+same optimizer. LSTM and GRU, in the shapes of the run ``lstm`` and of the preset ``tiny_shakespeare``, are trained in
 compiled loops, as in a run, and by the framework's layers and optimizer. The contenders take turns, so that a busy
 machine slows all of them down; medians and ratios are what counts.
 

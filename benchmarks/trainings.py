@@ -8,7 +8,8 @@ benchmarks/results/trainings.csv. Trainings that the file already holds are skip
 
 - book: the bounds on training perplexities in src/seqlm/report/book.yaml come from these (benchmarks/bounds.py).
 - wrong: a network that is given the character it must predict. It must fall below the lower bounds.
-- exercises: what docs/answers.md says about exercises 8.5-2, 8.5-4, 8.5-5, 8.5-6 and 8.6-2.
+- exercises: what docs/answers.md says about exercises 8.5-2 and 8.5-4 to 8.5-6, and docs/guide/8-6-rnn-concise.md
+  about 256 hidden units.
 """
 
 import argparse

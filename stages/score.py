@@ -44,8 +44,8 @@ def main(
 ) -> None:
     """Score a run or n-gram models on train, val and test.
 
-    With --text, print how well trained models predict texts of your own. Write a page that shows how surprised they
-    are by each of its characters, or a table with their surprisals.
+    With --text, print how well trained models predict texts of your own. Also write a page that shows how surprised
+    they are by each character of one text, or a table of their surprisals.
     """
     if bool(names or texts or options["arpas"]) + (kind is not None) + word_to_char != 1:
         raise ParamsError("give exactly one of --model, --kind, --word-to-char and --text")

@@ -109,7 +109,7 @@ class Params(Section):
     seed: Seed
     num_threads: NumThreads
     launcher: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=1000), AfterValidator(_require_program)]
-    """What stands before the script in the command of ``train``: python, or torchrun with its options."""
+    """What comes before the script in the command of ``train``: python, or torchrun with its options."""
     download: DownloadParams
     preprocess: PreprocessParams
     vocab: VocabParams

@@ -1,1 +1,1 @@
-"""Models set against each other on the text that they were scored on."""
+"""Models compared on the text that they were scored on."""

@@ -26,7 +26,7 @@ class SimpleCell:
         return after
 
     def backward(self, gradient: Floats) -> Floats:
-        """Undo the last step: return the gradient by the state before it, given that by the state after it (8.7.14)."""
+        """Undo the last step (8.7.14): turn the gradient with respect to the state after it into that before it."""
         return matmul(gradient * self._slopes.pop(), self._w_hh.T)
 
 
@@ -88,10 +88,10 @@ class LSTMCell:
 
 
 def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
-    """Return the norm of the gradient of the last step's loss by the state k steps before, k = 0 .. T - 1.
+    """Return the norm of the gradient of the last step's loss with respect to the state k steps before, k = 0 .. T - 1.
 
     ``model`` is "scratch", "relu", "gru" or "lstm". ``ids``: ``(B, T + 1)``, inputs and the last target; norms are
-    means over batch rows. For an LSTM it is the gradient by the hidden state, not by the memory cell.
+    means over batch rows. For an LSTM it is the hidden state, not the memory cell.
     """
     weights = {name: weight.cpu().double().numpy() for name, weight in network.named_weights().items()}
     if model == "scratch":

@@ -92,12 +92,13 @@ def study_gradients(
 ) -> tuple[Tables, dict[str, Any]]:
     """Measure gradients on a training stream; val judges the models of short trainings. Return tables and a summary.
 
-    Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss by the state k steps
-    before, relative to k = 0; ``spectrum`` (model, minibatch, rank, singular_value) and ``radius`` (model, minibatch,
-    spectral_radius, largest_singular_value) of W_hh; ``truncation`` (strategy, length, bias, spread, standard_error);
-    ``convergence`` (strategy, draws, distance, standard_error); ``cost`` (strategy, length, steps, megaflop,
-    kilobytes); ``trained`` (strategy, length, seed, val_perplexity); ``unclipped`` (run, activation, clip, minibatch,
-    norm, perplexity); ``information`` (distance, bits, shuffled, shuffled_deviation); ``alignment`` (power, cosine).
+    Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss with respect to the
+    state k steps before, relative to k = 0; ``spectrum`` (model, minibatch, rank, singular_value) and ``radius``
+    (model, minibatch, spectral_radius, largest_singular_value) of W_hh; ``truncation`` (strategy, length, bias, spread,
+    standard_error); ``convergence`` (strategy, draws, distance, standard_error); ``cost`` (strategy, length, steps,
+    megaflop, kilobytes); ``trained`` (strategy, length, seed, val_perplexity); ``unclipped`` (run, activation, clip,
+    minibatch, norm, perplexity); ``information`` (distance, bits, shuffled, shuffled_deviation); ``alignment`` (power,
+    cosine).
     They do not depend on the number of processes, by default as many as help.
     Raises DataError if a split is too short.
     """
@@ -276,7 +277,7 @@ def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
 def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[StepStats]:
     """Train the RNN from scratch with SGD at a learning rate of 1, with clipping or without (exercise 8.5-4).
 
-    W_hh starts with a spectral radius near 1: with the book's weights, N(0, 0.01), gradients are too small to be
+    W_hh starts with a spectral radius near 1: with the book's weights, N(0, 0.01²), gradients are too small to be
     clipped.
     """
     activation, clip = run

@@ -122,7 +122,7 @@ def _norm(gradients: Iterable[Tensor]) -> float:
 
 
 def scale_recurrence(network: Network) -> None:
-    """Scale W_hh, drawn from N(0, 0.01), to a spectral radius near 1: h^(1/2) times 0.01 by the circular law."""
+    """Scale W_hh, drawn from N(0, 0.01²), to a spectral radius near 1: h^(1/2) times 0.01 by the circular law."""
     w_hh = network.named_weights()["W_hh"]
     w_hh.mul_(1 / (0.01 * len(w_hh) ** 0.5))
 

@@ -1,4 +1,4 @@
-"""Folders that hold the models of a finished run and nothing else: they need no DVC, no scripts and no settings.
+"""Folders with the models of a finished run and the files that these need, but without DVC and the scripts.
 
 The files have the same places as in the run, so both are opened in the same way. ``export.json`` has their SHA-256.
 """

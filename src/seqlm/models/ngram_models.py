@@ -1,4 +1,4 @@
-"""n-gram models, static ones and ones that keep counting, also those over words that are read as over characters."""
+"""n-gram models, static and dynamic ones, including models over words that are read as models over characters."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -195,7 +195,7 @@ class Models(Mapping[str, LanguageModel]):
         return {f"{run}@best": partial(self._open_run, run, is_best=True) for run in runs}
 
     def _open_run(self, run: str, *, is_best: bool = False) -> "StaticNetwork":
-        from seqlm.models.networks import open_run  # imports Numba
+        from seqlm.models.networks import open_run  # imports the compiled loops
 
         return open_run(self.layout, run, self.device, self.clean, self.num_threads, is_best=is_best)
 
@@ -235,7 +235,7 @@ class Models(Mapping[str, LanguageModel]):
 
     def _open(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
-            from seqlm.models.networks import DynamicNetwork  # imports Numba
+            from seqlm.models.networks import DynamicNetwork  # imports the compiled loops
 
             static = self._open_run(info.members[0])
             train = load_split(self.layout.corpus(info.token), "train", mmap=True, vocab=static.vocab)

@@ -1,1 +1,1 @@
-"""Recurrent networks: one written from its equations, the others the framework's."""
+"""Networks: an RNN from its equations, the framework's recurrent layers, compiled loops for both, a transformer."""

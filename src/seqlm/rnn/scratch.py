@@ -33,7 +33,7 @@ class ScratchRNN(Network):
     def __init__(
         self, vocab_size: int, num_hiddens: int, activation: Literal["tanh", "relu"], generator: torch.Generator
     ) -> None:
-        """Draw the weights from N(0, 0.01) with ``generator``; biases are zero."""
+        """Draw the weights from N(0, 0.01²) with ``generator``; biases are zero."""
         super().__init__()
         self.vocab_size, self.num_hiddens, self.activation = vocab_size, num_hiddens, activation
         self.W_xh = nn.Parameter(torch.zeros(vocab_size, num_hiddens))

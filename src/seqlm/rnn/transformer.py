@@ -55,7 +55,7 @@ class KeyValueCache:
 
 
 def _drawn(module: M, std: float = _INIT_STD) -> M:
-    """Draw a module's weights from N(0, ``std``), set its biases to zero, and return it."""
+    """Draw a module's weights from N(0, ``std``²), set its biases to zero, and return it."""
     nn.init.normal_(module.weight, 0, std)
     if isinstance(module, nn.Linear):
         nn.init.zeros_(module.bias)
@@ -78,7 +78,7 @@ class Layer(nn.Module):
     """Causal self-attention and an MLP, each added to its input."""
 
     def __init__(self, num_hiddens: int, num_heads: int, output_std: float) -> None:
-        """Draw the weights in double precision, those of the matrices that end a part from N(0, ``output_std``)."""
+        """Draw the weights in double precision, those of the matrices that end a part from N(0, ``output_std``²)."""
         super().__init__()
         norm, linear = partial(nn.LayerNorm, dtype=torch.float64), partial(nn.Linear, dtype=torch.float64)
         self.num_heads = num_heads

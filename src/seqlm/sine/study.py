@@ -31,7 +31,7 @@ _REPEAT = "repeat the last value"
 
 
 def noisy_sine(num_points: int, frequency: float, noise: float, seed: int) -> Floats:
-    """Return sin(frequency * t) + N(0, noise) for t = 1..T, shape ``(T,)``."""
+    """Return sin(frequency * t) + N(0, noise²) for t = 1..T, shape ``(T,)``."""
     sine = np.array([math.sin(frequency * t) for t in range(1, num_points + 1)])
     return sine + noise * np.random.default_rng(seed).normal(0, 1, num_points)
 

@@ -57,8 +57,8 @@ class TrainParams(NetworkSettings):
     eval_every: PositiveInt
     """Epochs between evaluations on val."""
     eval_tokens: Annotated[int, Field(ge=1000, le=10**9)] | None
-    """Tokens of val that an evaluation reads at most, in evenly spaced passages. It never reads more than a quarter of
-    the tokens trained since the previous one, or 10,000; null: no other limit."""
+    """Tokens of val that an evaluation reads at most, in evenly spaced passages. It also reads at most a quarter
+    as many as were trained since the previous one, or 10,000 if that is more; null: no other limit."""
     patience: PositiveInt | None
     """Stop after this many evaluations without an improvement; null: never."""
     keep: Literal["last", "best"]

@@ -2,7 +2,7 @@
 
 Beside the ids of each split, ``unknown_SPLIT.npy`` has a number for each token that the vocabulary lacks, in their
 order. ``unknown.json`` names the tokens by these numbers, in the order of their first appearance in train, val, test.
-Together with the ids they contain the whole text, and no stage after ``vocab`` reads the text again.
+Together with the ids they contain the whole text, so the ``ngrams`` stage describes it without reading it again.
 """
 
 import math
@@ -105,8 +105,8 @@ def build_corpus(
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
     ``texts`` names the file of each split, train first. Writes ``vocab.json``, one ``.npy``
-    of shape ``(num_tokens,)`` for each split, and the files of :mod:`seqlm.vocab.corpus`. The
-    text is read once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. Returns
+    of shape ``(num_tokens,)`` for each split, and what :func:`write_unknown` writes. The
+    text is tokenized once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. Returns
     the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it.
     """
     with temporary_folder(folder) as work:

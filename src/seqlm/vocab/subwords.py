@@ -202,7 +202,7 @@ def automatic_size(num_characters: int, num_bytes: int) -> int:
 
 
 def train_tokenizer(blocks: Iterable[Sequence[str]], num_bytes: int, settings: SubwordParams) -> SubwordTokenizer:
-    """Return a tokenizer that is trained on blocks of pretokens (:meth:`SubwordKind.pretokenize`).
+    """Return a tokenizer that is trained on blocks of pretokens (:meth:`seqlm.vocab.kinds.SubwordKind.pretokenize`).
 
     ``num_bytes``: size of the text of which the blocks are a sample.
     """

@@ -1,4 +1,4 @@
-"""Vocabularies of one kind of token, and corpora encoded with them (section 8.2).
+"""Vocabularies of one kind of token, and the choice of their tokens (section 8.2).
 
 A vocabulary is built only from the training split. ``<unk>`` is token 0; reserved tokens
 follow; then come the tokens of the text by falling frequency, ties by first appearance.

@@ -78,7 +78,7 @@ class Packing:
 
     @classmethod
     def of(cls, ids: IdStream, vocab_size: int, max_order: int, memory: int) -> Self:
-        """Return a packing with which n-grams up to ``max_order`` fit, if there is one that takes so many bytes."""
+        """Return a packing with which n-grams up to ``max_order`` fit, if one takes at most ``memory`` bytes."""
         plain = cls(_bits(vocab_size))
         if plain.max_order >= max_order or vocab_size**2 > memory:
             return plain

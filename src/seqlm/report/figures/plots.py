@@ -93,7 +93,7 @@ def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> F
 def growth_figure(growth: pd.DataFrame, beta: float | None) -> Figure:
     """Draw the number of distinct tokens against the length of the text; columns tokens, distinct.
 
-    ``beta`` is Heaps' exponent, None where there is none.
+    ``beta`` is Heaps' exponent; None if there is none.
     """
     with new_figure(height=3.2) as (figure, axes):
         axes.plot(growth["tokens"], growth["distinct"], color=INK)
@@ -288,7 +288,7 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
 def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure:
     """Draw mutual information above that of shuffled text, and beside it the reach of trained gradients.
 
-    Columns distance, bits, shuffled_deviation; model, moment, k, norm. Hollow dots lie
+    Columns distance, bits, shuffled_deviation; model, moment, k, norm. Hollow dots are
     within three standard deviations of shuffled text, where there is nothing to see;
     values at or below zero have no place on the scale.
     """
@@ -300,7 +300,7 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
         bits.plot(information["distance"], seen, "o-", **settings, label="above chance")
         bits.plot(information["distance"], hidden, "o", markerfacecolor="none", **settings, label="not above chance")
         bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 standard deviations)")
-        # Where all tokens are the same, nothing tells of anything, and zeros have no logarithm.
+        # If all tokens are the same, the information is zero, which has no logarithm.
         scale = "log" if (information["bits"] > 0).any() else "linear"
         bits.set(xscale="log", yscale=scale, xlabel="distance between tokens")
         bits.set_title("Mutual information above chance, bits")
@@ -354,7 +354,7 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
     with new_figure(2, height=6, legend=2) as (figure, (left, right)):
         for strategy, rows in truncation.groupby("strategy", sort=False):
             look = _STRATEGIES[str(strategy)]
-            spread = rows[rows["spread"] > 0]  # where every step is cut, no draw differs from another
+            spread = rows[rows["spread"] > 0]  # if every step is cut, no draw differs from another
             left.plot(spread["length"], spread["spread"], "o:", color=look.color, label=f"{strategy}, spread")
             seen = rows[rows["bias"] > 2 * rows["standard_error"]]
             if not seen.empty:

@@ -19,8 +19,8 @@ GRU (Cho et al. 2014, with the reset gate after the product, as in the framework
 
 A row of *gates* holds these sums in blocks of h columns. Products with the input fill blocks from the first on,
 products with the state before fill blocks from ``first_state_block`` on; most blocks get both. :func:`activate`
-replaces the sums by activations and writes the state after the step. :func:`differentiate` replaces the activations by
-the gradients by the sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
+replaces the sums with activations and writes the state after the step. :func:`differentiate` replaces the activations
+with the gradients with respect to the sums; the derivatives of sigmoid and tanh are y (1 - y) and 1 - y^2.
 
 Every loop covers all batch rows of a panel and changes two arrays at most. Otherwise it would not become vector
 instructions: LLVM unrolls a loop over a single row before it looks for them. The numbers that fill up a panel are
@@ -231,7 +231,7 @@ def activate(cell: int, step: CellStep) -> None:
 
 @jit_internal
 def differentiate(cell: int, step: CellStep, gradients: StepGradients) -> None:
-    """Replace the activations by gradients by the sums."""
+    """Replace the activations with the gradients with respect to the sums."""
     for p in range(step.states.shape[0]):
         if cell == _GRU:
             _differentiate_gru(step, gradients, p)

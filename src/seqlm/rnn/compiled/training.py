@@ -214,7 +214,10 @@ def _softmax_cross_entropy_backward(logits: Panels, row: int, vocab_size: int, t
 
 @jit_internal
 def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
-    """Replace the gates of batch rows by the mean loss's gradients by the sums, and set those by the embeddings."""
+    """Replace the gates of batch rows with the gradients of the mean loss with respect to the sums.
+
+    Also set the gradients with respect to the embeddings.
+    """
     weights, (num_steps, batch_size) = buffers.weights, buffers.inputs.shape
     at_once = buffers.d_states.shape[1] // batch_size
     for layer in range(len(weights.spec.layers) - 1, -1, -1):
