@@ -295,6 +295,9 @@ def pages() -> dict[Path, str]:
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or say which are out of date; return the exit code."""
+    if arguments not in ([], ["--check"]):
+        print(__doc__)
+        return 2
     stale = {
         path: text for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text
     }

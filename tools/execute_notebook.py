@@ -5,6 +5,7 @@
 Needs nbclient, nbformat and ipykernel, which the tests install.
 """
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -40,6 +41,7 @@ def without_what_varies(notebook: nbformat.NotebookNode) -> nbformat.NotebookNod
 
 def main() -> int:
     """Execute the notebook and store it."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     notebook = executed(ROOT)
     NOTEBOOK.write_text(nbformat.writes(notebook, indent=1) + "\n", encoding="utf-8", newline="\n")
     return 0

@@ -4,6 +4,7 @@ The copy is in a temporary folder and removed at the end: settings, results, loc
 cache of the project itself do not change.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -73,6 +74,7 @@ def run_copy(folder: Path, changes: dict[str, Any], environment: Mapping[str, st
 
 def main() -> int:
     """Run the pipeline in a small copy, print its table and the seconds it took; return DVC's exit code."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="seqlm-smoke-") as base:
         folder = Path(base) / "project"

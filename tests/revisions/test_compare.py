@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from seqlm.revisions.comparison import compare_metrics, failures
-from smoke import change_params
+from seqlm.revisions.settings import CompareParams
+from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage
 from workspace import Repository, TinyRepository
 
@@ -36,6 +37,12 @@ def commit(repository: Repository, results: object, corpus: object = BOOK) -> st
     repository.git("add", "--all", "reports")
     repository.git("commit", "--quiet", "--allow-empty", "--message", "results")
     return repository.git("rev-parse", "HEAD")
+
+
+def test_every_split_of_the_metrics_can_be_compared() -> None:
+    splits = {split for scores in json.loads((ROOT / METRICS).read_text()).values() for split in scores}
+    assert {"train_subset", "test"} < splits
+    CompareParams(tolerance=0.0, splits=sorted(splits), allow_missing=False, allow_other_corpus=False)
 
 
 @pytest.fixture

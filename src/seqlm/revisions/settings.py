@@ -12,7 +12,7 @@ class CompareParams(Section):
 
     tolerance: Annotated[float, Field(ge=0, le=10)]
     """Largest relative rise of a model's bits per character."""
-    splits: Annotated[list[Annotated[str, Field(pattern="^(train|fitted|val|test)$")]], Field(min_length=1)]
+    splits: Annotated[list[Annotated[str, Field(pattern="^(train|train_subset|val|test)$")]], Field(min_length=1)]
     """Splits to compare."""
     allow_missing: bool
     """Accept that a model is gone."""
