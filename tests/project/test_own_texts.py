@@ -54,11 +54,11 @@ def require_page(workspace: Workspace, said: str) -> str:
     figures = {path.name: path.read_text() for path in (reports / "figures").glob("*.svg")}
     assert set(figures) == {path.name for path in (ROOT / "reports" / "figures").glob("*.svg")}
     assert page.count("<svg") == (ROOT / "reports" / "index.html").read_text().count("<svg")
-    for complaint in ("Warning", "warning", "Glyph", "findfont", "Traceback"):
+    for complaint in ("Warning", "Glyph", "findfont", "Traceback"):  # of libraries; ours begin with "warning: "
         assert complaint not in said
-    shrunk = describe_reduced_batches(training_summaries(layout, runs))
-    assert (shrunk[1:] in table, shrunk[1:] in page) == (True, True)
-    assert ("as so short a text allows" in table) == ("too few for minibatches" in said) == bool(shrunk)
+    reduced = describe_reduced_batches(training_summaries(layout, runs))
+    assert (reduced[1:] in table, reduced[1:] in page) == (True, True)
+    assert ("too few for minibatches" in said) == bool(reduced)
     val = "".join((workspace.folder / "data/text/val.txt").read_text(encoding="utf-8").splitlines())
     samples = json.loads((reports / "generate/samples.json").read_text(encoding="utf-8"))
     prefixes = {sample["prefix"] for sample in samples}
