@@ -50,7 +50,7 @@ from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.rnn.array_network import stream_nll
 from seqlm.score.networks import describe_run
-from seqlm.score.store import ModelInfo, Score, describe_ngram, score_of
+from seqlm.score.store import ModelInfo, Score, describe_ngram, make_score
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
@@ -109,7 +109,7 @@ class Corpus:
     """The scored text of val and test."""
 
     def score(self, info: ModelInfo, nll: Callable[[Ids], Nats]) -> Score:
-        return score_of(info, {split: stream.nats(nll) for split, stream in self.streams.items()}, self.streams)
+        return make_score(info, {split: stream.nats(nll) for split, stream in self.streams.items()}, self.streams)
 
     def config(self, name: str, num_chars: int) -> RunConfig:
         """Return the settings of a network that is trained on the beginning of train."""

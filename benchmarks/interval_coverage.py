@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.evaluate.uncertainty import Calibration, Scale
+from seqlm.evaluate.uncertainty import IntervalScales, Scale
 from seqlm.heldout.scored_text import NUM_BLOCKS, Folds
 from seqlm.heldout.selection import ORDERS as REFERENCES
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -105,11 +105,11 @@ def folds_without(parts: Parts, index: int) -> Folds:
 def trials(parts: Parts, first: str, second: str | None = None) -> Iterator[tuple[bool, float, bool, float]]:
     """Yield for each part as test whether the intervals contain the mean of the others, and their half-widths."""
     for index, blocks in enumerate(parts[first]):
-        calibration = Calibration.of_folds(folds_without(parts, index))
-        values, scale = parts[first], calibration.of_model
+        scales = IntervalScales.of_folds(folds_without(parts, index))
+        values, scale = parts[first], scales.of_model
         if second is not None:
             values = [one - other for one, other in zip(values, parts[second], strict=True)]
-            scale = calibration.of_difference
+            scale = scales.of_difference
         others = float(np.mean([part.mean() for place, part in enumerate(values) if place != index]))
         found = []
         for each in (scale, Scale.of_blocks(len(blocks))):

@@ -48,7 +48,7 @@ def main(
         samples_markdown,
     )
     from seqlm.models.language_model import SamplingConfig
-    from seqlm.models.opening import Models
+    from seqlm.models.loading import Models
 
     by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
     models = Models(layout, device, num_threads)

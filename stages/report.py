@@ -27,8 +27,8 @@ def main(layout: Layout) -> None:
         write_csv(layout.reports("book", f"{name}.csv"), rows)
     write_json(layout.reports("book", "metrics.json"), metrics(parity))
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
-    shrunk = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
-    write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, shrunk))
+    reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
+    write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced))
     write_text(layout.page, build_page(layout, params.title, parity))
     for name, counts in metrics(parity).items():
         click.echo(f"the book: {counts['met']} of {counts['compared']} {name} values are met")

@@ -92,7 +92,7 @@ def _score_texts(
     from seqlm.download.settings import DownloadParams
     from seqlm.models import user_text
     from seqlm.models.arpa import open_arpa
-    from seqlm.models.opening import Models
+    from seqlm.models.loading import Models
     from seqlm.preprocess.settings import PreprocessParams
     from seqlm.report.page import build_surprisal_page
 

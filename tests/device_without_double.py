@@ -18,7 +18,7 @@ from seqlm.core.settings import read_params
 from seqlm.rnn.array_network import continue_prefixes, stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import diagnose
-from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_roots, network_predictor, trained_weights
+from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, network_predictor, trained_weights
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 
@@ -94,7 +94,7 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
     for weight in model.named_weights().values():
         weight.mul_(50)
     model = model.to(device).eval()
-    roots = gradient_roots(model.arrays, ids, segment_length=10, num_segments=5)
+    roots = gradient_rms(model.arrays, ids, segment_length=10, num_segments=5)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(model.arrays))
     trainer = Trainer(run_config(), 6, ids, ids, device)
     trainer.run(lambda _: None)

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText, Stream, stream_of
-from seqlm.score.store import ModelInfo, Score, score_of
+from seqlm.score.store import ModelInfo, Score, make_score
 from seqlm.vocab.corpus import SPLITS
 
 
@@ -41,4 +41,4 @@ def score(
     if not isinstance(nats, Mapping):
         nats = dict.fromkeys(SPLITS[1:] if info.dynamic else SPLITS, nats)
     nats = {**nats, **splits}
-    return score_of(info, nats, {split: scored_text(len(values)) for split, values in nats.items()}, metadata)
+    return make_score(info, nats, {split: scored_text(len(values)) for split, values in nats.items()}, metadata)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
-    from seqlm.models.opening import Models
+    from seqlm.models.loading import Models
 
 
 def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
@@ -20,7 +20,7 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
 
     ``device`` is where networks run. Raises DataError if the folder holds no run, or if an exported file was changed.
     """
-    from seqlm.models.opening import open_models
+    from seqlm.models.loading import open_models
 
     return open_models(Path(folder), device)
 
@@ -35,6 +35,6 @@ def open_arpa(path: str | Path) -> "ArpaLanguageModel":
 def compare(text: str, models: Sequence[str], folder: str | Path = ".") -> "pd.DataFrame":
     """Return how well models of a finished run predict a text, the best first, with 95 % intervals.
 
-    See :meth:`seqlm.models.opening.Models.compare`.
+    See :meth:`seqlm.models.loading.Models.compare`.
     """
     return open(folder).compare(text, models)

@@ -151,12 +151,12 @@ def test_the_loops_of_the_networks_are_kept(kept: Path) -> None:
     """Each function that Python calls: a list of those that Numba cannot keep would be printed as warnings."""
     script = (
         "import torch; from compiled_networks import scratch_network; "
-        "from seqlm.rnn.compiled import forward, parameters, training; "
+        "from seqlm.rnn.compiled import forward, training, weights; "
         "network = scratch_network(4, 128); ids = torch.zeros(2, 3, dtype=int); "
         "state = network.initial_state(2); network(ids, state); team_ = network.thread_team(); team_.__enter__(); "
         "network.compute_gradients(ids, ids, state); team_.__exit__(None, None, None); "
         "print(*(sum(loop.stats.cache_hits.values()) for loop in "
-        "(forward.read, training.serve_gradients, parameters.pack_weights)))"
+        "(forward.read, training.serve_gradients, weights.pack_weights)))"
     )
     for hits in ("0 0 0\n", "1 1 1\n"):
         run = run_python(script, NUMBA_CACHE_DIR=str(kept))

@@ -26,7 +26,7 @@ from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER
 from seqlm.ngrams.models.base import Uniform
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.ngrams import ngram_predictor
-from seqlm.score.store import Score, score_of
+from seqlm.score.store import Score, make_score
 from seqlm.vocab.corpus import SPLITS
 from subwords import encode
 
@@ -106,7 +106,7 @@ def heldouts(tmp_path: Path) -> dict[str, Heldout]:
 def one_bit_each(heldout: Heldout, token: str) -> Score:
     texts = heldout.texts()
     nats = {split: np.full(text.num_scored, BIT) for split, text in texts.items()}
-    return score_of(network("m", token), nats, texts, {"positions": [], "calibration": []})
+    return make_score(network("m", token), nats, texts, {"positions": [], "calibration": []})
 
 
 def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
@@ -143,7 +143,7 @@ def test_the_ngram_model_of_each_kind_that_is_shown_is_static_and_chosen_on_val(
     ):
         of_kind = texts[info.token]
         nats = {split: np.full(of_kind[split].num_scored, size) for split, size in zip(SPLITS[1:], sizes, strict=True)}
-        scores.append(score_of(info, nats, of_kind))
+        scores.append(make_score(info, nats, of_kind))
     results, _ = rank_models(scores, texts, None)
     assert results[0].score.name == "lucky"
     assert list(passages(results, heldouts, 100)) == ["chosen", "words"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from made_scores import scored_text
-from seqlm.evaluate.uncertainty import Calibration, Scale, holm, t_p_value, t_quantile
+from seqlm.evaluate.uncertainty import IntervalScales, Scale, holm, t_p_value, t_quantile
 from seqlm.heldout.scored_text import NUM_BLOCKS, Folds, ScoredText
 
 # Two reference models on three folds and on four blocks. Deviations: folds 1, blocks 2; of the differences, folds
@@ -48,32 +48,32 @@ def test_holms_correction() -> None:
 
 
 def test_folds_scale_the_deviation_of_blocks() -> None:
-    calibration = Calibration.of_folds(FOLDS)
-    assert calibration.of_model == Scale(pytest.approx(1 / 2 * ROOT), 2)
+    scales = IntervalScales.of_folds(FOLDS)
+    assert scales.of_model == Scale(pytest.approx(1 / 2 * ROOT), 2)
     # The factor of differences, 0.3 / sqrt(3) x ROOT = 0.2, is smaller than that of independent blocks, 1 / sqrt(4).
-    assert calibration.of_difference == Scale(1 / 2, 3)
+    assert scales.of_difference == Scale(1 / 2, 3)
     wide = Folds(FOLDS.bits, [FOLDS.test_blocks[0], [value * 0.9 for value in FOLDS.test_blocks[0]]])
     # The blocks of the difference have a tenth of the deviation 2.
-    assert Calibration.of_folds(wide).of_difference == Scale(pytest.approx(0.3 / 0.2 * ROOT), 3)
+    assert IntervalScales.of_folds(wide).of_difference == Scale(pytest.approx(0.3 / 0.2 * ROOT), 3)
     # A text that repeats itself has equal blocks.
     assert Scale.of_folds(np.array([1.0, 2.0]), np.ones(4)) == Scale.of_blocks(4)
 
 
 def test_folds_matter_only_if_all_of_test_was_scored_and_is_long_enough() -> None:
     independent = Scale.of_blocks(NUM_BLOCKS)
-    assert Calibration.of_text(scored_text(1000), FOLDS) == Calibration.of_folds(FOLDS)
-    assert Calibration.of_text(scored_text(1000), None) == Calibration(independent, independent)
+    assert IntervalScales.of_text(scored_text(1000), FOLDS) == IntervalScales.of_folds(FOLDS)
+    assert IntervalScales.of_text(scored_text(1000), None) == IntervalScales(independent, independent)
     in_passages = replace(scored_text(1000), share=0.5)
-    assert Calibration.of_text(in_passages, FOLDS) == Calibration(independent, independent)
-    assert Calibration.of_text(scored_text(40), None) == Calibration(Scale.of_blocks(2), Scale.of_blocks(2))
-    assert Calibration.of_text(scored_text(39), FOLDS) is None
+    assert IntervalScales.of_text(in_passages, FOLDS) == IntervalScales(independent, independent)
+    assert IntervalScales.of_text(scored_text(40), None) == IntervalScales(Scale.of_blocks(2), Scale.of_blocks(2))
+    assert IntervalScales.of_text(scored_text(39), FOLDS) is None
 
 
 def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
-    calibration, base = Calibration(Scale.of_blocks(9), Scale.of_blocks(9)), np.arange(9) ** 2.0
+    scales, base = IntervalScales(Scale.of_blocks(9), Scale.of_blocks(9)), np.arange(9) ** 2.0
     shift = np.array([0.9] * 4 + [1.0] + [1.1] * 4)
     blocks = {"a": base, "b": base + shift, "same": base, "shifted": base - 0.5}
-    found = calibration.compare_pairs(blocks, [("a", "b"), ("b", "a"), ("a", "same"), ("shifted", "a")])
+    found = scales.compare_pairs(blocks, [("a", "b"), ("b", "a"), ("a", "same"), ("shifted", "a")])
     # b - a has mean 1, deviation 0.1, and standard error 0.1 / 3.
     assert (found["a", "b"].bits, found["a", "b"].margin) == pytest.approx((-1, 2.306 / 30), abs=1e-4)
     assert found["b", "a"].bits == pytest.approx(1)
@@ -86,16 +86,16 @@ def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
 
 
 def test_a_difference_is_told_apart_only_if_it_stands_out_among_all_comparisons() -> None:
-    calibration, rng = Calibration(Scale.of_blocks(50), Scale.of_blocks(50)), np.random.default_rng(0)
+    scales, rng = IntervalScales(Scale.of_blocks(50), Scale.of_blocks(50)), np.random.default_rng(0)
     noise = rng.normal(size=(40, 50))
     noise -= noise.mean(axis=1, keepdims=True)
     noise /= noise.std(axis=1, ddof=1, keepdims=True)
     # The difference is 2.5 standard errors: p = 0.016 alone, more than 0.5 among 40.
     blocks = {f"model {index}": row for index, row in enumerate(noise)} | {"zero": np.zeros(50)}
     blocks["model 0"] = noise[0] + 2.5 / math.sqrt(50)
-    alone = calibration.compare_pairs(blocks, [("model 0", "zero")])
+    alone = scales.compare_pairs(blocks, [("model 0", "zero")])
     assert alone["model 0", "zero"].verdict == "worse"
-    together = calibration.compare_pairs(blocks, [(model, "zero") for model in blocks if model != "zero"])
+    together = scales.compare_pairs(blocks, [(model, "zero") for model in blocks if model != "zero"])
     assert together["model 0", "zero"].p_value == pytest.approx(40 * alone["model 0", "zero"].p_value)
     assert {difference.verdict for difference in together.values()} == {"not told apart"}
 

@@ -15,7 +15,7 @@ import torch
 import equations
 from compiled_networks import scratch_network
 from default_params import PARAMS_FILE
-from seqlm.core.devices import processes_that_learn
+from seqlm.core.devices import default_training_processes
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
 from seqlm.gradients import study, truncation
@@ -127,7 +127,7 @@ def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_do
     window = np.random.default_rng(0).integers(0, 4, (3, 9))
     full = gradient_draws(model, window, Truncation("full", 8), 1, generator)[0]
 
-    def error(strategy: str, length: int, num_draws: int = 4000) -> truncation.GradientError:
+    def error(strategy: str, length: int, num_draws: int = 4000) -> truncation.GradientErrorStats:
         draws = gradient_draws(model, window, Truncation(strategy, length), num_draws, generator)
         return truncation.gradient_error(draws, full)
 
@@ -428,7 +428,7 @@ def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
     assert list(tables["radius"]["minibatch"]) == [0, 1, 2, 4] * 2
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
     # Again, and where processes may have gradients (on Linux, without a GPU) by two of them.
-    again, same_summary = small_study(min(2, processes_that_learn()))
+    again, same_summary = small_study(min(2, default_training_processes()))
     assert same_summary == summary
     for name, table in tables.items():
         pd.testing.assert_frame_equal(table, again[name], check_exact=True)

@@ -139,13 +139,13 @@ def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
     stream = select(layout, "char", 10_000)["train"]
     expected = stream_nll(network.arrays, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
     assert stream.nats(partial(stream_nll, network.arrays)) == pytest.approx(expected, abs=1e-4)
-    assert stream.read is not None
-    assert len(stream.read) == len(stream.ids) + 49 * WARMUP
+    assert stream.input_ids is not None
+    assert len(stream.input_ids) == len(stream.ids) + 49 * WARMUP
     # Text between close passages is read once.
     size = len(load_split(layout.corpus("char"), "train"))
     stream = select(layout, "char", round(0.9 * size))["train"]
-    assert stream.read is not None
-    assert len(stream.read) <= size
+    assert stream.input_ids is not None
+    assert len(stream.input_ids) <= size
     assert 0.89 < stream.share < 0.92
 
 
@@ -259,7 +259,7 @@ def test_a_warm_up_is_read_and_not_scored() -> None:
     # Tokens 10 and 11 are scored, 12 is a warm-up, 13 and 14 are scored again.
     read, is_scored = np.arange(10, 15), np.array([True, True, False, True, True])
     text = made_stream([10, 11, 13, 14])
-    passages = Stream(**vars(text) | {"read": read, "is_scored": is_scored})
+    passages = Stream(**vars(text) | {"input_ids": read, "is_scored": is_scored})
     assert passages.nats(lambda ids: ids[1:] / 10).tolist() == [1.1, 1.3, 1.4]
     assert text.nats(lambda ids: ids[1:] / 10).tolist() == [1.1, 1.3, 1.4]
 

@@ -15,12 +15,12 @@ from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import describe_mixture, mix, save_mixtures
 from seqlm.heldout.scored_text import load_heldout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
-from seqlm.models.opening import Models, open_models
+from seqlm.models.loading import Models, open_models
 from seqlm.models.user_text import surprisal_table
 from seqlm.score.networks import score_run
 from seqlm.score.ngrams import score_kind
 from seqlm.score.settings import ScoreParams
-from seqlm.score.store import Score, load_score, save_scores, score_of
+from seqlm.score.store import Score, load_score, make_score, save_scores
 from seqlm.score.word_to_char import score_word_to_char
 from seqlm.train.settings import read_config
 from seqlm.vocab.kinds import KINDS
@@ -64,7 +64,7 @@ def _mixture(layout: Layout, members: Sequence[Score]) -> Score:
     texts = load_heldout(layout.heldout("char"), "char").texts()
     nats = {split: mix([member.nats[split] for member in members], np.array(WEIGHTS)) for split in ("val", "test")}
     weights = dict(zip([member.name for member in members], WEIGHTS, strict=True))
-    return score_of(describe_mixture([member.info for member in members]), nats, texts, {"weights": weights})
+    return make_score(describe_mixture([member.info for member in members]), nats, texts, {"weights": weights})
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def add_network(folder: Path) -> None:
         "activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "truncation": "regular",
     }  # fmt: skip
     entry = f'"mgu": NetworkKind("seqlm.rnn.minimal_gated:MinimalGatedRNN", {fixed})'
-    add_entry(folder / "src/seqlm/rnn/settings.py", "KINDS", entry)
+    add_entry(folder / "src/seqlm/rnn/settings.py", "NETWORK_KINDS", entry)
     params = folder / "params.yaml"
     params.write_text(re.sub(r"^  model: \S+", r"\g<0>  # or mgu", params.read_text(), count=1, flags=re.MULTILINE))
 

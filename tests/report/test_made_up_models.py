@@ -18,7 +18,7 @@ from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import all_findings, highlights
 from seqlm.report.page import build_page
 from seqlm.report.parity import empty_tables
-from seqlm.score.store import ModelInfo, save_score, score_of
+from seqlm.score.store import ModelInfo, make_score, save_score
 from small_runs import write_models
 from smoke import ROOT
 from stages_by_hand import in_this_process, prepare, succeeded
@@ -75,7 +75,7 @@ def save_made_up_score(layout: Layout, info: ModelInfo, nats: float) -> None:
         folder = layout.scores_word_to_char
     if info.family == "network":
         folder = layout.scores_of_run(info.members[0] if info.dynamic else info.name)
-    save_score(folder / info.name, score_of(info, surprisals, texts, metadata))
+    save_score(folder / info.name, make_score(info, surprisals, texts, metadata))
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
 from seqlm.rnn.array_network import ArrayNetwork, continue_prefixes, stream_nll
 from seqlm.rnn.building import build_network, open_network, save_network
-from seqlm.rnn.settings import KINDS, NetworkKind, NetworkSettings
-from seqlm.score.networks import dynamic_nll, gradient_roots
+from seqlm.rnn.settings import NETWORK_KINDS, NetworkKind, NetworkSettings
+from seqlm.score.networks import dynamic_nll, gradient_rms
 from seqlm.train.trainer import Trainer
 from small_training import config, equal, trained, trainer
 from stages_by_hand import run_python, succeeded
@@ -28,7 +28,7 @@ def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
         "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "activation": "tanh", "truncation": "regular",
     }  # fmt: skip
     entry = NetworkKind("project.templates.minimal_gated:MinimalGatedRNN", fixed)
-    monkeypatch.setitem(KINDS, "mgu", entry)
+    monkeypatch.setitem(NETWORK_KINDS, "mgu", entry)
 
 
 def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
@@ -143,7 +143,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
 
     # Dynamic evaluation learns a text that the training has not seen.
     other = np.tile([1, 3, 5, 2, 4], 60)
-    roots = gradient_roots(network, cycle, segment_length=10, num_segments=20)
+    roots = gradient_rms(network, cycle, segment_length=10, num_segments=20)
     assert [root.shape for root in roots] == [weight.shape for weight in network.weights]
 
     def descend(adapted: ArrayNetwork) -> None:
@@ -158,11 +158,11 @@ RESULTS = """
 import numpy as np
 from seqlm.rnn.array_network import continue_prefixes
 from seqlm.rnn.array_network import rows_nll, stream_nll
-from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 
 def results(network):
     ids = np.random.default_rng(0).integers(1, 6, 300)
-    roots = gradient_roots(network, ids, segment_length=10, num_segments=9)
+    roots = gradient_rms(network, ids, segment_length=10, num_segments=9)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
     found = [
         stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),

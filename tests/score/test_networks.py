@@ -15,9 +15,9 @@ from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.framework import FrameworkRNN
 from seqlm.rnn.network import Network
-from seqlm.rnn.specs import scratch_parameters
+from seqlm.rnn.parameters import scratch_parameters
 from seqlm.score import networks
-from seqlm.score.networks import DAMPING, DynamicRule, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks import DAMPING, DynamicRule, dynamic_nll, gradient_rms, trained_weights
 from seqlm.score.settings import DynamicParams
 from seqlm.score.store import TRAIN_SUBSET, Score, summarise
 from seqlm.train.trainer import Trainer
@@ -31,7 +31,7 @@ def passages(size: int) -> Stream:
     """Return two passages of a text that repeats 1, 2, 3; the second has a warm-up of 20 tokens."""
     read, is_scored = np.arange(size + 20) % 3 + 1, np.ones(size + 20, bool)
     is_scored[size // 2 : size // 2 + 20] = False
-    return Stream(**vars(stream(read[is_scored])) | {"share": 0.1, "read": read, "is_scored": is_scored})
+    return Stream(**vars(stream(read[is_scored])) | {"share": 0.1, "input_ids": read, "is_scored": is_scored})
 
 
 def streams() -> Streams:
@@ -42,7 +42,10 @@ def streams() -> Streams:
 def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: str, metadata: set[str]) -> None:
     score = networks.score_network(describe("m", token), strong_network().arrays, streams(), None)
     for split, text in streams().items():
-        assert score.nats[split].tolist() == stream_nll(strong_network().arrays, text.read)[text.is_scored[1:]].tolist()
+        assert (
+            score.nats[split].tolist()
+            == stream_nll(strong_network().arrays, text.input_ids)[text.is_scored[1:]].tolist()
+        )
         assert score.metrics[split]["scored_share"] == 0.1
     assert set(score.metrics) == {"train", "val", "test"}
     assert set(score.metadata) == metadata
@@ -70,11 +73,11 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     model = strong_network()
-    roots = networks.gradient_roots(model.arrays, streams()["train"].ids, segment_length=8, num_segments=10)
-    rule = networks.DynamicRule(0.05, 0.001, roots, networks.trained_weights(model.arrays))
+    rms = networks.gradient_rms(model.arrays, streams()["train"].ids, segment_length=8, num_segments=10)
+    rule = networks.DynamicRule(0.05, 0.001, rms, networks.trained_weights(model.arrays))
     for split in ("val", "test"):
         text = streams()[split]
-        adapted = networks.dynamic_nll(model.arrays, text.read, update_every=8, update=rule.apply)
+        adapted = networks.dynamic_nll(model.arrays, text.input_ids, update_every=8, update=rule.apply)
         assert score.nats[split].tolist() == adapted[text.is_scored[1:]].tolist()
     tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
@@ -160,8 +163,8 @@ def with_weights(weights: list[float], gradients: list[float]) -> CompiledNetwor
 def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else() -> None:
     ids, model = np.tile([1, 2, 3], 100), strong_network()
     before = model.flat.detach().clone()
-    roots = gradient_roots(model.arrays, ids, segment_length=6, num_segments=10)
-    rule = DynamicRule(0.05, 0.001, roots, trained_weights(model.arrays))
+    rms = gradient_rms(model.arrays, ids, segment_length=6, num_segments=10)
+    rule = DynamicRule(0.05, 0.001, rms, trained_weights(model.arrays))
     adapted = dynamic_nll(model.arrays, ids, update_every=6, update=rule.apply)
     static = stream_nll(model.arrays, ids)
     assert adapted[:6] == pytest.approx(static[:6], rel=1e-5)  # nothing is learned before the first update
@@ -205,15 +208,15 @@ def test_roots_are_those_of_warmed_up_segments(num_tokens: int, length: int, seg
         inputs, targets = stream[:, start : start + length], stream[:, start + 1 : start + length + 1]
         model.compute_gradients(inputs, targets, state)
         squares.append(model.flat.grad.square())
-    (root,) = gradient_roots(model.arrays, ids, segment_length=length, num_segments=2)
-    torch.testing.assert_close(torch.from_numpy(root), ((squares[0] + squares[1]) / 2).sqrt())
-    assert gradient_roots(model.arrays, ids[:1], segment_length=2, num_segments=2)[0].sum() == 0
+    (rms,) = gradient_rms(model.arrays, ids, segment_length=length, num_segments=2)
+    torch.testing.assert_close(torch.from_numpy(rms), ((squares[0] + squares[1]) / 2).sqrt())
+    assert gradient_rms(model.arrays, ids[:1], segment_length=2, num_segments=2)[0].sum() == 0
 
 
 def test_an_update_by_hand() -> None:
     network = with_weights([1, 1, 1], gradients=[0.2, -0.4, 0])
     DynamicRule(0.1, 0.5, [floats([0.1, 0.2, 0.3])], [floats([0, 0, 3])]).apply(network)
-    # The average root is 0.2. Damped by 0.3 times it, the divisors are 0.16, 0.26 and 0.36, and the steps
+    # The average root mean square is 0.2. Damped by 0.3 times it, the divisors are 0.16, 0.26 and 0.36, and the steps
     # -0.1 * 0.2 / 0.16, 0.1 * 0.4 / 0.26 and 0. Roots of 0.5, 1 and 1.5 times their average, times the decay of 0.5,
     # are the shares of the way back: 0.25, 0.5 and 0.75.
     expected = [0.75 * (1 - 0.02 / 0.16), 0.5 * (1 + 0.04 / 0.26), 0.25 + 0.75 * 3]
@@ -233,9 +236,9 @@ def test_any_number_of_threads_gives_the_same_roots(num_hiddens: int) -> None:
     found = []
     for num_threads in (1, 2, 3):
         with threads(num_threads):
-            found.append(gradient_roots(model.arrays, ids, segment_length=6, num_segments=50)[0])
+            found.append(gradient_rms(model.arrays, ids, segment_length=6, num_segments=50)[0])
     assert found[0].any()
-    assert all(np.array_equal(roots, found[0]) for roots in found)
+    assert all(np.array_equal(rms, found[0]) for rms in found)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
@@ -243,8 +246,8 @@ def test_compiled_loops_and_the_framework_s_layers_learn_the_same(kind: str) -> 
     settings = config(model=kind, num_hiddens=128, num_layers=2, embedding="learned", embedding_size=20, dropout=0.3)
     ids, found = np.random.default_rng(0).integers(1, 6, 200), []
     for network in (FrameworkRNN(settings, 6, 0), build_network(settings, 6, 0)):
-        roots = gradient_roots(network.arrays, ids, segment_length=8, num_segments=10)
-        rule = DynamicRule(0.002, 0.005, roots, trained_weights(network.arrays))
+        rms = gradient_rms(network.arrays, ids, segment_length=8, num_segments=10)
+        rule = DynamicRule(0.002, 0.005, rms, trained_weights(network.arrays))
         found.append(dynamic_nll(network.arrays, ids, update_every=8, update=rule.apply))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
     assert np.abs(found[0] - stream_nll(FrameworkRNN(settings, 6, 0).arrays, ids)).max() > 0.01

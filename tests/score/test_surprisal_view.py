@@ -20,7 +20,7 @@ def test_the_bits_of_a_subword_are_shared_evenly_by_its_characters() -> None:
     found = passage(SUBWORD, ["the", " sea", FIRST, SECOND], np.array([6, 5, 2]) * BIT, 100)
     assert found["tokens"] == ["t", "h", "e", " ", "s", "e", "a", "é"]
     assert found["bits"] == [None, None, None, 1.5, 1.5, 1.5, 1.5, 7.0]
-    assert found["joiner"] == ""
+    assert found["separator"] == ""
 
 
 def test_the_shares_add_up_to_the_total_and_those_of_infinity_are_infinite() -> None:

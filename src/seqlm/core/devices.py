@@ -20,7 +20,7 @@ def resolve_device(name: str) -> torch.device:
     return torch.device(available[0] if name == "auto" else name)
 
 
-def processes_that_learn() -> int:
+def default_training_processes() -> int:
     """Return how many processes may share small trainings.
 
     It is one if there is an accelerator: then PyTorch starts threads with the first gradient, on whichever device,

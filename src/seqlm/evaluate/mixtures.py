@@ -16,7 +16,7 @@ from seqlm.core.files import read_checksummed, remove_others, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import ScoredText
-from seqlm.score.store import DYNAMIC, ModelInfo, Score, finite_bits, load_scores, score_of
+from seqlm.score.store import DYNAMIC, ModelInfo, Score, finite_bits, load_scores, make_score
 from seqlm.vocab.kinds import KINDS
 
 FORMAT = 1
@@ -118,7 +118,7 @@ def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
     mixed = {split: mix([member.nats[split] for member in members], weights) for split in splits}
     chosen = {f"weight of {member.name}": weight for member, weight in zip(members, weights.tolist(), strict=True)}
     metadata = {"choices": chosen, "weights": {m.name: w for m, w in zip(members, weights.tolist(), strict=True)}}
-    return score_of(describe_mixture([member.info for member in members]), mixed, texts, metadata)
+    return make_score(describe_mixture([member.info for member in members]), mixed, texts, metadata)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from seqlm.evaluate.mixtures import Texts, predicting_all, val_bits
-from seqlm.evaluate.uncertainty import Calibration, Interval, Pair
+from seqlm.evaluate.uncertainty import Interval, IntervalScales, Pair
 from seqlm.heldout.scored_text import Folds
 from seqlm.score.store import Score, finite_bits
 
@@ -97,8 +97,8 @@ def _compare(
 ) -> tuple[dict[str, Interval], dict[Pair, Comparison]]:
     """Return the intervals of models with finite bits, and the comparisons of pairs of them."""
     shortest = min((of_kind["test"] for of_kind in texts.values()), key=lambda text: text.num_blocks)
-    calibration = Calibration.of_text(shortest, folds)
-    if calibration is None:
+    scales = IntervalScales.of_text(shortest, folds)
+    if scales is None:
         return {}, {}
     bits = {score.name: score.metrics["test"]["bits_per_character"] for score in scores}
     blocks = {
@@ -107,13 +107,13 @@ def _compare(
         if bits[score.name] is not None
     }
     possible = [pair for pair in pairs if pair[0] != pair[1] and set(pair) <= set(blocks)]
-    differences = calibration.compare_pairs(blocks, possible)
+    differences = scales.compare_pairs(blocks, possible)
     comparisons = {}
     for (name, other), difference in differences.items():
         is_printed_equal = f"{bits[name]:.{DIGITS}f}" == f"{bits[other]:.{DIGITS}f}"
         verdict = "equal" if is_printed_equal and difference.verdict != "not told apart" else difference.verdict
         comparisons[name, other] = Comparison(other, difference.bits, difference.margin, verdict)
-    return {name: calibration.of_model.interval(of_model) for name, of_model in blocks.items()}, comparisons
+    return {name: scales.of_model.interval(of_model) for name, of_model in blocks.items()}, comparisons
 
 
 def _leaders(ranked: Sequence[Score]) -> dict[str, Leader]:

@@ -68,7 +68,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class IntervalScales:
     """The scales for single models, and for differences between two models."""
 
     of_model: Scale

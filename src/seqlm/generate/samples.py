@@ -7,7 +7,7 @@ from itertools import groupby
 
 from seqlm.core.layout import Layout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
-from seqlm.models.opening import Models
+from seqlm.models.loading import Models
 from seqlm.vocab.corpus import AUTO, load_split, prompts
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from seqlm.core.devices import processes_that_learn
+from seqlm.core.devices import default_training_processes
 from seqlm.core.elementary import Floats, geomspace, matmul
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
@@ -21,7 +21,7 @@ from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.spectra import eigenvector_alignment, singular_values, spectral_radius
 from seqlm.gradients.truncation import (
     BATCH_SIZE,
-    GradientError,
+    GradientErrorStats,
     Ids,
     ShortRun,
     StepStats,
@@ -35,7 +35,7 @@ from seqlm.gradients.truncation import (
     truncations,
 )
 from seqlm.rnn.array_network import stream_nll
-from seqlm.rnn.building import build_network, with_loops
+from seqlm.rnn.building import build_network, compile_if_possible
 from seqlm.rnn.network import Network
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
@@ -106,7 +106,7 @@ def study_gradients(
         raise DataError(f"val has too few tokens ({len(val_ids)}): perplexity needs at least 2")
     size = min(vocab_size, params.max_vocab)
     train, val = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size), keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
-    task = Task(params, train, val, size, seed, num_processes or processes_that_learn())
+    task = Task(params, train, val, size, seed, num_processes or default_training_processes())
     # The processes are copies of this one: what it has loaded of the compiled loops, none of them has to load again.
     once = replace(task, val_ids=val[:2], params=params.model_copy(update={"num_minibatches": 1}))
     _perplexity_after(once, (Truncation("full", params.num_steps), seed))
@@ -172,7 +172,7 @@ def scratch_network(task: Task, generator: torch.Generator, activation: Literal[
     """Return an untrained RNN from scratch, whose weights ``generator`` draws."""
     num_hiddens = task.params.num_hiddens
     network = ScratchRNN(task.vocab_size, num_hiddens, activation, generator)
-    return with_loops(network, network_settings("scratch", activation, num_hiddens, task.params.num_steps))
+    return compile_if_possible(network, network_settings("scratch", activation, num_hiddens, task.params.num_steps))
 
 
 def network_settings(
@@ -209,7 +209,7 @@ def _truncation(task: Task) -> Tables:
     }
 
 
-def _truncation_error(task: Task, truncation: Truncation) -> GradientError:
+def _truncation_error(task: Task, truncation: Truncation) -> GradientErrorStats:
     """Return how far truncated gradients of an untrained network are from the full one."""
     params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
     model = scratch_network(task, generator)

@@ -199,7 +199,7 @@ def gradient_draws(
 
 
 @dataclass(frozen=True)
-class GradientError:
+class GradientErrorStats:
     """How far draws of a truncated gradient are from the full one, relative to the norm of the full one."""
 
     bias: float
@@ -212,12 +212,12 @@ class GradientError:
     """Bias after the first 1, 2, ... draws."""
 
 
-def gradient_error(draws: Floats, full: Floats) -> GradientError:
+def gradient_error(draws: Floats, full: Floats) -> GradientErrorStats:
     """Compare draws, shape ``(draws, weights)``, with the full gradient, shape ``(weights,)``."""
     counts, norm = np.arange(1, len(draws) + 1)[:, None], np.sqrt(np.square(full).sum())
     running = np.sqrt(np.square(draws.cumsum(0) / counts - full).sum(1)) / norm
     spread = float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)
-    return GradientError(float(running[-1]), spread, spread / len(draws) ** 0.5, running)
+    return GradientErrorStats(float(running[-1]), spread, spread / len(draws) ** 0.5, running)
 
 
 def stored_bytes(stretch: float, num_hiddens: int, vocab_size: int) -> float:

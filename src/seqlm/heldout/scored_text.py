@@ -96,7 +96,7 @@ class ScoredText:
 class Stream(ScoredText):
     """A scored text with its tokens."""
 
-    read: Ids
+    input_ids: Ids
     """What a model reads: the scored tokens and, before each passage after the first, its warm-up."""
     is_scored: NDArray[np.bool_]
     """For each token of ``read``, whether it is scored."""
@@ -104,11 +104,11 @@ class Stream(ScoredText):
     @cached_property
     def ids(self) -> Ids:
         """The scored tokens; shape ``(N,)``."""
-        return self.read[self.is_scored]
+        return self.input_ids[self.is_scored]
 
     def nats(self, score: Callable[[Ids], Nats]) -> Nats:
         """Return the surprisals of tokens 2 to N; ``score`` gives those of any tokens that are read as one text."""
-        return score(self.read)[self.is_scored[1:]]
+        return score(self.input_ids)[self.is_scored[1:]]
 
     def beginning(self, num_tokens: int) -> "Stream":
         """Return the first tokens, to be read as one text; the stream itself if it has no more."""
@@ -126,8 +126,8 @@ Streams = dict[str, Stream]
 def stream_of(ids: Ids, unknown_costs: Nats, ends: NDArray[np.int64], scored_chars: int) -> Stream:
     """Return tokens that are read as one text as a stream."""
     return Stream(
-        read=ids, is_scored=np.ones(len(ids), bool), scored_chars=scored_chars, unknown_costs=unknown_costs, ends=ends,
-        unknown_share=unknown_share(ids),
+        input_ids=ids, is_scored=np.ones(len(ids), bool), scored_chars=scored_chars, unknown_costs=unknown_costs,
+        ends=ends, unknown_share=unknown_share(ids),
     )  # fmt: skip
 
 
@@ -186,7 +186,7 @@ class Heldout:
             read.append(ids[start:end])
             is_scored.append(np.arange(start, end) >= begin)
             last = end
-        return Stream(**self._text(split), read=np.concatenate(read), is_scored=np.concatenate(is_scored))
+        return Stream(**self._text(split), input_ids=np.concatenate(read), is_scored=np.concatenate(is_scored))
 
     def spelling_costs(self) -> Nats:
         """Return the cost of each token that the vocabulary lacks."""

@@ -13,7 +13,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids, Stream, unknown_share
 from seqlm.heldout.spelling import spelling_costs
-from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, Rows
+from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
@@ -47,7 +47,7 @@ class ArpaLanguageModel(LanguageModel):
         self._places = np.array([places.get(token, -1) for token in tokens], np.int64)
         """For each token its index in the file; -1 for ``<unk>`` if the file has none."""
 
-    def in_file(self, ids: Ids) -> Ids:
+    def to_file_ids(self, ids: Ids) -> Ids:
         """Return the indices of tokens in the file. Raises DataError for an unknown token if it has no ``<unk>``."""
         found = self._places[ids]
         if (found < 0).any():
@@ -56,15 +56,15 @@ class ArpaLanguageModel(LanguageModel):
 
     def token_nll(self, ids: Ids) -> Nats:
         """Return -log p of tokens 2 to N."""
-        return -log(self.model.probs(self.in_file(ids)))
+        return -log(self.model.probs(self.to_file_ids(ids)))
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts, each the beginning of a sentence."""
-        return Rows([_ArpaReader(self) for _ in range(num_rows)])
+        return RowwiseReader([_ArpaReader(self) for _ in range(num_rows)])
 
     def next_probs(self, context: Ids) -> Probs:
         """Return p of every token; ``<s>`` never follows."""
-        probs = np.append(self.model.next_distribution(self.in_file(context)), 0.0)[self._places]
+        probs = np.append(self.model.next_distribution(self.to_file_ids(context)), 0.0)[self._places]
         if self.has_marks:
             probs[self.vocab.encode([_BEGIN])] = 0
         return np.asarray(probs)
@@ -89,7 +89,7 @@ class ArpaLanguageModel(LanguageModel):
         places[ends] = np.minimum(np.cumsum([len(line) + 1 for line in text.split("\n")]) - 1, len(text) - 1)
         # The last line ends too.
         stream = Stream(
-            read=read, is_scored=is_scored, scored_chars=len(text) + 1, unknown_costs=costs,
+            input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, unknown_costs=costs,
             ends=np.maximum.accumulate(places) + 1, unknown_share=unknown_share(ids),
         )  # fmt: skip
         return stream, TokensInText(text, self.vocab, tokens, places)

@@ -101,7 +101,7 @@ class RowReader(ABC):
         """Return p of every token after what was read, at least one token, shape ``(V,)``."""
 
 
-class Rows(Reader):
+class RowwiseReader(Reader):
     """Texts that are read by a reader each."""
 
     def __init__(self, readers: Sequence[RowReader]) -> None:

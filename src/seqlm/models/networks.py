@@ -10,10 +10,10 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
-from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
+from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.rnn.array_network import ArrayNetwork, probabilities, stream_nll
 from seqlm.rnn.building import open_network
-from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_roots, trained_weights
+from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
 from seqlm.score.settings import DynamicParams
 from seqlm.score.store import ModelInfo
 from seqlm.train.settings import read_config
@@ -59,10 +59,8 @@ class DynamicNetwork(LanguageModel):
     @cached_property
     def _rule(self) -> DynamicRule:
         params, network = self._params, self._network
-        roots = gradient_roots(
-            network, self._train, segment_length=params.update_every, num_segments=params.rms_segments
-        )
-        return DynamicRule(self._chosen["dynamic_lr"], self._chosen["dynamic_decay"], roots, trained_weights(network))
+        rms = gradient_rms(network, self._train, segment_length=params.update_every, num_segments=params.rms_segments)
+        return DynamicRule(self._chosen["dynamic_lr"], self._chosen["dynamic_decay"], rms, trained_weights(network))
 
     def token_nll(self, ids: Ids) -> Nats:
         """Return -log p of tokens 2 to N, each predicted before the network learns from it."""
@@ -71,7 +69,7 @@ class DynamicNetwork(LanguageModel):
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts; from each of them, a copy of the network learns."""
         rows = range(num_rows)
-        return Rows([_LearningReader(self._network, self._rule, self._params.update_every) for _ in rows])
+        return RowwiseReader([_LearningReader(self._network, self._rule, self._params.update_every) for _ in rows])
 
 
 class _LearningReader(RowReader):

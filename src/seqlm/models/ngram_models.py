@@ -7,7 +7,7 @@ import numpy as np
 
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids
-from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, Rows
+from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.score.ngrams import ModelAfter, recounted_nll
 from seqlm.score.store import ModelInfo
@@ -50,7 +50,7 @@ class NGram(LanguageModel):
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts."""
-        return Rows([_NGramReader(self._recounting) for _ in range(num_rows)])
+        return RowwiseReader([_NGramReader(self._recounting) for _ in range(num_rows)])
 
 
 class _NGramReader(RowReader):
@@ -83,7 +83,7 @@ class WordToChar(LanguageModel):
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of characters."""
-        return Rows([_CharacterReader(self._reader, self._recounting) for _ in range(num_rows)])
+        return RowwiseReader([_CharacterReader(self._reader, self._recounting) for _ in range(num_rows)])
 
 
 class _CharacterReader(RowReader):

@@ -86,10 +86,10 @@ def _units_of_characters(text: str, by: By, space: Space) -> Indices:
     if by == "line":
         ends = np.cumsum(is_end)
         return np.asarray(np.minimum(ends, text.count("\n")) if space == "before" else ends - is_end)
-    begun = np.cumsum(_begins(is_blank))
+    num_begun = np.cumsum(_begins(is_blank))
     # Blanks at the beginning and at the end of the text have a word on one side only.
-    units: Indices = begun - ~is_blank if space == "before" else begun - 1
-    return np.minimum(np.maximum(units, 0), max(int(begun[-1]) - 1, 0))
+    units: Indices = num_begun - ~is_blank if space == "before" else num_begun - 1
+    return np.minimum(np.maximum(units, 0), max(int(num_begun[-1]) - 1, 0))
 
 
 def _blanks(text: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

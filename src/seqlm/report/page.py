@@ -30,7 +30,7 @@ def passage_html(passage: dict[str, Any]) -> str:
     """
     spans = []
     for token, bits in zip(passage["tokens"], passage["bits"], strict=True):
-        text = html.escape(token + passage["joiner"]).replace("\n", "<br>")
+        text = html.escape(token + passage["separator"]).replace("\n", "<br>")
         if bits is None:
             spans.append(f'<i title="not scored">{text}</i>')
         elif bits == INFINITE:

@@ -67,7 +67,7 @@ class ArrayNetwork(Protocol):
     def gradients(self) -> Weights:
         """Their gradients."""
 
-    def adapt(self, lr: float, scales: Weights, trained: Weights, pulls: Weights) -> None:
+    def dynamic_step(self, lr: float, scales: Weights, trained: Weights, pulls: Weights) -> None:
         """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
 
     def copy(self) -> Self:

@@ -15,7 +15,7 @@ from seqlm.core.settings import check
 from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.compiled.network import CompiledNetwork
-from seqlm.rnn.settings import KINDS, NetworkSettings
+from seqlm.rnn.settings import NETWORK_KINDS, NetworkSettings
 
 if TYPE_CHECKING:
     import torch
@@ -30,11 +30,13 @@ def build_network(
     settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
 ) -> "Network":
     """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
-    network: Network = resolve_name(KINDS[settings.model].network)(settings, vocab_size, seed)
-    return with_loops(network, settings, device)
+    network: Network = resolve_name(NETWORK_KINDS[settings.model].network)(settings, vocab_size, seed)
+    return compile_if_possible(network, settings, device)
 
 
-def with_loops(network: "Network", settings: NetworkSettings, device: "str | torch.device" = "cpu") -> "Network":
+def compile_if_possible(
+    network: "Network", settings: NetworkSettings, device: "str | torch.device" = "cpu"
+) -> "Network":
     """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and ``engine: auto``."""
     name = _compiled_parameters(settings, device)
     if name is None:
@@ -98,7 +100,7 @@ def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device"
     It does with ``engine: auto``, on a CPU with FMA, if its kind has loops.
     """
     runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma()
-    return KINDS[settings.model].parameters if runs_compiled else None
+    return NETWORK_KINDS[settings.model].parameters if runs_compiled else None
 
 
 def _read_network(folder: Path, run: str) -> tuple[NetworkSettings, int, dict[str, Any]]:

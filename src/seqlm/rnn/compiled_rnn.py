@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.network import Network, Noise, Weights
-from seqlm.rnn.specs import Parameters, places
+from seqlm.rnn.parameters import Parameters, places
 
 
 class CompiledRNN(Network):

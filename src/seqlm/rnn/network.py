@@ -234,7 +234,7 @@ class _TensorNetwork:
         parameters = self._network.parameters()
         return [torch.zeros_like(one.detach()) if one.grad is None else one.grad for one in parameters]
 
-    def adapt(self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]) -> None:
+    def dynamic_step(self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]) -> None:
         for parameter, scale, wanted, pull in zip(self._network.parameters(), scales, trained, pulls, strict=True):
             if parameter.grad is not None:
                 weight = parameter.detach()

@@ -20,20 +20,20 @@ class NetworkKind(NamedTuple):
     fixed: Mapping[str, object]
     """Settings, of training too, of which the network supports one value only."""
     parameters: str | None = None
-    """A function from settings and the vocabulary size to :class:`seqlm.rnn.specs.Parameters`, for the compiled loops
-    that compute the same network on a CPU. None: the kind has no compiled loops."""
+    """A function from settings and the vocabulary size to :class:`seqlm.rnn.parameters.Parameters`, for the compiled
+    loops that compute the same network on a CPU. None: the kind has no compiled loops."""
 
 
-_FRAMEWORK, _LAYERS = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.specs:layers_parameters"
+_FRAMEWORK, _LAYERS = "seqlm.rnn.framework:FrameworkRNN", "seqlm.rnn.parameters:layers_parameters"
 _ONE_LAYER: dict[str, object] = {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0}
 _FIXED_IF_RECURRENT: dict[str, object] = {"num_heads": 1, "truncation": "regular"}
 _FIXED_IF_GATED = _FIXED_IF_RECURRENT | {"activation": "tanh"}
 _FIXED_IF_TRANSFORMER: dict[str, object] = {
     "activation": "tanh", "embedding": "learned", "embedding_size": None, "truncation": "regular",
 }  # fmt: skip
-KINDS: dict[str, NetworkKind] = {
+NETWORK_KINDS: dict[str, NetworkKind] = {
     "scratch": NetworkKind(
-        "seqlm.rnn.scratch:ScratchRNN.from_settings", _ONE_LAYER, "seqlm.rnn.specs:scratch_parameters"
+        "seqlm.rnn.scratch:ScratchRNN.from_settings", _ONE_LAYER, "seqlm.rnn.parameters:scratch_parameters"
     ),
     "rnn": NetworkKind(_FRAMEWORK, _FIXED_IF_RECURRENT, _LAYERS),
     "gru": NetworkKind(_FRAMEWORK, _FIXED_IF_GATED, _LAYERS),
@@ -44,8 +44,8 @@ KINDS: dict[str, NetworkKind] = {
 
 
 def _require_kind(name: str) -> str:
-    if name not in KINDS:
-        raise ValueError(f"should be {_listed([repr(kind) for kind in KINDS])}")
+    if name not in NETWORK_KINDS:
+        raise ValueError(f"should be {_listed([repr(kind) for kind in NETWORK_KINDS])}")
     return name
 
 
@@ -57,7 +57,7 @@ class NetworkSettings(Section):
     """Everything that decides a network's shape and how it computes."""
 
     model: Annotated[str, AfterValidator(_require_kind)]
-    """The name of a kind in :data:`KINDS`."""
+    """The name of a kind in :data:`NETWORK_KINDS`."""
     activation: Literal["tanh", "relu"]
     """Of the models ``scratch`` and ``rnn``."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
@@ -85,9 +85,9 @@ class NetworkSettings(Section):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "NetworkSettings":
-        for name, value in KINDS[self.model].fixed.items():
+        for name, value in NETWORK_KINDS[self.model].fixed.items():
             if getattr(self, name, value) != value:
-                others = [kind for kind, entry in KINDS.items() if name not in entry.fixed]
+                others = [kind for kind, entry in NETWORK_KINDS.items() if name not in entry.fixed]
                 only = f"{name}: {'null' if value is None else value}"
                 raise ValueError(f"model {self.model} supports only {only} (use {_listed(others)})")
         if self.num_hiddens % self.num_heads:

@@ -31,7 +31,7 @@ from seqlm.score.store import (
     Score,
     beginning_chars,
     if_better,
-    score_of,
+    make_score,
     shown_bits,
     summarise,
     total_nats,
@@ -58,8 +58,8 @@ class DynamicRule:
     lr: float
     decay: float
     """Share of the way back that a parameter of average root mean square takes at each update."""
-    roots: Weights
-    """Root mean squares (:func:`gradient_roots`)."""
+    rms: Weights
+    """Root mean squares (:func:`gradient_rms`)."""
     trained: Weights
 
     @property
@@ -69,27 +69,25 @@ class DynamicRule:
 
     def apply(self, network: ArrayNetwork) -> None:
         """Change the weights by their gradients."""
-        network.adapt(self.lr, self._scales, self.trained, self._pulls)
+        network.dynamic_step(self.lr, self._scales, self.trained, self._pulls)
 
     @cached_property
-    def _average_root(self) -> float:
-        num_weights = sum(math.prod(root.shape) for root in self.roots)
-        average = sum(float(root.sum()) for root in self.roots) / num_weights
+    def _average_rms(self) -> float:
+        num_weights = sum(math.prod(each.shape) for each in self.rms)
+        average = sum(float(each.sum()) for each in self.rms) / num_weights
         return average or 1.0  # without any gradient on train, all weights are equally important
 
     @cached_property
     def _scales(self) -> Weights:
-        return [root + DAMPING * self._average_root for root in self.roots]
+        return [each + DAMPING * self._average_rms for each in self.rms]
 
     @cached_property
     def _pulls(self) -> Weights:
         """The share of the way back for each parameter, at most 1."""
-        return [(root * (self.decay / self._average_root)).clip(max=1) for root in self.roots]
+        return [(each * (self.decay / self._average_rms)).clip(max=1) for each in self.rms]
 
 
-def gradient_roots(
-    network: ArrayNetwork, ids: NDArray[np.integer], *, segment_length: int, num_segments: int
-) -> Weights:
+def gradient_rms(network: ArrayNetwork, ids: NDArray[np.integer], *, segment_length: int, num_segments: int) -> Weights:
     """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
     stream = np.asarray(ids, np.int64)
     num_starts = len(range(0, len(stream) - 1, segment_length))
@@ -192,7 +190,7 @@ def score_network(
     score = partial(stream_nll, network)
     diagnosed = diagnosed and token_kind(info.token).is_character
     metadata = diagnose(network_predictor(network), streams["test"].ids) if diagnosed else {}
-    found = score_of(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
+    found = make_score(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
     return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
 
 
@@ -233,9 +231,9 @@ def score_dynamically(
     unchanged = static.nats["val"] if beginning is val else beginning.nats(partial(stream_nll, network))
     log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
     train = streams["train"].ids
-    roots = gradient_roots(network, train, segment_length=params.update_every, num_segments=params.rms_segments)
+    rms = gradient_rms(network, train, segment_length=params.update_every, num_segments=params.rms_segments)
     trained = trained_weights(network)
-    rules = [DynamicRule(lr, decay, roots, trained) for lr in params.lrs for decay in params.decays]
+    rules = [DynamicRule(lr, decay, rms, trained) for lr in params.lrs for decay in params.decays]
     tried: list[Nats] = []
     on_beginning = network.imap(partial(evaluate, stream=beginning), rules)
     for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
@@ -250,4 +248,4 @@ def score_dynamically(
     scored = network.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
     nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
-    yield from if_better(score_of(info, nats_of, streams, {"choices": chosen}), static, log)
+    yield from if_better(make_score(info, nats_of, streams, {"choices": chosen}), static, log)

@@ -18,7 +18,7 @@ from seqlm.ngrams.models.registry import build_models, load_counts
 from seqlm.ngrams.settings import Unknown
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, describe_ngram, if_better, save_scores, score_of, with_train_subset
+from seqlm.score.store import Score, describe_ngram, if_better, make_score, save_scores, with_train_subset
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
@@ -64,7 +64,7 @@ def score_ngrams(models: Mapping[str, NGramModel], vocab: Vocab, streams: Stream
         if name == best and token_kind(vocab.kind).is_character:
             metadata |= diagnose(ngram_predictor(model), streams["test"].ids)
         info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
-        yield score_of(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams, metadata)
+        yield make_score(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams, metadata)
 
 
 def score_train_subset(
@@ -78,7 +78,7 @@ def score_train_subset(
     for order in orders:
         model = KneserNey(counts, min(order, len(train)), unknown=unknown)
         info = describe_ngram(model.smoothing, model.order, vocab, len(train))
-        score = score_of(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams)
+        score = make_score(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams)
         yield score if subset is None else with_train_subset(score, _nats(model, subset), subset)
 
 
@@ -88,7 +88,7 @@ def score_recounted(train: Ids, vocab: Vocab, streams: Streams, params: DynamicC
     model_after = partial(recounted_on, train, vocab_size=len(vocab), order=order, unknown=unknown)
     score = partial(recounted_nll, model_after, num_updates=params.num_updates)
     info = describe_ngram(KneserNey.smoothing, order, vocab).as_dynamic()
-    return score_of(info, {split: streams[split].nats(score) for split in ("val", "test")}, streams)
+    return make_score(info, {split: streams[split].nats(score) for split in ("val", "test")}, streams)
 
 
 def recounted_on(

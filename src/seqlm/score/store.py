@@ -175,7 +175,7 @@ class Score:
         return self.info.name
 
 
-def score_of(
+def make_score(
     info: ModelInfo,
     nats: Mapping[str, Nats],
     texts: Mapping[str, ScoredText],

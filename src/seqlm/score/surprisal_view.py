@@ -26,7 +26,7 @@ def passage(kind: TokenKind, tokens: Sequence[str], nats: Nats, num_chars: int) 
     shown, values = list(tokens[:used]), [math.nan, *finite_or_infinite.tolist()][:used]
     if kind.is_lossless and not kind.is_character:
         shown, values = per_character(kind, shown, values)
-    return {"tokens": shown, "joiner": kind.separator, "bits": [_rounded(value) for value in values]}
+    return {"tokens": shown, "separator": kind.separator, "bits": [_rounded(value) for value in values]}
 
 
 def per_character(kind: TokenKind, tokens: Sequence[str], values: Sequence[float]) -> tuple[list[str], list[float]]:

@@ -33,7 +33,7 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
 from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import ModelInfo, Score, if_better, save_scores, score_of
+from seqlm.score.store import ModelInfo, Score, if_better, make_score, save_scores
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
@@ -310,7 +310,7 @@ def _scores(
 ) -> Iterator[Score]:
     reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
     nats = _nats(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
-    static = score_of(reader.describe(model.order), nats, streams)
+    static = make_score(reader.describe(model.order), nats, streams)
     yield static
     train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
     if dynamic is not None and len(train) <= dynamic.max_tokens:
@@ -318,7 +318,7 @@ def _scores(
         recount = partial(recounted_on, train, vocab_size=len(words), order=order, unknown=model.unknown)
         score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
         info = reader.describe(order).as_dynamic()
-        yield from if_better(score_of(info, _nats(streams, ("val", "test"), score), streams), static, log)
+        yield from if_better(make_score(info, _nats(streams, ("val", "test"), score), streams), static, log)
 
 
 def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:

@@ -25,7 +25,7 @@ Predictor = Callable[[Floats], Floats]
 _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
 """Adam's settings, as in PyTorch."""
 _NUM_TAU_SEEDS = 5
-_OF_NETWORKS = 1
+_NETWORK_SEED = 1
 """Seeds networks together with the setting ``seed``, which alone seeds the noise of the series."""
 _REPEAT = "repeat the last value"
 
@@ -258,7 +258,7 @@ def study_sine(params: SineParams, seed: int) -> tuple[Network, dict[str, pd.Dat
 def _train(
     kind: Literal["MLP", "RNN"], series: Floats, tau: int, params: SineParams, seed: int
 ) -> tuple[Network, list[float]]:
-    rng = np.random.default_rng([seed, _OF_NETWORKS])
+    rng = np.random.default_rng([seed, _NETWORK_SEED])
     network = init_model(kind, tau, params.num_hiddens, rng)
     return network, train_model(network, *_training_pairs(series, tau, params), params, rng)
 

@@ -33,7 +33,7 @@ MINIBATCHES_BETWEEN_CHECKS = 64
 _NUM_PASSAGES = 64
 _MAX_PARTS, _MIN_PART_TOKENS = 32, 512
 """A val that is read completely is read in this many parts at once, or fewer if they would be shorter."""
-_WARM_UP = 64
+_WARMUP = 64
 """Tokens at the beginning of a passage that only warm up the state."""
 
 Callback = Callable[["Trainer"], None]
@@ -241,12 +241,12 @@ def val_nll(network: ArrayNetwork, ids: NDArray[np.integer], max_tokens: int | N
     if max_tokens is not None and len(ids) > max_tokens:
         length = max_tokens // _NUM_PASSAGES
         starts = evenly_spaced(_NUM_PASSAGES, length, num_targets)
-        return _windows_nll(network, ids, starts, length, starts + min(_WARM_UP, length // 2))
+        return _windows_nll(network, ids, starts, length, starts + min(_WARMUP, length // 2))
     num_parts = min(_MAX_PARTS, num_targets // _MIN_PART_TOKENS)
     if num_parts < 2:
         return stream_nll(network, ids)
-    length = _WARM_UP + -(-(num_targets - _WARM_UP) // num_parts)
-    starts = np.minimum(np.arange(num_parts) * (length - _WARM_UP), num_targets - length)
+    length = _WARMUP + -(-(num_targets - _WARMUP) // num_parts)
+    starts = np.minimum(np.arange(num_parts) * (length - _WARMUP), num_targets - length)
     return _windows_nll(network, ids, starts, length, np.append(0, starts[:-1] + length))
 
 

@@ -117,7 +117,7 @@ class Vocab:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenTokens:
     """The tokens of a vocabulary, chosen among all that were seen."""
 
     tokens: list[str]
@@ -133,7 +133,7 @@ def choose_tokens(
     reserved: Sequence[str],
     *,
     keep_all: bool = False,
-) -> Chosen:
+) -> ChosenTokens:
     """Choose the tokens of a vocabulary.
 
     ``seen`` are the tokens of all splits in the order of their first appearance, and
@@ -157,4 +157,4 @@ def choose_tokens(
         ids[number] = special[seen[number]]
         counts[ids[number]] = occurrences[number] if number < len(occurrences) else 0
     counts[0] = occurrences.sum() - counts[1:].sum()
-    return Chosen([*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids)
+    return ChosenTokens([*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids)

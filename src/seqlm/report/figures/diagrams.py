@@ -34,16 +34,16 @@ def partition_figure(text: str, num_steps: int = 5, num_offsets: int = 5) -> Fig
 
 def unrolled_figure(text: str) -> Figure:
     """Draw a character RNN over the steps of a text: each target is the next character (figure 8.4.2)."""
-    look: dict[str, Any] = {"half": (0.3, 0.24), "style": "round,pad=0.03"}
+    box: dict[str, Any] = {"half": (0.3, 0.24), "style": "round,pad=0.03"}
     rows = (("input", 0.0, INK, text[:-1]), ("target", 2.4, MAGENTA, text[1:]))
     with new_figure(height=2.4) as (figure, axes):
         for label, height, colour, characters in rows:
             axes.text(-1.0, height, label, ha="right", va="center")
             for step, character in enumerate(characters):
-                _box(axes, (step, height), _visible(character), colour, **look, color=colour)
+                _box(axes, (step, height), _visible(character), colour, **box, color=colour)
         axes.text(-1.0, 1.2, "state", ha="right", va="center")
         for step in range(len(text) - 1):
-            _box(axes, (step, 1.2), f"H{step + 1}", BLUE, **look, color=BLUE)
+            _box(axes, (step, 1.2), f"H{step + 1}", BLUE, **box, color=BLUE)
             _arrow(axes, (step, 0.3), (step, 0.9))
             _arrow(axes, (step, 1.5), (step, 2.1))
             if step:

@@ -52,9 +52,9 @@ def predictions_figure(frame: pd.DataFrame, columns: dict[str, str]) -> Figure:
     """
     frame = frame.iloc[::2]  # the eye sees no difference, and the file is half as large
     with new_figure(len(columns), height=0.8 + 1.2 * len(columns)) as (figure, _):
-        for axes, (column, label), look in zip(figure.axes, columns.items(), itertools.cycle(SERIES), strict=False):
+        for axes, (column, label), style in zip(figure.axes, columns.items(), itertools.cycle(SERIES), strict=False):
             axes.plot(frame["time"], frame["observed"], color=GREY, linewidth=0.6)
-            axes.plot(frame["time"], frame[column], color=look.color, linewidth=1.1)
+            axes.plot(frame["time"], frame[column], color=style.color, linewidth=1.1)
             axes.set_title(label, loc="left", fontsize=10)
         figure.axes[-1].set_xlabel("time")
     return figure
@@ -63,8 +63,8 @@ def predictions_figure(frame: pd.DataFrame, columns: dict[str, str]) -> Figure:
 def error_figure(errors: pd.DataFrame, noise: float) -> Figure:
     """Draw the error against k for each network (columns network, k, rmse), with the noise as the floor."""
     with new_figure(height=3.2, legend=2) as (figure, axes):
-        for (network, rows), look in zip(errors.groupby("network", sort=False), itertools.cycle(SERIES), strict=False):
-            axes.plot(rows["k"], rows["rmse"], **look.line, label=str(network))
+        for (network, rows), style in zip(errors.groupby("network", sort=False), itertools.cycle(SERIES), strict=False):
+            axes.plot(rows["k"], rows["rmse"], **style.line, label=str(network))
         axes.axhline(noise, color=GREY, linestyle=":", linewidth=1.2, label="noise floor")
         axes.set(xlabel="k, steps ahead", ylabel="root mean squared error", ylim=(0, None))
     return figure
@@ -77,14 +77,14 @@ def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> F
     and intercept, where n has enough distinct n-grams for a fit.
     """
     with new_figure(height=3.6) as (figure, axes):
-        for (order, rows), look in zip(ranks.groupby("n"), itertools.cycle(SERIES), strict=False):
+        for (order, rows), style in zip(ranks.groupby("n"), itertools.cycle(SERIES), strict=False):
             name, fit = _NAMES.get(int(str(order)), f"{order}-gram"), fits.get(int(str(order)))
             label = name if fit is None else f"{name}, slope {-fit['alpha_least_squares']:.2f}"
-            axes.plot(rows["rank"], rows["count"], **look.line, label=label)
+            axes.plot(rows["rank"], rows["count"], **style.line, label=label)
             if fit is not None:
                 ends = (1, fit["max_rank"])
                 line = [math.exp(fit["intercept"] - fit["alpha_least_squares"] * math.log(end)) for end in ends]
-                axes.plot(ends, line, color=look.color, linewidth=0.7)
+                axes.plot(ends, line, color=style.color, linewidth=0.7)
         axes.set(xscale="log", yscale="log", xlabel="rank", ylabel="count", ylim=(0.7, None))
         axes.legend()
     return figure
@@ -106,10 +106,10 @@ def growth_figure(growth: pd.DataFrame, beta: float | None) -> Figure:
 def epsilon_figure(curve: pd.DataFrame) -> Figure:
     """Draw val perplexity against epsilon for each order, a dot on the best; columns order, epsilon, val_perplexity."""
     with new_figure(height=3.2, legend=3) as (figure, axes):
-        for (order, rows), look in zip(curve.groupby("order"), itertools.cycle(SERIES), strict=False):
-            axes.plot(rows["epsilon"], rows["val_perplexity"], **look.line, label=f"order {order}")
+        for (order, rows), style in zip(curve.groupby("order"), itertools.cycle(SERIES), strict=False):
+            axes.plot(rows["epsilon"], rows["val_perplexity"], **style.line, label=f"order {order}")
             best = rows.loc[rows["val_perplexity"].idxmin()]
-            axes.plot(best["epsilon"], best["val_perplexity"], "o", color=look.color)
+            axes.plot(best["epsilon"], best["val_perplexity"], "o", color=style.color)
         axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="perplexity on val")
     return figure
 
@@ -126,8 +126,8 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     markers = dict(zip(scores["token"].unique(), itertools.cycle(_MARKERS), strict=False))
     with new_figure(height=4.6, legend=2) as (figure, axes):
         for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
-            look = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
-            axes.plot(rows["order"], rows["bits_per_character"], **look.points, label=f"{token} {smoothing}")
+            style = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
+            axes.plot(rows["order"], rows["bits_per_character"], **style.points, label=f"{token} {smoothing}")
         for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
             axes.axhline(bits, **styles[name].line, linewidth=1.2, label=name)
         orders = sorted(scores["order"].unique())
@@ -174,10 +174,10 @@ def learning_figure(history: pd.DataFrame, styles: Styles) -> Figure:
     """
     with new_figure(height=4.2, legend=2) as (figure, axes):
         for run, rows in history.groupby("run", sort=True):
-            look, shown = styles[str(run)], _thinned(rows)
-            axes.plot(shown["epoch"], shown["train_perplexity"], **look.line, label=str(run), linewidth=1.2)
+            style, shown = styles[str(run)], _thinned(rows)
+            axes.plot(shown["epoch"], shown["train_perplexity"], **style.line, label=str(run), linewidth=1.2)
             val = _thinned(rows.dropna(subset=["val_perplexity"]), 40)
-            axes.plot(val["epoch"], val["val_perplexity"], look.marker, color=look.color, markersize=3.5)
+            axes.plot(val["epoch"], val["val_perplexity"], style.marker, color=style.color, markersize=3.5)
         axes.set(xscale="log", yscale="log", xlabel="epoch", ylabel="perplexity")
     return figure
 
@@ -192,9 +192,9 @@ def clipping_figure(history: pd.DataFrame, styles: Styles) -> Figure:
     """Draw the norm before clipping and the share of clipped steps; columns run, epoch, grad_norm, clipped_share."""
     with new_figure(2, height=4.8, legend=2) as (figure, (norms, shares)):
         for run, rows in history.groupby("run", sort=True):
-            look, shown = styles[str(run)], _thinned(rows)
-            norms.plot(shown["epoch"], shown["grad_norm"], **look.line, label=str(run), linewidth=1)
-            shares.plot(shown["epoch"], shown["clipped_share"], **look.line, linewidth=1)
+            style, shown = styles[str(run)], _thinned(rows)
+            norms.plot(shown["epoch"], shown["grad_norm"], **style.line, label=str(run), linewidth=1)
+            shares.plot(shown["epoch"], shown["clipped_share"], **style.line, linewidth=1)
         norms.set(xscale="log", yscale="log", title="Mean norm before clipping")
         shares.set(xscale="log", xlabel="epoch", title="Share of steps clipped", ylim=(-0.02, 1.02))
     return figure
@@ -219,8 +219,8 @@ def class_figure(classes: pd.DataFrame, styles: Styles) -> Figure:
     shares = classes.drop_duplicates("token_class").set_index("token_class")["share"]
     with new_figure(height=1.4 + 0.5 * len(names), legend=2) as (figure, axes):
         for model, rows in classes.groupby("model", sort=False):
-            look, bits = styles[str(model)], rows.set_index("token_class")["bits"].reindex(names)
-            axes.plot(bits, range(len(names)), look.marker, color=look.color, label=str(model), markersize=6)
+            style, bits = styles[str(model)], rows.set_index("token_class")["bits"].reindex(names)
+            axes.plot(bits, range(len(names)), style.marker, color=style.color, label=str(model), markersize=6)
         axes.set_yticks(range(len(names)), [f"{name} ({shares[name]:.0%})" for name in names])
         axes.invert_yaxis()
         axes.set(xlabel="bits per character on test", xlim=(0, None))
@@ -254,12 +254,12 @@ def reach_figure(reach: pd.DataFrame) -> Figure:
 
 def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
     for model, curve in reach.groupby("model", sort=False):
-        # A curve ends where it leaves the scale: held at the floor it would look as if it went on.
+        # A curve ends where it leaves the scale: held at the floor, it would look as if it continued.
         shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
-        axes.plot(curve["k"], shown, **_look(model).line, label=str(model))
+        axes.plot(curve["k"], shown, **_model_style(model).line, label=str(model))
 
 
-def _look(model: object) -> LineStyle:
+def _model_style(model: object) -> LineStyle:
     return _MODELS.get(str(model), SERIES[2])
 
 
@@ -272,13 +272,13 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
             for place, (minibatch, curve) in enumerate(groups):
                 # Later moments are drawn stronger.
                 strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
-                line = _look(model).line | {"alpha": strength, "linestyle": "-"}
+                line = _model_style(model).line | {"alpha": strength, "linestyle": "-"}
                 axes.plot(curve["rank"], curve["singular_value"], **line, label=f"after {minibatch}")
             axes.set(xlabel="rank", title=f"Singular values, {model}", ylim=(0, None))
             axes.legend(loc="upper right")
         last = panels[-1]
         for model, rows in radius.groupby("model", sort=False):
-            last.plot(rows["minibatch"], rows["spectral_radius"], **_look(model).points, label=str(model))
+            last.plot(rows["minibatch"], rows["spectral_radius"], **_model_style(model).points, label=str(model))
         last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
         last.set(xlabel="minibatches", title="Spectral radius", ylim=(0, None))
         last.legend(loc="best")
@@ -326,20 +326,20 @@ def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
 
     Columns activation, clip, minibatch, norm, perplexity; empty where not finite.
     """
-    looks = {"tanh": SERIES[0], "relu": SERIES[1]}
+    styles = {"tanh": SERIES[0], "relu": SERIES[1]}
     with new_figure(2, height=5, legend=2) as (figure, panels):
         for (activation, clip), rows in unclipped.groupby(["activation", "clip"], sort=False):
-            look = looks[str(activation)]
+            style = styles[str(activation)]
             line: dict[str, Any] = {"linestyle": ":", "linewidth": 2} if clip == "no clip" else {"linewidth": 1}
             diverged = pd.isna(rows["norm"].iloc[-1])
             for axes, column in zip(panels, ("norm", "perplexity"), strict=True):
                 # Near the largest number there is, matplotlib finds no ticks.
                 shown = rows.dropna(subset=[column])
                 shown = shown.assign(**{column: shown[column].clip(upper=_HIGHEST)})
-                axes.plot(shown["minibatch"], shown[column], color=look.color, label=f"{activation}, {clip}", **line)
+                axes.plot(shown["minibatch"], shown[column], color=style.color, label=f"{activation}, {clip}", **line)
                 if diverged:
                     last = shown.iloc[-1:]
-                    axes.plot(last["minibatch"], last[column], "x", color=look.color, markersize=8)
+                    axes.plot(last["minibatch"], last[column], "x", color=style.color, markersize=8)
         for axes, title in zip(panels, ("Norm before clipping", "Perplexity of the minibatch"), strict=True):
             axes.set(xscale="log", yscale="log", xlabel="minibatch", title=title)
     return figure
@@ -353,22 +353,22 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
     """
     with new_figure(2, height=6, legend=2) as (figure, (left, right)):
         for strategy, rows in truncation.groupby("strategy", sort=False):
-            look = _STRATEGIES[str(strategy)]
+            style = _STRATEGIES[str(strategy)]
             spread = rows[rows["spread"] > 0]  # if every step is cut, no draw differs from another
-            left.plot(spread["length"], spread["spread"], "o:", color=look.color, label=f"{strategy}, spread")
+            left.plot(spread["length"], spread["spread"], "o:", color=style.color, label=f"{strategy}, spread")
             seen = rows[rows["bias"] > 2 * rows["standard_error"]]
             if not seen.empty:
                 left.errorbar(
-                    seen["length"], seen["bias"], 2 * seen["standard_error"], fmt="s-", color=look.color, markersize=4,
+                    seen["length"], seen["bias"], 2 * seen["standard_error"], fmt="s-", color=style.color, markersize=4,
                     capsize=2, label=f"{strategy}, bias",
                 )  # fmt: skip
         left.set(xscale="log", yscale="log", xlabel="length (expected, if randomized)", title="One gradient")
         left.set_ylabel("share of the full gradient")
         _name_lengths(left, truncation)
         for strategy, rows in convergence.groupby("strategy", sort=False):
-            look = _STRATEGIES[str(strategy)]
-            right.plot(rows["draws"], rows["distance"], color=look.color, label=f"{strategy}, distance of the mean")
-            right.plot(rows["draws"], rows["standard_error"], ":", color=look.color, linewidth=1)
+            style = _STRATEGIES[str(strategy)]
+            right.plot(rows["draws"], rows["distance"], color=style.color, label=f"{strategy}, distance of the mean")
+            right.plot(rows["draws"], rows["standard_error"], ":", color=style.color, linewidth=1)
         right.set(
             xscale="log", yscale="log", xlabel="draws", title=f"Mean of draws, length {truncation['length'].max()}"
         )
@@ -380,13 +380,13 @@ def trained_figure(trained: pd.DataFrame) -> Figure:
     """Draw perplexity on val against length: dots are trainings, lines their means; columns as in the study."""
     with new_figure(height=3.2, legend=3) as (figure, axes):
         for strategy, rows in trained.groupby("strategy", sort=False):
-            look = _STRATEGIES[str(strategy)]
+            style = _STRATEGIES[str(strategy)]
             means = rows.groupby("length")["val_perplexity"].mean()
-            axes.plot(rows["length"], rows["val_perplexity"], look.marker, color=look.color)
+            axes.plot(rows["length"], rows["val_perplexity"], style.marker, color=style.color)
             if strategy == "full":
-                axes.axhline(means.iloc[0], **look.line, label="full, mean")
+                axes.axhline(means.iloc[0], **style.line, label="full, mean")
             else:
-                axes.plot(means.index, means, **look.points, label=f"{strategy}, mean")
+                axes.plot(means.index, means, **style.points, label=f"{strategy}, mean")
         axes.set(xscale="log", xlabel="length (expected, if randomized)", ylabel="perplexity on val")
         _name_lengths(axes, trained)
     return figure

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from seqlm.rnn.compiled.cells import CellStep, activate
 from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
-from seqlm.rnn.compiled.parameters import PackedWeights, is_one_hot
 from seqlm.rnn.compiled.team import Control, barrier
 from seqlm.rnn.compiled.tiles import (
     PANELS_OF_ROW,
@@ -25,6 +24,7 @@ from seqlm.rnn.compiled.tiles import (
     require_tokens,
     to_panels,
 )
+from seqlm.rnn.compiled.weights import PackedWeights, is_one_hot
 
 
 class BatchRows(NamedTuple):

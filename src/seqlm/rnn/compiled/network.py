@@ -17,10 +17,10 @@ from seqlm.core.threads import imap
 from seqlm.rnn.compiled.compiling import jit_entry
 from seqlm.rnn.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens, write_greedily
 from seqlm.rnn.compiled.logsumexp import Nll, nll_of_outputs
-from seqlm.rnn.compiled.parameters import Flat, NetworkSpec, PackedWeights, empty_packed, pack_weights
 from seqlm.rnn.compiled.team import in_threads, new_control, split_rows
 from seqlm.rnn.compiled.tiles import Matrix, Panels, empty_panels, from_panels, padded
 from seqlm.rnn.compiled.training import CompiledGradients
+from seqlm.rnn.compiled.weights import Flat, NetworkSpec, PackedWeights, empty_packed, pack_weights
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ _SUBNORMALS_ARE_ZERO = np.uint32(0x1F80 | 0x8040)
 
 
 class CompiledNetwork:
-    """The network of a :class:`~seqlm.rnn.compiled.parameters.NetworkSpec`, with weights in one flat array.
+    """The network of a :class:`~seqlm.rnn.compiled.weights.NetworkSpec`, with weights in one flat array.
 
     Implements :class:`seqlm.rnn.array_network.ArrayNetwork`. A state is (L, P, B, h) for L layers, P state arrays (2 of
     an lstm, 1 of the others), B batch rows and h hidden units. All methods raise IndexError for a token
@@ -140,7 +140,7 @@ class CompiledNetwork:
             self._gradient_loops[1].close()
         self._gradient_loops = None
 
-    def adapt(self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]) -> None:
+    def dynamic_step(self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]) -> None:
         """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
         _step_and_pull(self.flat, self.gradient, scales[0], trained[0], pulls[0], np.float32(lr))
 

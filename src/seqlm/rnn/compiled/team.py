@@ -182,8 +182,8 @@ class Team:
 def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:
     """Return where each thread's part of some rows begins and ends: less than a tile is not worth a thread."""
     count = max(min(num_threads, num_rows // ROWS), 1)
-    borders = [num_rows // ROWS * number // count * ROWS for number in range(count)] + [num_rows]
-    return list(itertools.pairwise(borders))
+    bounds = [num_rows // ROWS * number // count * ROWS for number in range(count)] + [num_rows]
+    return list(itertools.pairwise(bounds))
 
 
 def in_threads(work: Callable[..., None], arguments: list[Any]) -> None:

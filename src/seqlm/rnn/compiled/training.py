@@ -26,22 +26,6 @@ from seqlm.rnn.compiled.forward import (
     state_at,
     to_tokens,
 )
-from seqlm.rnn.compiled.parameters import (
-    Flat,
-    NetworkSpec,
-    PackedWeights,
-    TransposedWeights,
-    empty_packed,
-    empty_transposed,
-    gate_matrix,
-    is_one_hot,
-    matrix_at,
-    max_inputs,
-    num_inputs,
-    output_matrix,
-    pack,
-    pack_transposed,
-)
 from seqlm.rnn.compiled.team import Control, Team, barrier, member_range, wait_for_task
 from seqlm.rnn.compiled.tiles import (
     ROWS,
@@ -56,6 +40,22 @@ from seqlm.rnn.compiled.tiles import (
     outer_product,
     padded,
     to_panels,
+)
+from seqlm.rnn.compiled.weights import (
+    Flat,
+    NetworkSpec,
+    PackedWeights,
+    TransposedWeights,
+    empty_packed,
+    empty_transposed,
+    gate_matrix,
+    is_one_hot,
+    matrix_at,
+    max_inputs,
+    num_inputs,
+    output_matrix,
+    pack,
+    pack_transposed,
 )
 
 _ROWS_OF_STEPS = 256

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlm.rnn.compiled.cells import LAYOUTS, CellLayout
-from seqlm.rnn.compiled.parameters import ABSENT, NetworkSpec
+from seqlm.rnn.compiled.weights import ABSENT, NetworkSpec
 from seqlm.rnn.settings import NetworkSettings
 
 Shapes = dict[str, tuple[int, ...]]

@@ -72,7 +72,7 @@ Loaders = Mapping[str, Callable[[], LanguageModel]]
 """Name of a model -> a function that loads it."""
 
 
-class NoSuchModel(ParamsError, KeyError):
+class ModelNotFoundError(ParamsError, KeyError):
     """No model has this name."""
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class Models(Mapping[str, LanguageModel]):
         ]  # fmt: skip
 
     def __getitem__(self, name: str) -> LanguageModel:
-        """Return a model. Raises NoSuchModel, which is a KeyError too, if there is none of this name."""
+        """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of this name."""
         if name not in self._loaded:
             self._loaded[name] = self._find([name])[name]()
         return self._loaded[name]
@@ -110,7 +110,7 @@ class Models(Mapping[str, LanguageModel]):
         return f"Models({str(self.layout.root)!r}): {', '.join(self)}"
 
     def select(self, names: Sequence[str]) -> dict[str, LanguageModel]:
-        """Return models by name; without names all runs. Raises NoSuchModel before any model is loaded."""
+        """Return models by name; without names all runs. Raises ModelNotFoundError before any model is loaded."""
         names = list(names or self.runs())
         self._find([name for name in names if name not in self._loaded])
         return {name: self[name] for name in names}
@@ -125,7 +125,7 @@ class Models(Mapping[str, LanguageModel]):
 
         ``low`` and ``high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin`` compare a
         model with the best one, and ``verdict`` holds for all comparisons together (:mod:`seqlm.evaluate.uncertainty`).
-        They are missing if the text is too short. Raises NoSuchModel, and DataError as ``score`` does.
+        They are missing if the text is too short. Raises ModelNotFoundError, and DataError as ``score`` does.
         """
         import pandas as pd
 
@@ -170,7 +170,7 @@ class Models(Mapping[str, LanguageModel]):
                 problems.append(f" ({error})")
         if missing := set(names) - set(found):
             choice = f"choose from {', '.join(found)}{''.join(problems[:1])}"
-            raise NoSuchModel(f"--model {min(missing)}: no such model: {choice}")
+            raise ModelNotFoundError(f"--model {min(missing)}: no such model: {choice}")
         return found
 
     def clean(self, text: str) -> str:
