@@ -5,7 +5,7 @@ import sys
 import click
 
 from harness import stage
-from seqlm.core.errors import ParamsError
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.revisions.settings import CompareParams
@@ -39,6 +39,8 @@ def main(layout: Layout, before: str, after: str) -> None:
         sys.exit(1)
     changes = compare_metrics(revisions[0].metrics(), revisions[1].metrics(), params.splits, params.tolerance)
     click.echo(f"\n{changes_markdown(changes)}")
+    if not changes:
+        raise DataError(f"neither revision has values on {', '.join(params.splits)}: change compare.splits")
     failed = failures(changes, params.allow_missing)
     for change in failed:
         click.echo(f"{change.model} on {change.split}: {change.verdict}", err=True)

@@ -8,6 +8,7 @@ import errno
 import functools
 import gc
 import io
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,9 @@ except ModuleNotFoundError as missing:
         "or put the environment first on PATH as the README says"
     )
 
+
+_NO_MEMORY = re.compile("can't allocate memory|out of memory")
+"""In PyTorch's errors, on CPUs and on GPUs."""
 
 # ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
 
@@ -67,7 +71,9 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
                 sys.exit(Interrupted.exit_code)
             except SeqlmError as error:
                 _fail(str(error), error.exit_code)
-            except MemoryError:
+            except (MemoryError, RuntimeError) as error:
+                if not isinstance(error, MemoryError) and not _NO_MEMORY.search(str(error)):
+                    raise
                 _fail("out of memory: lower the batch size or the model's size", MachineError.exit_code)
             except OSError as error:
                 _fail(_describe(error), MachineError.exit_code)

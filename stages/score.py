@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from harness import existing_file, file, stage
 from seqlm.core.errors import ParamsError
@@ -49,6 +50,10 @@ def main(
     """
     if bool(names or texts or options["arpas"]) + (kind is not None) + word_to_char != 1:
         raise ParamsError("give exactly one of --model, --kind, --word-to-char and --text")
+    context = click.get_current_context()
+    for name in ("by", "space"):
+        if options["table"] is None and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise ParamsError(f"--{name} needs --table")
     if not texts and (needy := [name for name in ("arpas", "page", "table") if options[name]]):
         raise ParamsError(f"--{needy[0].removesuffix('s')} needs --text")
     if texts:
@@ -105,10 +110,13 @@ def _score_texts(
     device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
     opened = Models(layout, device, num_threads)
     models = [*(opened.select(names).values() if names or not arpas else ()), *map(open_arpa, arpas)]
+    cleaned_as = models[0].vocab.normalise if names or not arpas else preprocess.normalise
+    preprocess = preprocess.model_copy(update={"normalise": cleaned_as})
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     for text in texts:
-        remarks = [*text.remarks, *(user_text.remark_on_length(text.text) if page else ())]
+        remarks = [*text.remarks, *user_text.remark_on_lines(text.text, models)]
+        remarks += user_text.remark_on_length(text.text) if page else []
         lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
         click.echo("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
         if page is not None:

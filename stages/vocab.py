@@ -27,7 +27,7 @@ def main(layout: Layout, kind: str) -> None:
     require_scorable(texts, kind, separator)
     tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
     min_freq, reserved = token_kind(kind).vocab_rule(settings)
-    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, reserved, tokenizer)
+    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, reserved, tokenizer, normalise)
     counted = enumerate(zip(vocab.tokens[:_HEAD_ROWS], vocab.counts[:_HEAD_ROWS], strict=True))
     head = [{"index": index, "token": token, "count": count} for index, (token, count) in counted]
     write_csv(layout.reports("vocab", kind, "head.csv"), head)

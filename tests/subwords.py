@@ -26,9 +26,9 @@ def trained(train: Path, separator: str = "", **changes: object) -> SubwordToken
 
 
 def build(texts: Mapping[str, Path], folder: Path, kind: Kind, separator: str) -> Vocab:
-    """Build the vocabulary of any kind, encode every split, and write all to ``folder``."""
+    """Build the vocabulary of any kind, encode every split, and write all to ``folder``, as from a text of letters."""
     tokenizer = None if token_kind(kind).has_unknown else trained(texts["train"], separator)
-    return build_corpus(texts, folder, kind, separator, 0, [], tokenizer)
+    return build_corpus(texts, folder, kind, separator, 0, [], tokenizer, "letters")
 
 
 def write_splits(folder: Path, *texts: str) -> dict[str, Path]:

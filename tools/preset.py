@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,10 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in known:
         print("presets:", *(f"  {name:18}{description(name)}" for name in known), sep="\n")
         return 2 if arguments else 0
-    chosen = [word for word in arguments if word in known]
+    chosen = list(takewhile(known.__contains__, arguments))
     params = YAML(typ="safe", pure=True).load(Path("params.yaml"))
     settings = [word for name in chosen for override in overrides(name, params) for word in ("-S", override)]
-    command = ["dvc", "exp", "run", *settings, *(word for word in arguments if word not in known)]
+    command = ["dvc", "exp", "run", *settings, *arguments[len(chosen) :]]
     print(shlex.join(command), flush=True)
     # The environment of this Python comes first, so that DVC and the stages are found without activating it.
     return subprocess.run(command, env=environment_of_python(), check=False).returncode

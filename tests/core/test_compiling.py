@@ -11,7 +11,7 @@ from numba.core.dispatcher import Dispatcher
 
 import seqlm
 from disks import as_owner, fill, mounted
-from seqlm.core import elementary
+from seqlm.core import compiling, elementary
 from stages_by_hand import Finished, run_python, succeeded
 
 ADD = """
@@ -82,11 +82,11 @@ def test_a_change_of_another_module_of_the_folder_is_seen(folder: Path, kept: Pa
 def test_old_versions_are_removed(folder: Path, filled: Path) -> None:
     (first,) = (filled / "compiled").iterdir()
     os.utime(first, (0, 0))
-    for number in range(7):
+    for number in range(compiling._MAX_FOLDERS - 1):
         (filled / "compiled" / f"{number}").mkdir()
     (filled / "compiled" / "gone").symlink_to("nowhere")  # listed, but not there when it is looked at
     call(write_loops(folder, more="1"), filled)
-    assert sum(version.is_dir() for version in (filled / "compiled").iterdir()) == 8
+    assert sum(version.is_dir() for version in (filled / "compiled").iterdir()) == compiling._MAX_FOLDERS
     assert not first.exists()
 
 

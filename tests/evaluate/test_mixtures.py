@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,20 +133,26 @@ def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> Non
     assert not any({"b", "b+dynamic"} <= members for members in found)
 
 
+def test_networks_over_words_do_not_choose_the_token_of_mixtures() -> None:
+    # They need not predict spaces, so their bits per character are too few.
+    words = score(network("words", "word"), ZERO + 0.1)
+    words = replace(words, metrics={split: found | {"separator_bits": 2.0} for split, found in words.metrics.items()})
+    assert members_of([score(NGRAM, ZERO + 1)], [words, score(A, 3.1 - SURE)]) == [("a", "counts")]
+
+
 def test_stored_mixtures_replace_those_before_and_changed_ones_are_refused(tmp_path: Path) -> None:
     a, b = made("a", SURE), made("b", 3.1 - SURE)
     mixture, folder = best(a, b), tmp_path / "mixtures"
     save_mixtures(folder, [a, mixture, b])
-    (stored,) = load_mixtures(folder)
-    assert (stored.info, stored.weights) == (mixture.info, weights_of(mixture))
+    assert load_mixtures(folder) == {mixture.info: weights_of(mixture)}
     save_mixtures(folder, [best(b, made("c", SURE))])
-    assert [found.info.name for found in load_mixtures(folder)] == ["b+c"]
+    assert [info.name for info in load_mixtures(folder)] == ["b+c"]
     path = folder / "b+c.json"
     path.write_text(path.read_text().replace('"order": null', '"order": 3'))
     with pytest.raises(DataError, match="does not match its SHA-256: run the evaluate stage again"):
         load_mixtures(folder)
     save_mixtures(folder, [a])
-    assert load_mixtures(folder) == load_mixtures(tmp_path / "none") == []
+    assert load_mixtures(folder) == load_mixtures(tmp_path / "none") == {}
 
 
 @pytest.fixture

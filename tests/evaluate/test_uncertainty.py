@@ -55,13 +55,16 @@ def test_folds_scale_the_deviation_of_blocks() -> None:
     wide = Folds(FOLDS.bits, [FOLDS.test_blocks[0], [value * 0.9 for value in FOLDS.test_blocks[0]]])
     # The blocks of the difference have a tenth of the deviation 2.
     assert IntervalScales.of_folds(wide).of_difference == Scale(pytest.approx(0.3 / 0.2 * ROOT), 3)
+    # A text with four times as many blocks as test, of a fourth of its size, has as wide an interval.
+    assert IntervalScales.of_folds(FOLDS, 16).of_model.factor == pytest.approx(scales.of_model.factor / 2)
+    assert IntervalScales.of_folds(FOLDS, 4) == scales
     # A text that repeats itself has equal blocks.
     assert Scale.of_folds(np.array([1.0, 2.0]), np.ones(4)) == Scale.of_blocks(4)
 
 
 def test_folds_matter_only_if_all_of_test_was_scored_and_is_long_enough() -> None:
     independent = Scale.of_blocks(NUM_BLOCKS)
-    assert IntervalScales.of_text(scored_text(1000), FOLDS) == IntervalScales.of_folds(FOLDS)
+    assert IntervalScales.of_text(scored_text(1000), FOLDS) == IntervalScales.of_folds(FOLDS, NUM_BLOCKS)
     assert IntervalScales.of_text(scored_text(1000), None) == IntervalScales(independent, independent)
     in_passages = replace(scored_text(1000), share=0.5)
     assert IntervalScales.of_text(in_passages, FOLDS) == IntervalScales(independent, independent)

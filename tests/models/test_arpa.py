@@ -41,7 +41,7 @@ def test_kenlm_gives_our_words_the_same_scores(tmp_path: Path) -> None:
     scores = list(theirs.full_scores(" ".join(TEXT.split()), bos=False, eos=False))[1:]
     ours: LanguageModel
     for ours in (
-        NGram(describe_ngram("kneser-ney", 3, vocab), vocab, str, Recounting.fixed(model)),
+        NGram(describe_ngram("kneser-ney", 3, vocab), vocab, Recounting.fixed(model)),
         seqlm.open_arpa(tmp_path / "model.arpa"),
     ):
         found = ours.full_scores(TEXT)
@@ -96,6 +96,27 @@ def test_a_file_of_characters_generates(tmp_path: Path) -> None:
     expected = model.next_distribution(np.array([1, 2]))
     places = [read.vocab.tokens.index(token) for token in tokens]
     assert reader.next_probs()[0, places] == pytest.approx(expected, abs=1e-6)
+
+
+def test_unk_in_a_text_is_an_unknown_word(tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_text(MARKS)
+    with_marks = seqlm.open_arpa(tmp_path / "x.arpa")
+    model, vocab = kneser_ney()
+    for ours in (with_marks, NGram(describe_ngram("kneser-ney", 3, vocab), vocab, Recounting.fixed(model))):
+        costs = {word: ours.encode(f"a {word}")[0].unknown_costs.max() for word in ("<unk>", "zebra")}
+        assert min(costs.values()) > 0
+        found = ours.encode("a <unk> a zebra")[0].unknown_costs
+        assert found[found > 0].tolist() == [costs["<unk>"], costs["zebra"]]
+
+
+def test_a_word_that_is_written_like_a_mark_is_a_word(tmp_path: Path) -> None:
+    tokens = ["<unk>", "aa", "</s>"]
+    model = KneserNey(count_ngrams(np.array([1, 2, 1, 1, 2] * 9), len(tokens), 2), 2)
+    write_arpa(tmp_path / "x.arpa", model, tokens)
+    read = seqlm.open_arpa(tmp_path / "x.arpa")
+    assert not read.has_marks
+    expected = -np.log(model.probs(np.array([1, 2, 1])))
+    assert [score.nats for score in read.full_scores("aa </s> aa")] == pytest.approx(expected, abs=1e-6)
 
 
 def test_words_that_a_file_without_unk_lacks_are_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
+from seqlm.heldout.scored_text import Folds
 from seqlm.models.exporting import export_models
 from small_runs import write_models
 from smoke import ROOT
@@ -27,8 +28,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     )
     layout.mixtures.mkdir()
     layout.reports("evaluate").mkdir(parents=True)
-    table = pd.DataFrame({"model": ["small"], "test_bits": [4.0], "test_perplexity": [16.0]})
+    rows = {"model": ["words", "small"], "test_bits": [3.0, 4.0], "test_perplexity": [9.0, 16.0]}
+    table = pd.DataFrame(rows | {"separator_bits": [1.5, 0.0]})
     table.to_csv(layout.reports("evaluate", "table.csv"), index=False)
+    Folds([], []).save(layout.heldout("char"))
     return layout
 
 
@@ -43,6 +46,7 @@ def test_an_exported_folder_gives_the_same_models(run: Layout, tmp_path: Path) -
     assert here.table.equals(there.table)
     readme = (tmp_path / "out" / "README.md").read_text()
     assert "| small | 4.000 | 16.00 |" in readme
+    assert 'models["small"]' in readme
     # No text but that of train.
     assert not list((tmp_path / "out").rglob("test*"))
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
@@ -82,13 +86,20 @@ def test_importing_and_opening_imports_no_framework(run: Layout) -> None:
 
 def test_texts_are_compared_with_intervals(run: Layout) -> None:
     chosen = ["small", "char-kneser-ney-3", "word-kneser-ney-3"]
-    table = seqlm.compare(" ".join([TEXT, "and the sea went out"] * 60), chosen, run.root).set_index("model")
+    long = " ".join([TEXT, "and the sea went out"] * 60)
+    table = seqlm.compare(long, chosen, run.root).set_index("model")
     assert set(table.index) == set(chosen)
     assert table["bits_per_character"].is_monotonic_increasing
     assert ((table["low"] < table["bits_per_character"]) & (table["bits_per_character"] < table["high"])).all()
     assert table.loc["small", "verdict"] == "worse"
+    # A model over words need not predict spaces, so it is not the one that others are compared with.
+    assert table["difference"].isna().tolist() == [name == "char-kneser-ney-3" for name in table.index]
     short = seqlm.compare(TEXT, chosen[:2], run.root)
     assert short["low"].isna().all()
+    # As in the main table, parts of train say how far test may be from other texts.
+    Folds([[1.0, 5.0, 9.0], [1.0, 2.0, 3.0]], [[0.0, 1.0], [1.0, 1.5]]).save(run.heldout("char"))
+    wide = seqlm.compare(long, chosen, run.root).set_index("model")
+    assert (wide["high"] - wide["low"] > 3 * (table["high"] - table["low"])).all()
 
 
 def test_the_code_of_the_docs_runs(run: Layout, tmp_path: Path) -> None:

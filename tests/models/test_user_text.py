@@ -50,7 +50,7 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     printed = succeeded(score("The SEA, <i>came</i>!\n", "small", "word-kneser-ney-2", name="my<b>.txt"))
     # Cleaned as the corpus: "the sea i came i".
     ids = np.array([tokens(trained).index(character) for character in "the sea i came i"])
-    network = open_network(trained.run("small"), "small", "cpu", 1)
+    network = open_network(trained.run("small"), "small", len(tokens(trained)), "cpu", 1)
     assert f"small: perplexity {math.exp(stream_nll(network, ids).mean()):.3f} per char" in printed
     assert "word-kneser-ney-2: perplexity" in printed
     # Of the four scored words, "sea i came i", train lacks both i.
@@ -105,8 +105,9 @@ def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> No
     assert lines[1].startswith("5.3% of the letters are not A-Z and were dropped")
     assert f'<p class="note">C{lines[0][1:]}.</p>' in (trained.root / PAGE).read_text()
     assert succeeded(score("The sea\nat  noon\n")).startswith("small: perplexity")
+    # What matters is how the corpus was cleaned, not how the next one will be.
     change_params(trained.params, {"preprocess.normalise": "none"})
-    assert succeeded(score("the sea, 120 times\n")).startswith("small: perplexity")
+    assert succeeded(score("the sea, 120 times\n")).startswith("cleaned like the corpus")
 
 
 def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, trained: Layout) -> None:

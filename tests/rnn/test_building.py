@@ -37,7 +37,7 @@ def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str,
     return network.weights()
 
 
-open_on_cpu = partial(open_network, device="cpu", num_threads=1)
+open_on_cpu = partial(open_network, vocab_size=6, device="cpu", num_threads=1)
 
 
 def rewrite_settings(folder: Path, **changes: object) -> None:
@@ -55,6 +55,8 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     assert all(torch.equal(one, other) for one, other in zip(loaded, made.values(), strict=True))
     with pytest.raises(DataError, match="holds the run 'x', not 'y'"):
         open_on_cpu(tmp_path, "y")
+    with pytest.raises(DataError, match="a vocabulary of 6 tokens, which has 7 now: train again"):
+        open_on_cpu(tmp_path, "x", vocab_size=7)
     weights, description = tmp_path / "weights.safetensors", tmp_path / "model.json"
     content = weights.read_bytes()
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -177,7 +179,7 @@ from pathlib import Path
 from seqlm.rnn.building import open_network
 {RESULTS}
 for name in sys.argv[2:]:
-    print(results(open_network(Path(sys.argv[1]) / name, name, "cpu", 2)))
+    print(results(open_network(Path(sys.argv[1]) / name, name, 6, "cpu", 2)))
 assert "torch" not in sys.modules
 """
 NETWORKS = {
@@ -201,5 +203,5 @@ def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
 
 def test_other_networks_are_opened_with_pytorch(tmp_path: Path) -> None:
     stored(tmp_path, network_settings("gru", engine="framework"))
-    opened = open_network(tmp_path, "x", "cpu", torch.get_num_threads())
+    opened = open_network(tmp_path, "x", 6, "cpu", torch.get_num_threads())
     assert isinstance(opened.weights[0], torch.Tensor)

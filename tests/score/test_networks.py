@@ -62,7 +62,8 @@ def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Score]:
     static = networks.score_network(describe("m", "word"), made.arrays, texts, None)
-    return list(networks.score_dynamically(static, made.arrays, texts, params, log.append, num_tuning_tokens))
+    scored = static, made.arrays, texts, texts["train"].ids
+    return list(networks.score_dynamically(*scored, params, log.append, num_tuning_tokens))
 
 
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])

@@ -54,7 +54,8 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
         line = rf"^small\+{name}: \d\.\d+ bits per character on val, {SECONDS}$"
         assert re.search(line, printed, re.MULTILINE)
     static, dynamic = load_scores(layout.scores_of_run("small"))
-    network = open_network(layout.run("small"), "small", "cpu", 1)
+    vocab_size = len(Vocab.load(layout.vocab("char")))
+    network = open_network(layout.run("small"), "small", vocab_size, "cpu", 1)
     for split in SPLITS:
         assert static.nats[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
     assert set(static.metadata) == {"positions", "calibration"}

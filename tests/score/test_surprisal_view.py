@@ -21,6 +21,8 @@ def test_the_bits_of_a_subword_are_shared_evenly_by_its_characters() -> None:
     assert found["tokens"] == ["t", "h", "e", " ", "s", "e", "a", "é"]
     assert found["bits"] == [None, None, None, 1.5, 1.5, 1.5, 1.5, 7.0]
     assert found["separator"] == ""
+    # The first token may be a byte of a character.
+    assert passage(SUBWORD, [FIRST, SECOND, "a"], np.array([5, 1]) * BIT, 9)["bits"] == [5.0, 1.0]
 
 
 def test_the_shares_add_up_to_the_total_and_those_of_infinity_are_infinite() -> None:

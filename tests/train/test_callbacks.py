@@ -133,3 +133,7 @@ def test_a_training_describes_its_plan() -> None:
 def test_samples_continue_val_if_most_of_the_prefix_is_unknown(setting: str, expected: str) -> None:
     val = VOCAB.encode(list("sea the eat"))
     assert sample_prefix(config(sample_prefix=setting), VOCAB, val) == expected
+
+
+def test_a_val_of_unknown_tokens_has_no_samples() -> None:
+    assert sample_prefix(config(sample_prefix="auto"), VOCAB, np.zeros(9, np.int64)) == ""

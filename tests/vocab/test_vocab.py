@@ -67,7 +67,7 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
         Vocab.load(path, "word")
     value = json.loads(path.read_text())
     for change, complaint in (
-        ({"format": 99}, "not in format 3, .*: run the vocab stage again$"),
+        ({"format": 99}, "not in format 4, .*: run the vocab stage again$"),
         ({"tokens": ["<unk>", "b", "a"]}, "does not match its SHA-256"),
     ):
         path.write_text(json.dumps(value | change))

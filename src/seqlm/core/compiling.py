@@ -13,8 +13,8 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 from numba.core.runtime import rtsys
 
-_MAX_VERSIONS = 8
-"""Versions of the sources whose loops are cached."""
+_MAX_FOLDERS = 40
+"""Folders of cached loops that are kept, the newest: each version of the sources has about five."""
 
 
 def compiled(**options: Any) -> Any:
@@ -82,9 +82,9 @@ class SourceHashLocator:
             self._path.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # another process may have removed one since
                 folders = filter(Path.is_dir, self._path.parent.iterdir())
-                versions = sorted(folders, key=lambda version: version.stat().st_mtime)
-                for version in versions[:-_MAX_VERSIONS]:
-                    shutil.rmtree(version, ignore_errors=True)
+                by_age = sorted(folders, key=lambda folder: folder.stat().st_mtime)
+                for folder in by_age[:-_MAX_FOLDERS]:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def get_cache_path(self) -> str:
         """Return the folder."""

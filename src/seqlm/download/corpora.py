@@ -27,7 +27,7 @@ import urllib3
 from pydantic import Field
 
 from seqlm.core.errors import DataError, NetworkError, ParamsError
-from seqlm.core.files import replacing, sha256_of_file, write_errors
+from seqlm.core.files import read_errors, replacing, sha256_of_file, write_errors
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
 from seqlm.core.text import quantity
@@ -66,7 +66,7 @@ def _transfer(url: str, target: str, _pooch: object, *, sha256: str, limits: Lim
                 if time.monotonic() > deadline:
                     raise NetworkError(f"{url}: not finished after {limits.deadline_s:g} seconds")
     promised = response.headers.get("Content-Length", "")
-    if promised.isdigit() and "Content-Encoding" not in response.headers and received < int(promised):
+    if promised.isdecimal() and "Content-Encoding" not in response.headers and received < int(promised):
         raise NetworkError(f"{url}: broke off after {received} of {promised} bytes")
     if digest.hexdigest() != sha256:
         raise wrong_hash(url, sha256, digest.hexdigest(), head)
@@ -78,7 +78,7 @@ def _response(session: requests.Session, url: str, limits: Limits, deadline: flo
         with _network_errors(url):
             response = session.get(url, stream=True, timeout=limits.timeout_s)
         value = response.headers.get("Retry-After", "")
-        wait = float(value) if value.isdigit() else 0.5
+        wait = float(value) if value.isdecimal() else 0.5
         if response.status_code not in _RETRIED_STATUS or time.monotonic() + wait > deadline:
             break
         if attempt < _MAX_TRIES:
@@ -177,7 +177,9 @@ class Sources:
             return _verified(self.sample, corpus)
         if self.data_folder is not None and (own := self.data_folder / corpus.file).exists():
             return _verified(own, corpus)
-        limits = self.limits.model_copy(update={"max_bytes": min(self.limits.max_bytes, corpus.bytes)})
+        if corpus.bytes > self.limits.max_bytes:
+            raise DataError(f"{name}: has {quantity(corpus.bytes, 'byte')}: raise download.max_bytes")
+        limits = self.limits.model_copy(update={"max_bytes": corpus.bytes})
         wrong: DataError | None = None
         for url in corpus.urls:
             try:
@@ -237,30 +239,35 @@ def _record(name: str, described: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "requested": name, "fallback": False, "reason": None} | described
 
 
-def copy_own_text(path: Path, max_bytes: int, text: Path) -> dict[str, Any]:
+def copy_own_text(path: Path, max_bytes: int, text: Path, name: str | None = None) -> dict[str, Any]:
     """Copy a user's own text file, unpacked if it is ``.gz``, to ``text`` and return its record.
 
-    Raises DataError if it is no regular file, empty, broken or larger than ``max_bytes``.
+    Raises DataError, which calls it by ``name`` or its path, if it is no regular file, empty, broken or larger than
+    ``max_bytes``.
     """
+    name = name or str(path)
     _require_regular_file(path)
-    with _open(path) as source, replacing(text) as temporary, temporary.open("wb") as target:
-        try:
-            while block := source.read(_BLOCK):
-                if target.tell() + len(block) > max_bytes:
-                    limit = quantity(max_bytes, "byte")
-                    raise DataError(f"{path}: more than {limit} unpacked: raise download.max_bytes")
-                target.write(block)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataError(f"{path}: not a complete gzip file: {error}") from error
+    with replacing(text) as temporary, temporary.open("wb") as target:
+        for block in _blocks(path, name):
+            if target.tell() + len(block) > max_bytes:
+                limit = quantity(max_bytes, "byte")
+                raise DataError(f"{name}: more than {limit} unpacked: raise download.max_bytes")
+            target.write(block)
         if target.tell() == 0:
-            raise DataError(f"{path}: empty: use another text")
+            raise DataError(f"{name}: empty: use another text")
     own = {"file": path.name, "sha256": sha256_of_file(text), "bytes": text.stat().st_size}
     # A space, so that the last word of a line and the first of the next stay two words.
     return _record(path.name, own | {"line_separator": " ", "licence": "not stated", "description": "own text"})
 
 
-def _open(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+def _blocks(path: Path, name: str) -> Iterator[bytes]:
+    """Yield the content of a file, unpacked if it is ``.gz``; raise DataError or MachineError if it cannot be read."""
+    with read_errors(path), cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as source:
+        try:
+            while block := source.read(_BLOCK):
+                yield block
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataError(f"{name}: not a complete gzip file: {error}") from error
 
 
 def _require_regular_file(path: Path) -> None:

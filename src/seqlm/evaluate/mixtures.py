@@ -4,7 +4,7 @@ The weights and members of mixtures are chosen on val.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +57,7 @@ def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Map
     ``texts``: kind of token -> its scored texts.
     """
     static = [network for network in networks if not network.info.dynamic]
-    token = min(static, key=val_bits).info.token
+    token = min(predicting_all(static), key=val_bits).info.token
     of_token = sorted((network for network in networks if network.info.token == token), key=val_bits)
     partners = sorted((ngram for ngram in ngrams if ngram.info.token == token), key=val_bits)
     made: dict[str, Score] = {}
@@ -121,15 +121,6 @@ def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
     return make_score(describe_mixture([member.info for member in members]), mixed, texts, metadata)
 
 
-@dataclass(frozen=True)
-class StoredMixture:
-    """A mixture as :func:`save_mixtures` writes it."""
-
-    info: ModelInfo
-    weights: dict[str, float]
-    """Member -> its weight."""
-
-
 def save_mixtures(folder: Path, scores: Sequence[Score]) -> None:
     """Write what the mixtures among some scores are, one JSON file for each, and remove other mixtures."""
     mixtures = {score.name: score for score in scores if score.info.family == "mixture"}
@@ -140,10 +131,13 @@ def save_mixtures(folder: Path, scores: Sequence[Score]) -> None:
         write_checksummed(folder / f"{name}.json", value)
 
 
-def load_mixtures(folder: Path) -> list[StoredMixture]:
-    """Return the mixtures of a folder by name; none if there is no such folder. Raises DataError if one is broken."""
+def load_mixtures(folder: Path) -> dict[ModelInfo, dict[str, float]]:
+    """Return each mixture's weights by member, sorted by the mixtures' names; none if there is no such folder.
+
+    Raises DataError if a file is broken.
+    """
     values = [read_checksummed(path, FORMAT, "run the evaluate stage again") for path in sorted(folder.glob("*.json"))]
-    return [StoredMixture(ModelInfo.from_json(value["model"]), value["weights"]) for value in values]
+    return {ModelInfo.from_json(value["model"]): value["weights"] for value in values}
 
 
 def mix(nats: Sequence[Nats], weights: Weights) -> Nats:

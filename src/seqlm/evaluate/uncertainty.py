@@ -82,20 +82,22 @@ class IntervalScales:
         independent = Scale.of_blocks(text.num_blocks)
         if folds is None or text.share < 1:
             return cls(independent, independent)
-        return cls.of_folds(folds)
+        return cls.of_folds(folds, text.num_blocks)
 
     @classmethod
-    def of_folds(cls, folds: Folds) -> Self:
-        """Return the calibration by two reference models.
+    def of_folds(cls, folds: Folds, num_blocks: int | None = None) -> Self:
+        """Return the calibration by two reference models, for a text of so many blocks if it is not test.
 
         The factor for differences has few degrees of freedom, but only corrects a standard error that has many.
         """
         first, second = (np.array(blocks) for blocks in folds.test_blocks)
-        independent = Scale.of_blocks(len(first))
+        num_blocks = num_blocks or len(first)
+        independent, ratio = Scale.of_blocks(num_blocks), math.sqrt(len(first) / num_blocks)
+        model = Scale.of_folds(np.array(folds.bits[0]), first)
         difference = Scale.of_folds(np.subtract(folds.bits[0], folds.bits[1]), first - second)
         return cls(
-            Scale.of_folds(np.array(folds.bits[0]), first),
-            replace(independent, factor=max(difference.factor, independent.factor)),
+            replace(model, factor=model.factor * ratio),
+            replace(independent, factor=max(difference.factor * ratio, independent.factor)),
         )
 
     def compare_pairs(self, blocks: Mapping[str, Blocks], pairs: Iterable[Pair]) -> dict[Pair, "Difference"]:

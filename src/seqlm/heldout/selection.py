@@ -9,6 +9,7 @@ train that are as long as test, trained on the rest. The spread of these values 
 not show.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -36,7 +37,7 @@ from seqlm.heldout.scored_text import (
     stream_of,
     unknown_share,
 )
-from seqlm.heldout.spelling import BLANKS, count_separators, spelling_costs
+from seqlm.heldout.spelling import BLANKS, count_separators, spelling_costs, unknown_costs
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -178,7 +179,7 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
         selections[name] = selection
         arrays |= {
             f"ends_{name}.npy": ends,
-            f"costs_{name}.npy": np.array([0.0 if token in corpus.vocab else cost_of[token] for token in tokens]),
+            f"costs_{name}.npy": np.array([cost_of.get(token, 0.0) for token in tokens]),
         }
         if name == "test":
             test_tokens = tokens
@@ -214,10 +215,11 @@ def encode_text(vocab: Vocab, text: str) -> tuple[Stream, list[str]]:
     tokens = vocab.tokenize(text)
     ids, ends = vocab.encode(tokens), np.cumsum(vocab.lengths(tokens))
     chars = len(text.replace("\n", vocab.line_separator)) - _chars_up_to_first(vocab, text, tokens)
-    unknown = [token for token in tokens if token not in vocab]
-    costs = np.zeros(len(tokens))
-    costs[ids == 0] = spelling_costs(vocab, unknown)
-    return stream_of(ids, costs, ends, chars), tokens
+    stream = stream_of(ids, unknown_costs(vocab, tokens, ids), ends, chars)
+    if vocab.token_kind.is_lossless:
+        return stream, tokens
+    separators = count_separators([text], vocab.line_separator)
+    return replace(stream, separator_nats=separators.nats(separators.probabilities())), tokens
 
 
 def _chars_up_to_first(vocab: Vocab, text: str, tokens: Sequence[str]) -> int:
@@ -271,7 +273,7 @@ def fold_bits(ids: Ids, vocab_size: int, length: int) -> Iterator[list[float]]:
     parts = np.array_split(ids[: round(num_folds * length * 1.1)], num_folds)
     for index, part in enumerate(parts):
         rest = np.concatenate([*parts[:index], *parts[index + 1 :]])
-        yield [float(nats.mean() / np.log(2)) for nats in _nats(rest, part, vocab_size)]
+        yield [float(nats.mean() / math.log(2)) for nats in _nats(rest, part, vocab_size)]
 
 
 def _nats(train: Ids, ids: Ids, vocab_size: int) -> list[Nats]:

@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
-NATS_OF_ANY_CHARACTER = math.log(0x110000)
+NATS_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
 _ORDER = 4
 _KEPT_DISTRIBUTIONS = 1000
 """Distributions of the next character that are cached; with thousands of characters, each is large."""
@@ -85,6 +86,14 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), NATS_OF_ANY_CHARACTER)
     return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nats(tokens)
+
+
+def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
+    costs = np.zeros(len(ids))
+    unknown = [token for token, index in zip(tokens, ids.tolist(), strict=True) if index == 0]
+    costs[ids == 0] = spelling_costs(vocab, unknown)
+    return costs
 
 
 class Separators(NamedTuple):

@@ -12,13 +12,14 @@ from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids, Stream, unknown_share
-from seqlm.heldout.spelling import spelling_costs
+from seqlm.heldout.spelling import unknown_costs
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.score.store import ModelInfo
 from seqlm.vocab.kinds import Kind
+from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 _BEGIN, _END = MARKS
@@ -26,7 +27,10 @@ _BEGIN, _END = MARKS
 
 def open_arpa(path: Path) -> "ArpaLanguageModel":
     """Return the model in an ARPA file, plain or ``.gz``. Raises DataError as :func:`read_arpa` does."""
-    return ArpaLanguageModel(path.name, read_arpa(path))
+    model = read_arpa(path)
+    if not set(BYTE_TOKENS).isdisjoint(model.tokens):
+        raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use --model")
+    return ArpaLanguageModel(path.name, model)
 
 
 class ArpaLanguageModel(LanguageModel):
@@ -36,13 +40,13 @@ class ArpaLanguageModel(LanguageModel):
         """Take a model that was read. It is one over characters if all its tokens are, without sentence marks."""
         places = {token: index for index, token in enumerate(model.tokens)}
         marks = [mark for mark in MARKS if mark in places]
-        self.has_marks = len(marks) == len(MARKS) and bool(model.listed[0][places[_END]] > 10**NEVER)
+        self.has_marks = len(marks) == len(MARKS) and bool(model.listed[0][model.tokens.index(_END)] > 10**NEVER)
         words = [token for token in model.tokens if token not in (UNKNOWN, *MARKS)]
         kind: Kind = "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
         tokens = [UNKNOWN, *marks, *words]
         separator = "\n" if kind == "word" or "\n" in places else ""
         info = ModelInfo(name, "ngram", kind, 0, counted_token=kind, smoothing="arpa", order=model.counts.max_order)
-        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), str)
+        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}))
         self.model = model
         self._places = np.array([places.get(token, -1) for token in tokens], np.int64)
         """For each token its index in the file; -1 for ``<unk>`` if the file has none."""
@@ -79,8 +83,6 @@ class ArpaLanguageModel(LanguageModel):
         ends = np.cumsum([len(line) + 1 for line in lines])
         read = np.insert(ids, ends[:-1] + 1, begin)
         is_scored = np.insert(np.ones(len(ids), bool), ends[:-1] + 1, False)
-        costs = np.zeros(len(ids))
-        costs[ids == 0] = spelling_costs(self.vocab, [token for token in tokens if token not in self.vocab])
         is_word = np.ones(len(ids), bool)
         is_word[[0, *ends]] = False
         places = np.zeros(len(ids), np.int64)
@@ -89,8 +91,8 @@ class ArpaLanguageModel(LanguageModel):
         places[ends] = np.minimum(np.cumsum([len(line) + 1 for line in text.split("\n")]) - 1, len(text) - 1)
         # The last line ends too.
         stream = Stream(
-            input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, unknown_costs=costs,
-            ends=np.maximum.accumulate(places) + 1, unknown_share=unknown_share(ids),
+            input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, ends=np.maximum.accumulate(places) + 1,
+            unknown_costs=unknown_costs(self.vocab, tokens, ids), unknown_share=unknown_share(ids),
         )  # fmt: skip
         return stream, TokensInText(text, self.vocab, tokens, places)
 

@@ -20,7 +20,7 @@ from seqlm.core.files import (
 from seqlm.core.layout import Layout
 from seqlm.vocab.kinds import KINDS
 
-FORMAT = 1
+FORMAT = 2
 _MANIFEST = "export.json"
 _ADVICE = "export again"
 _OF_CORPUS = {"vocab.json", "tokenizer.json", "train.npy"}
@@ -39,13 +39,14 @@ def export_models(layout: Layout, folder: Path) -> int:
     hashes = {}
     for path in sorted(_files(layout)):
         name = path.relative_to(layout.root).as_posix()
+        hashes[name] = sha256_of_file(path)
         with write_errors(folder / name):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / name)
-        hashes[name] = sha256_of_file(folder / name)
     write_checksummed(folder / _MANIFEST, {"format": FORMAT, "sha256": hashes})
+    best = table["model"][table["separator_bits"] == 0].iloc[0]
     rows = [f"| {row.model} | {row.test_bits:.3f} | {row.test_perplexity:.2f} |" for row in table.itertuples()]
-    readme = _README.read_text(encoding="utf-8").format(name=folder.name, best=table["model"][0], rows="\n".join(rows))
+    readme = _README.read_text(encoding="utf-8").format(name=folder.name, best=best, rows="\n".join(rows))
     write_text(folder / "README.md", readme)
     return len(hashes) + 2
 
@@ -55,6 +56,7 @@ def _files(layout: Layout) -> Iterator[Path]:
     yield layout.params
     yield layout.reports("evaluate", "table.csv")
     yield layout.split("train")
+    yield layout.heldout("char") / "folds.json"
     for kind in KINDS:
         yield from (path for path in _inside(layout.corpus(kind)) if path.name in _OF_CORPUS)
     for folder in (layout.configs, layout.ngrams(""), layout.runs, layout.mixtures):

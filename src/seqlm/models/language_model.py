@@ -6,7 +6,7 @@ that gives the distribution of the next token after each token that it has read.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
-from seqlm.core.errors import DataError
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nats
 from seqlm.core.text import quantity
 from seqlm.heldout.scored_text import Ids, Stream
 from seqlm.heldout.selection import encode_text
 from seqlm.models.units import TokensInText, anchors, unit_bits, unit_texts
-from seqlm.score.settings import By, Space
+from seqlm.preprocess.cleaning import clean_text
+from seqlm.score.settings import SPACES, UNITS, By, Space
 from seqlm.score.store import ModelInfo, summarise
 from seqlm.vocab.vocabulary import Vocab
 
@@ -44,6 +45,11 @@ class SamplingConfig:
     temperature: float = 0.0
     top_k: int | None = None
     top_p: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ParamsError for settings that choose no token."""
+        if not (self.temperature >= 0 and (self.top_k is None or self.top_k >= 1) and 0 < (self.top_p or 1) <= 1):
+            raise ParamsError(f"{self}: temperature must be at least 0, top_k at least 1, and top_p in (0, 1]")
 
     def pick(self, probs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return one token for each row of ``probs`` (B, V), shape ``(B,)``.
@@ -73,8 +79,6 @@ class SamplingConfig:
 
 
 Probs = NDArray[np.float64]
-Cleaner = Callable[[str], str]
-"""Cleans a text as the corpus was cleaned."""
 
 
 class Reader(ABC):
@@ -172,9 +176,9 @@ class ScoredTokens:
 class LanguageModel(ABC):
     """A trained model."""
 
-    def __init__(self, info: ModelInfo, vocab: Vocab, clean: Cleaner) -> None:
-        """Take what the model is, the vocabulary of the tokens that it predicts, and how texts are cleaned."""
-        self.info, self.vocab, self.clean = info, vocab, clean
+    def __init__(self, info: ModelInfo, vocab: Vocab) -> None:
+        """Take what the model is, and the vocabulary of the tokens that it predicts."""
+        self.info, self.vocab = info, vocab
 
     def __repr__(self) -> str:
         learns = ", learns from what it reads" if self.info.dynamic else ""
@@ -199,8 +203,15 @@ class LanguageModel(ABC):
         return stream, TokensInText(text, self.vocab, tokens, anchors(text, self.vocab, tokens))
 
     def score_tokens(self, text: str) -> ScoredTokens:
-        """Return the tokens of a text with their surprisals. Raises DataError if it has fewer than two tokens."""
-        stream, tokens = self.encode(self.clean(text))
+        """Return the tokens of a text, cleaned like the corpus, with their surprisals.
+
+        Raises DataError if it has fewer than two tokens.
+        """
+        return self.score_cleaned(clean_text(text, self.vocab.normalise))
+
+    def score_cleaned(self, text: str) -> ScoredTokens:
+        """Return what :meth:`score_tokens` does for a text that is clean already."""
+        stream, tokens = self.encode(text)
         if len(tokens.tokens) < 2:
             number = quantity(len(tokens.tokens), self.vocab.token_kind.noun)
             raise DataError(f"the text has only {number}: use a longer text")
@@ -226,6 +237,9 @@ class LanguageModel(ABC):
         """
         import pandas as pd
 
+        if by not in UNITS or space not in SPACES:
+            choice = f"by must be {', '.join(UNITS)}, and space {' or '.join(SPACES)}"
+            raise ParamsError(f"by = {by!r}, space = {space!r}: {choice}")
         found = self.score_tokens(text)
         is_unknown = unit_bits(found.text, (found.stream.ids == 0).astype(np.float64), by, space) > 0
         columns = {"text": unit_texts(found.text, by), "bits": unit_bits(found.text, found.bits, by, space)}
@@ -240,13 +254,14 @@ class LanguageModel(ABC):
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int = 0,
+        on_unknown: str = "error",
     ) -> str:
         """Return the ``num_preds`` tokens that follow a prefix as text, without the prefix.
 
         The options are those of :class:`SamplingConfig`. Raises DataError if the prefix has no
         token, or one that the vocabulary lacks.
         """
-        return self.generate_batch([prefix], num_preds, SamplingConfig(temperature, top_k, top_p), seed)[0]
+        return self.generate_batch([prefix], num_preds, SamplingConfig(temperature, top_k, top_p), seed, on_unknown)[0]
 
     def generate_batch(
         self, prefixes: Sequence[str], num_preds: int, sampling: SamplingConfig, seed: int, on_unknown: str = "error"
@@ -288,6 +303,7 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
         raise DataError(f"the prefix {prefix!r} contains no {vocab.token_kind.noun}: give at least one")
     if on_unknown == "error" and (unknown := [token for token in tokens if token not in vocab]):
         raise DataError(
-            f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk"
+            f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk "
+            "(in Python, on_unknown='unk')"
         )
     return [int(index) for index in vocab.encode(tokens)]

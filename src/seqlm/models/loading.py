@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property, partial, reduce
+from functools import cache, cached_property, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +12,15 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.core.settings import Device, load
-from seqlm.evaluate.mixtures import StoredMixture, Weights, load_mixtures, mix
-from seqlm.heldout.scored_text import Ids
+from seqlm.core.settings import Device
+from seqlm.evaluate.mixtures import Weights, load_mixtures, mix
+from seqlm.heldout.scored_text import Folds, Ids
 from seqlm.models.exporting import require_intact
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.ngram_models import NGram, Recounting, WordToChar
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import highest_orders, load_counts, load_models
-from seqlm.preprocess.cleaning import clean_text
-from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.ngrams import recounted_on
-from seqlm.score.settings import ScoreParams
 from seqlm.score.store import ModelInfo, Score, describe_ngram, load_description
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import run_names
@@ -42,7 +39,7 @@ class Mixture(LanguageModel):
 
     def __init__(self, info: ModelInfo, members: Sequence[LanguageModel], weights: Sequence[float]) -> None:
         """Take models over the same tokens, and their weights."""
-        super().__init__(info, members[0].vocab, members[0].clean)
+        super().__init__(info, members[0].vocab)
         self.members, self.weights = list(members), np.array(weights)
 
     def token_nll(self, ids: Ids) -> Nats:
@@ -90,9 +87,10 @@ class Models(Mapping[str, LanguageModel]):
         self.layout, self.device, self.num_threads = layout, device, num_threads
         self._loaded: dict[str, LanguageModel] = {}
         ngrams = (partial(self.ngrams, kind) for kind in KINDS)
-        self._sources: list[Callable[[], Loaders]] = [
+        sources: tuple[Callable[[], Loaders], ...] = (
             self.runs, *ngrams, self._word_to_char, self.mixtures, self._best_epochs, self._scored,
-        ]  # fmt: skip
+        )  # fmt: skip
+        self._sources = [cache(source) for source in sources]
 
     def __getitem__(self, name: str) -> LanguageModel:
         """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of this name."""
@@ -112,7 +110,7 @@ class Models(Mapping[str, LanguageModel]):
     def select(self, names: Sequence[str]) -> dict[str, LanguageModel]:
         """Return models by name; without names all runs. Raises ModelNotFoundError before any model is loaded."""
         names = list(names or self.runs())
-        self._find([name for name in names if name not in self._loaded])
+        self._find(names)
         return {name: self[name] for name in names}
 
     @cached_property
@@ -147,7 +145,7 @@ class Models(Mapping[str, LanguageModel]):
                 "perplexity": result.score.metrics["test"]["perplexity"],
                 **asdict(result.to_best),
             }
-            for result in rank_models(scores, texts, None)[0]
+            for result in rank_models(scores, texts, Folds.load(self.layout.heldout("char")))[0]
         ]
         return pd.DataFrame(rows).drop(columns="against")
 
@@ -173,18 +171,6 @@ class Models(Mapping[str, LanguageModel]):
             raise ModelNotFoundError(f"--model {min(missing)}: no such model: {choice}")
         return found
 
-    def clean(self, text: str) -> str:
-        """Return a text cleaned as the corpus was cleaned."""
-        return clean_text(text, self._preprocess.normalise)
-
-    @cached_property
-    def _preprocess(self) -> PreprocessParams:
-        return load(self.layout.params, "preprocess", PreprocessParams)
-
-    @cached_property
-    def _score(self) -> ScoreParams:
-        return load(self.layout.params, "score", ScoreParams)
-
     def runs(self) -> Loaders:
         """Return the networks."""
         return {run: partial(self._open_run, run) for run in run_names(self.layout.configs)}
@@ -197,7 +183,7 @@ class Models(Mapping[str, LanguageModel]):
     def _open_run(self, run: str, *, is_best: bool = False) -> "StaticNetwork":
         from seqlm.models.networks import open_run  # imports the compiled loops
 
-        return open_run(self.layout, run, self.device, self.clean, self.num_threads, is_best=is_best)
+        return open_run(self.layout, run, self.device, self.num_threads, is_best=is_best)
 
     def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Loaders:
         """Return the static n-gram models over a kind of token; if asked, of each smoothing only the highest order."""
@@ -207,22 +193,18 @@ class Models(Mapping[str, LanguageModel]):
         found: dict[str, Callable[[], LanguageModel]] = {}
         for model in chosen:
             info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
-            found[info.name] = partial(NGram, info, vocab, self.clean, Recounting.fixed(model))
+            found[info.name] = partial(NGram, info, vocab, Recounting.fixed(model))
         return found
 
     def mixtures(self, *, only_static: bool = False) -> Loaders:
         """Return the mixtures that the ``evaluate`` stage has stored."""
 
-        def open_mixture(stored: StoredMixture) -> LanguageModel:
-            members = [self[member] for member in stored.info.members]
-            return Mixture(stored.info, members, [stored.weights[member.name] for member in members])
+        def open_mixture(info: ModelInfo, weights: Mapping[str, float]) -> LanguageModel:
+            return Mixture(info, [self[member] for member in info.members], [weights[name] for name in info.members])
 
         stored = load_mixtures(self.layout.mixtures)
-        return {
-            mixture.info.name: partial(open_mixture, mixture)
-            for mixture in stored
-            if not (only_static and mixture.info.dynamic)
-        }
+        chosen = (info for info in stored if not (only_static and info.dynamic))
+        return {info.name: partial(open_mixture, info, stored[info]) for info in chosen}
 
     def _scored(self) -> Loaders:
         """Return the dynamic models and all Kneser-Ney models whose scores are stored."""
@@ -239,12 +221,11 @@ class Models(Mapping[str, LanguageModel]):
 
             static = self._open_run(info.members[0])
             train = load_split(self.layout.corpus(info.token), "train", mmap=True, vocab=static.vocab)
-            params = _required(self._score.dynamic, "score.dynamic")
-            return DynamicNetwork(static, train, params, metadata["choices"])
+            return DynamicNetwork(static, train, metadata)
         if info.counts_predicted_token:
             vocab = self._vocab(info.token)
-            return NGram(info, vocab, self.clean, self._recounting(info, vocab))
-        return WordToChar(info, self._word_to_char_reader, self.clean, self._recounting(info, self._vocab("word")))
+            return NGram(info, vocab, self._recounting(info, vocab, metadata))
+        return WordToChar(info, self._word_to_char_reader, self._recounting(info, self._vocab("word"), metadata))
 
     def _word_to_char(self) -> Loaders:
         """Return the static model over words that is read as one over characters, which is not always scored."""
@@ -256,32 +237,23 @@ class Models(Mapping[str, LanguageModel]):
     def _word_to_char_reader(self) -> WordToCharReader:
         return WordToCharReader(self.layout, self._vocab("word"))
 
-    def _recounting(self, info: ModelInfo, counted: Vocab) -> Recounting:
+    def _recounting(self, info: ModelInfo, counted: Vocab, metadata: Mapping[str, Any]) -> Recounting:
         """Return the Kneser-Ney model at each place of a text; ``counted`` is the vocabulary of what it counts."""
         assert info.order is not None
         counts, settings = load_counts(self.layout.ngrams(counted.kind), len(counted))
-        unknown = settings[KneserNey.smoothing]["unknown"]
-        is_subset = info.train_chars < counted.num_chars["train"]
-        if not (info.dynamic or is_subset):
+        unknown, train_tokens = settings[KneserNey.smoothing]["unknown"], metadata.get("train_tokens")
+        if not info.dynamic and train_tokens is None:
             return Recounting.fixed(KneserNey(counts, info.order, unknown=unknown))
-        train = load_split(self.layout.corpus(counted.kind), "train", mmap=True, vocab=counted)
-        if is_subset:
-            train = train[: _required(self._score.train_subset, "score.train_subset").max_tokens]
+        train = load_split(self.layout.corpus(counted.kind), "train", mmap=True, vocab=counted)[:train_tokens]
         recount = partial(recounted_on, train, vocab_size=len(counted), order=info.order, unknown=unknown)
         if not info.dynamic:
             return Recounting.fixed(recount(()))
-        num_updates = _required(self._score.dynamic_counts, "score.dynamic_counts").num_updates
+        num_updates = metadata["num_updates"]
         update_every = max(self._vocab(info.token).splits["test"].num_tokens // num_updates, 1)
         return Recounting(recount, num_updates, update_every)
 
     def _vocab(self, kind: Kind) -> Vocab:
         return Vocab.load(self.layout.vocab(kind), kind)
-
-
-def _required(params: Any, name: str) -> Any:
-    if params is None:
-        raise ParamsError(f"{name} is null, but its models were scored: run the pipeline again")
-    return params
 
 
 def open_models(folder: Path, device: Device = "cpu") -> Models:

@@ -10,11 +10,10 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
-from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, RowwiseReader
+from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.rnn.array_network import ArrayNetwork, probabilities, stream_nll
 from seqlm.rnn.building import open_network
 from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
-from seqlm.score.settings import DynamicParams
 from seqlm.score.store import ModelInfo
 from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
@@ -23,9 +22,9 @@ from seqlm.vocab.vocabulary import Vocab
 class StaticNetwork(LanguageModel):
     """A network whose weights stay as they are."""
 
-    def __init__(self, info: ModelInfo, vocab: Vocab, clean: Cleaner, network: ArrayNetwork) -> None:
+    def __init__(self, info: ModelInfo, vocab: Vocab, network: ArrayNetwork) -> None:
         """Take a network over the tokens of a vocabulary."""
-        super().__init__(info, vocab, clean)
+        super().__init__(info, vocab)
         self.network = network
 
     def token_nll(self, ids: Ids) -> Nats:
@@ -51,25 +50,26 @@ class _NetworkReader(Reader):
 class DynamicNetwork(LanguageModel):
     """A network that keeps learning from the text that it reads (:mod:`seqlm.score.networks`)."""
 
-    def __init__(self, static: StaticNetwork, train: Ids, params: DynamicParams, chosen: Mapping[str, float]) -> None:
-        """Take the static network, the tokens of train, the settings, and those that were chosen on val."""
-        super().__init__(static.info.as_dynamic(), static.vocab, static.clean)
-        self._network, self._train, self._params, self._chosen = static.network, train, params, chosen
+    def __init__(self, static: StaticNetwork, train: Ids, scored: Mapping[str, Any]) -> None:
+        """Take the static network, the tokens of train, and the metadata of the dynamic score."""
+        super().__init__(static.info.as_dynamic(), static.vocab)
+        self._network, self._train, self._scored = static.network, train, scored
+        self._update_every: int = scored["update_every"]
 
     @cached_property
     def _rule(self) -> DynamicRule:
-        params, network = self._params, self._network
-        rms = gradient_rms(network, self._train, segment_length=params.update_every, num_segments=params.rms_segments)
-        return DynamicRule(self._chosen["dynamic_lr"], self._chosen["dynamic_decay"], rms, trained_weights(network))
+        network, chosen, num_segments = self._network, self._scored["choices"], self._scored["rms_segments"]
+        rms = gradient_rms(network, self._train, segment_length=self._update_every, num_segments=num_segments)
+        return DynamicRule(chosen["dynamic_lr"], chosen["dynamic_decay"], rms, trained_weights(network))
 
     def token_nll(self, ids: Ids) -> Nats:
         """Return -log p of tokens 2 to N, each predicted before the network learns from it."""
-        return dynamic_nll(self._network, ids, update_every=self._params.update_every, update=self._rule.apply)
+        return dynamic_nll(self._network, ids, update_every=self._update_every, update=self._rule.apply)
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts; from each of them, a copy of the network learns."""
         rows = range(num_rows)
-        return RowwiseReader([_LearningReader(self._network, self._rule, self._params.update_every) for _ in rows])
+        return RowwiseReader([_LearningReader(self._network, self._rule, self._update_every) for _ in rows])
 
 
 class _LearningReader(RowReader):
@@ -97,7 +97,7 @@ class _LearningReader(RowReader):
 
 
 def open_run(
-    layout: Layout, run: str, device: Device, clean: Cleaner, num_threads: int | None = None, *, is_best: bool = False
+    layout: Layout, run: str, device: Device, num_threads: int | None = None, *, is_best: bool = False
 ) -> StaticNetwork:
     """Return the network of a run, or that of its best epoch.
 
@@ -106,5 +106,5 @@ def open_run(
     config = read_config(layout.config(run))
     vocab = Vocab.load(layout.vocab(config.token), config.token)
     folder = layout.best_of_run(run) if is_best else layout.run(run)
-    network = open_network(folder, run, device, num_threads or config.num_threads)
-    return StaticNetwork(describe_run(config, vocab, is_best=is_best), vocab, clean, network)
+    network = open_network(folder, run, len(vocab), device, num_threads or config.num_threads)
+    return StaticNetwork(describe_run(config, vocab, is_best=is_best), vocab, network)

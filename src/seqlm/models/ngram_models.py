@@ -7,7 +7,7 @@ import numpy as np
 
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids
-from seqlm.models.language_model import Cleaner, LanguageModel, Probs, Reader, RowReader, RowwiseReader
+from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.score.ngrams import ModelAfter, recounted_nll
 from seqlm.score.store import ModelInfo
@@ -39,9 +39,9 @@ class Recounting:
 class NGram(LanguageModel):
     """An n-gram model, which may keep counting the text that it reads."""
 
-    def __init__(self, info: ModelInfo, vocab: Vocab, clean: Cleaner, recounting: Recounting) -> None:
+    def __init__(self, info: ModelInfo, vocab: Vocab, recounting: Recounting) -> None:
         """Take what the model is, the vocabulary of its tokens, and how it counts."""
-        super().__init__(info, vocab, clean)
+        super().__init__(info, vocab)
         self._recounting = recounting
 
     def token_nll(self, ids: Ids) -> Nats:
@@ -72,9 +72,9 @@ class _NGramReader(RowReader):
 class WordToChar(LanguageModel):
     """A model over words that is read as a model over characters; it may keep counting the words that it reads."""
 
-    def __init__(self, info: ModelInfo, reader: WordToCharReader, clean: Cleaner, recounting: Recounting) -> None:
+    def __init__(self, info: ModelInfo, reader: WordToCharReader, recounting: Recounting) -> None:
         """Take what the model is, the reader of characters, and how the model over words counts."""
-        super().__init__(info, reader.characters, clean)
+        super().__init__(info, reader.characters)
         self._reader, self._recounting = reader, recounting
 
     def token_nll(self, ids: Ids) -> Nats:

@@ -55,7 +55,7 @@ def unit_texts(text: TokensInText, by: By) -> Sequence[str]:
     if by == "token":
         return text.tokens
     if by == "char":
-        return text.text.replace("\n", text.vocab.line_separator)
+        return list(text.text.replace("\n", text.vocab.line_separator))
     return text.text.split("\n") if by == "line" else words(text.text.replace("\n", " "))
 
 

@@ -55,7 +55,7 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
             path = Path(folder) / name
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
-        copy_own_text(path, max_bytes, copy)
+        copy_own_text(path, max_bytes, copy, name)
         raw = RawText(copy, name)
         with cleaned.open("wb") as target:
             target.writelines(clean_blocks(raw, preprocess.normalise, preprocess.errors, decoding))
@@ -78,8 +78,9 @@ def describe_score(name: str, scored: ScoredTokens) -> str:
     perplexity, bits = (
         "infinite" if metrics[key] is None else f"{metrics[key]:.3f}" for key in ("perplexity", "bits_per_character")
     )
+    blanks = f" (spaces and line ends would add {found:.3f})" if (found := metrics["separator_bits"]) else ""
     return (
-        f"{name}: perplexity {perplexity} per {scored.text.vocab.kind}, {bits} bits per character, "
+        f"{name}: perplexity {perplexity} per {scored.text.vocab.kind}, {bits} bits per character{blanks}, "
         f"{metrics['tokens']:,} tokens, {metrics['unknown_share']:.1%} of them unknown"
     )
 
@@ -92,6 +93,13 @@ def page_content(scored: Mapping[str, ScoredTokens]) -> dict[str, dict[str, Any]
         shown = passage(found.text.vocab.token_kind, found.text.tokens, nats, MAX_SHOWN_CHARS)
         content[name] = {"passage": shown} | found.metrics
     return content
+
+
+def remark_on_lines(text: str, models: Sequence[LanguageModel]) -> list[str]:
+    """Return what to say if models read a text's lines as if nothing were between them."""
+    if "\n" not in text or all(model.vocab.line_separator for model in models):
+        return []
+    return ["lines are joined as in the corpus, with nothing between them (vocab.line_separator)"]
 
 
 def remark_on_length(text: str) -> list[str]:
@@ -134,4 +142,6 @@ def score_texts(texts: Sequence[UserText], models: Sequence[LanguageModel]) -> d
     """
     if len({text.name for text in texts}) < len(texts):
         raise ParamsError("--text: the same text is given twice")
-    return {text.name: {model.name: model.score_tokens(text.text) for model in models} for text in texts}
+    if len({model.name for model in models}) < len(models):
+        raise ParamsError("two models have the same name: rename an ARPA file")
+    return {text.name: {model.name: model.score_cleaned(text.text) for model in models} for text in texts}

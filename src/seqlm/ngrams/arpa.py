@@ -35,6 +35,8 @@ _UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
 
 _BLOCK_ROWS = 1 << 16
 """N-grams that are written at once."""
+_MAX_LOGARITHM = 300
+"""Of a backoff weight, in absolute value: 10 to the power of more would be infinite."""
 _BYTES_OF_NUMBER = len("-99.") + DECIMALS
 
 
@@ -234,6 +236,8 @@ class _Reader:
             log_prob, log_backoff = float(number), float(fields[order]) if len(fields) > order else 0.0
         except ValueError:
             self._fail("expected a number")
+        if not (log_prob <= 0 and abs(log_backoff) <= _MAX_LOGARITHM):
+            self._fail("expected the logarithms of a probability and of a backoff weight")
         ngram = fields[:order]
         if order == 1 and self._ids.setdefault(ngram[0], len(self._ids)) != len(self._ids) - 1:
             self._fail(f"the word {ngram[0]!r} is listed twice")

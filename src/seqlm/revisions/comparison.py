@@ -146,13 +146,13 @@ class Revision:
     def _read(self, path: Path) -> Any:
         """Return the value of a JSON file, None if there is no such file. Raises DataError if it is broken."""
         if self.commit is None:
-            text = path.read_text(encoding="utf-8") if path.exists() else None
+            content = path.read_bytes() if path.exists() else None
         else:
             show = ["git", "show", f"{self.commit}:./{path.relative_to(self.layout.root).as_posix()}"]
-            shown = subprocess.run(show, cwd=self.layout.root, capture_output=True, encoding="utf-8", check=False)
-            text = None if shown.returncode else shown.stdout
+            shown = subprocess.run(show, cwd=self.layout.root, capture_output=True, check=False)
+            content = None if shown.returncode else shown.stdout
         try:
-            return None if text is None else json.loads(text)
+            return None if content is None else json.loads(content)
         except ValueError as error:
             raise DataError(f"{self._describe(path)}: not JSON") from error
 

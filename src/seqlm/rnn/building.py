@@ -68,13 +68,13 @@ def save_network(
     )
 
 
-def open_network(folder: Path, run: str, device: str, num_threads: int) -> ArrayNetwork:
+def open_network(folder: Path, run: str, vocab_size: int, device: str, num_threads: int) -> ArrayNetwork:
     """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
 
     ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
     settings, or of another run, and MachineError if there is no such device.
     """
-    settings, vocab_size, weights = _read_network(folder, run)
+    settings, weights = _read_network(folder, run, vocab_size)
     if name := _compiled_parameters(settings, device):
         shapes, spec = resolve_name(name)(settings, vocab_size)
         if {name: weight.shape for name, weight in weights.items()} != shapes:
@@ -103,16 +103,19 @@ def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device"
     return NETWORK_KINDS[settings.model].parameters if runs_compiled else None
 
 
-def _read_network(folder: Path, run: str) -> tuple[NetworkSettings, int, dict[str, Any]]:
+def _read_network(folder: Path, run: str, vocab_size: int) -> tuple[NetworkSettings, dict[str, Any]]:
     """Return the settings, the vocabulary size and the weights of a stored network."""
     path, weights = folder / "model.json", folder / "weights.safetensors"
     description = read_checksummed(path, _FORMAT, _ADVICE)
     if description["run"] != run:
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
+    if description["vocab_size"] != vocab_size:
+        of_network = f"{path}: trained with a vocabulary of {description['vocab_size']:,} tokens"
+        raise DataError(f"{of_network}, which has {vocab_size:,} now: {_ADVICE}")
     require_sha256(weights, description["sha256"], path.name, _ADVICE)
     try:
         settings = check(description["network"], "network", NetworkSettings, source=str(path))
-        return settings, description["vocab_size"], load_arrays(weights.read_bytes())
+        return settings, load_arrays(weights.read_bytes())
     except ParamsError as error:  # a setting is newer than the stored network, or older than this version
         raise DataError(f"{error}: {_ADVICE}") from error
     except SafetensorError as error:

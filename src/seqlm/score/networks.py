@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +37,7 @@ from seqlm.score.store import (
     with_train_subset,
 )
 from seqlm.train.settings import RunConfig
+from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Vocab
 
@@ -153,7 +153,7 @@ def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, 
     There is a dynamic score if the run saw all of train and learning more helps on val.
     """
     vocab, streams = Vocab.load(layout.vocab(config.token), config.token), read_streams(layout, config.token)
-    network = open_network(layout.run(config.run), config.run, config.device, config.num_threads)
+    network = open_network(layout.run(config.run), config.run, len(vocab), config.device, config.num_threads)
     info = describe_run(config, vocab)
     subset = None
     if config.max_tokens is not None:
@@ -161,10 +161,11 @@ def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, 
     static = score_network(info, network, streams, subset)
     yield static
     if (folder := layout.best_of_run(config.run)).is_dir():
-        best = open_network(folder, config.run, config.device, config.num_threads)
+        best = open_network(folder, config.run, len(vocab), config.device, config.num_threads)
         yield score_network(describe_run(config, vocab, is_best=True), best, streams, subset, diagnosed=False)
-    if dynamic is not None and config.max_tokens is None:
-        yield from score_dynamically(static, network, streams, dynamic, log)
+    if dynamic is not None and subset is None:
+        train = load_split(layout.corpus(config.token), "train", mmap=True, vocab=vocab)
+        yield from score_dynamically(static, network, streams, train, dynamic, log)
 
 
 def describe_run(config: RunConfig, vocab: Vocab, *, is_best: bool = False) -> ModelInfo:
@@ -211,6 +212,7 @@ def score_dynamically(
     static: Score,
     network: ArrayNetwork,
     streams: Streams,
+    train: NDArray[np.integer],
     params: DynamicParams,
     log: Log,
     num_tuning_tokens: int = NUM_TUNING_TOKENS,
@@ -230,7 +232,6 @@ def score_dynamically(
 
     unchanged = static.nats["val"] if beginning is val else beginning.nats(partial(stream_nll, network))
     log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
-    train = streams["train"].ids
     rms = gradient_rms(network, train, segment_length=params.update_every, num_segments=params.rms_segments)
     trained = trained_weights(network)
     rules = [DynamicRule(lr, decay, rms, trained) for lr in params.lrs for decay in params.decays]
@@ -247,5 +248,6 @@ def score_dynamically(
     rest = ["test"] if beginning is val else ["val", "test"]
     scored = network.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
     nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
-    chosen: dict[str, Any] = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
-    yield from if_better(make_score(info, nats_of, streams, {"choices": chosen}), static, log)
+    chosen = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
+    metadata = {"choices": chosen, "update_every": params.update_every, "rms_segments": params.rms_segments}
+    yield from if_better(make_score(info, nats_of, streams, metadata), static, log)

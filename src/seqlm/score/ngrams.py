@@ -78,7 +78,8 @@ def score_train_subset(
     for order in orders:
         model = KneserNey(counts, min(order, len(train)), unknown=unknown)
         info = describe_ngram(model.smoothing, model.order, vocab, len(train))
-        score = make_score(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams)
+        nats = {split: _nats(model, stream) for split, stream in streams.items()}
+        score = make_score(info, nats, streams, {"train_tokens": len(train)})
         yield score if subset is None else with_train_subset(score, _nats(model, subset), subset)
 
 
@@ -88,7 +89,8 @@ def score_recounted(train: Ids, vocab: Vocab, streams: Streams, params: DynamicC
     model_after = partial(recounted_on, train, vocab_size=len(vocab), order=order, unknown=unknown)
     score = partial(recounted_nll, model_after, num_updates=params.num_updates)
     info = describe_ngram(KneserNey.smoothing, order, vocab).as_dynamic()
-    return make_score(info, {split: streams[split].nats(score) for split in ("val", "test")}, streams)
+    nats = {split: streams[split].nats(score) for split in ("val", "test")}
+    return make_score(info, nats, streams, {"num_updates": params.num_updates})
 
 
 def recounted_on(
@@ -113,7 +115,7 @@ def recounted_nll(model_after: ModelAfter, ids: Ids, *, num_updates: int) -> Nat
 
 
 def equal_parts(length: int, number: int) -> list[range]:
-    """Return the positions of a text in ``number`` equal parts, of which the last is shorter; none is empty."""
+    """Return the positions of a text in at most ``number`` equal parts, of which the last may be shorter."""
     size = max(-(-length // number), 1)
     return [range(start, min(start + size, length)) for start in range(0, length, size)]
 

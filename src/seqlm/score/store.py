@@ -16,7 +16,7 @@ from seqlm.heldout.scored_text import ScoredText
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
-FORMAT = 3
+FORMAT = 4
 _ADVICE = "score again"
 
 TRAIN_SUBSET = "train_subset"

@@ -40,7 +40,7 @@ def per_character(kind: TokenKind, tokens: Sequence[str], values: Sequence[float
         if num_chars:
             shares += [value / num_chars] * num_chars
         elif shares:
-            shares[-1] += value
+            shares[-1] = value if math.isnan(shares[-1]) else shares[-1] + value  # the first token has no value
     return characters, [*shares, *[0.0] * len(characters)][: len(characters)]
 
 

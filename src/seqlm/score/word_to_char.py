@@ -318,7 +318,8 @@ def _scores(
         recount = partial(recounted_on, train, vocab_size=len(words), order=order, unknown=model.unknown)
         score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
         info = reader.describe(order).as_dynamic()
-        yield from if_better(make_score(info, _nats(streams, ("val", "test"), score), streams), static, log)
+        nats, metadata = _nats(streams, ("val", "test"), score), {"num_updates": dynamic.num_updates}
+        yield from if_better(make_score(info, nats, streams, metadata), static, log)
 
 
 def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:

@@ -298,7 +298,7 @@ def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
     size, after so short a training, says little.
     """
     rows = []
-    for noise, tau in itertools.product((params.noise, 0.0), params.taus):
+    for noise, tau in itertools.product(dict.fromkeys((params.noise, 0.0)), params.taus):
         errors = [_one_step_rmse(params, noise, tau, seed + number) for number in range(_NUM_TAU_SEEDS)]
         rows.append((tau, noise, float(np.mean(errors)), float(np.std(errors, ddof=1))))
     return pd.DataFrame(rows, columns=["tau", "noise", "rmse", "deviation"])

@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from seqlm.core.errors import Interrupted
+from seqlm.core.errors import DataError, Interrupted
 from seqlm.rnn.array_network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.settings import RunConfig
@@ -92,13 +92,16 @@ def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix:
 def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
     """Return what a run's samples continue: the text of the setting, or the beginning of val.
 
-    The beginning of val is used for ``auto``, and if the vocabulary lacks most tokens of the setting's text.
+    The beginning of val is used for ``auto``, and if the vocabulary lacks most tokens of the setting's text. If val
+    begins with unknown tokens only, the text is empty, and no samples are printed.
     """
     tokens = vocab.tokenize(config.sample_prefix)
     num_known = sum(token in vocab for token in tokens)
-    if config.sample_prefix == AUTO or num_known < max(len(tokens), 1) / 2:
+    if config.sample_prefix != AUTO and num_known >= max(len(tokens), 1) / 2:
+        return config.sample_prefix
+    with suppress(DataError):
         return prompts(vocab, val_ids, 1)[0]
-    return config.sample_prefix
+    return ""
 
 
 @contextmanager

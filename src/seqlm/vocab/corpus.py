@@ -101,13 +101,14 @@ def build_corpus(
     min_freq: int,
     reserved: Sequence[str],
     tokenizer: SubwordTokenizer | None = None,
+    normalise: str = "none",
 ) -> Vocab:
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
     ``texts`` names the file of each split, train first. Writes ``vocab.json``, one ``.npy``
     of shape ``(num_tokens,)`` for each split, and what :func:`write_unknown` writes. The
-    text is tokenized once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. Returns
-    the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it.
+    text is tokenized once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. ``normalise`` says how the
+    text was cleaned. Returns the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it.
     """
     with temporary_folder(folder) as work:
         num_bytes = sum(path.stat().st_size for path in texts.values())
@@ -127,7 +128,7 @@ def build_corpus(
             split: _write_split(stream, chosen.ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
             for split, stream in streams.items()
         }
-        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits, tokenizer)
+        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits, tokenizer, normalise)
         write_unknown(folder, seen, chosen.ids, streams)
     vocab.save(folder / "vocab.json")
     return vocab

@@ -20,7 +20,7 @@ from seqlm.vocab.kinds import Kind, TokenKind, token_kind
 from seqlm.vocab.subwords import SubwordTokenizer
 
 UNKNOWN = "<unk>"
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Vocab:
     splits: dict[str, SplitInfo]
     tokenizer: SubwordTokenizer | None = field(default=None, repr=False, compare=False)
     """Splits text into tokens, if these are subwords."""
+    normalise: str = "none"
+    """How its text was cleaned (``preprocess.normalise``)."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -104,13 +106,14 @@ class Vocab:
             raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
         splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
         tokenizer = SubwordTokenizer.load(path.parent, value["tokenizer"]) if "tokenizer" in value else None
-        return cls(value["kind"], value["tokens"], value["counts"], value["line_separator"], splits, tokenizer)
+        own = value["kind"], value["tokens"], value["counts"], value["line_separator"]
+        return cls(*own, splits, tokenizer, value["normalise"])
 
     def save(self, path: Path) -> None:
         """Write this vocabulary as JSON with a checksum, and its tokenizer beside it."""
         splits = {name: asdict(info) for name, info in self.splits.items()}
         value: dict[str, Any] = {"format": FORMAT, "kind": self.kind, "line_separator": self.line_separator}
-        value |= {"splits": splits, "tokens": self.tokens, "counts": self.counts}
+        value |= {"normalise": self.normalise, "splits": splits, "tokens": self.tokens, "counts": self.counts}
         if self.tokenizer is not None:
             value["tokenizer"] = self.tokenizer.save(path.parent)
         write_checksummed(path, value)

@@ -146,8 +146,8 @@ class KneserNey(InterpolatedModel):
         known: Probs = shares + weight / self.counts.vocab_size
         if self.unknown == "uniform":
             return known
-        num_once = np.count_nonzero(self.counts.table(1).counts[1:] == 1)
-        share = num_once / max(int(self.statistics[0].totals[0]), 1)
+        num_once = int(np.count_nonzero(self.counts.table(1).counts[1:] == 1))
+        share = num_once / max(int(self.statistics[0].totals[0]), num_once + 1)  # below 1 if all tokens occur once
         known *= 1 - share
         known[0] += share
         return known
