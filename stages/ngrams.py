@@ -42,7 +42,7 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
         counts = counter.count()
         fits = fit_smoothings(counts, corpus.splits["val"].ids, params)
         save_models(layout.ngrams(kind), counts, {name: fit.settings for name, fit in fits.items()})
-        sizes = ", ".join(f"{len(table):,}" for table in counts.tables)
+        sizes = ", ".join(f"{(table.counts > 0).sum():,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place
         with fresh_folder(folder / "text") as subfolder:

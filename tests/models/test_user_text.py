@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from seqlm.core.layout import Layout
+from seqlm.core.text import quantity
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import open_network
 from small_runs import write_models
@@ -95,7 +96,9 @@ def test_texts_are_refused(content: bytes, run: str, code: int, complaint: str, 
 def test_a_character_costs_as_much_in_a_short_text_as_in_a_long_one(text: str, score: Score, trained: Layout) -> None:
     bits = math.log2(len(tokens(trained)))
     # The first character is neither scored nor counted; each of the others costs log2 of the vocabulary size.
-    assert f"{bits:.3f} bits per character, {len(text) - 1} tokens" in succeeded(score(text, "char-uniform"))
+    assert f"{bits:.3f} bits per character, {quantity(len(text) - 1, 'token')}," in succeeded(
+        score(text, "char-uniform")
+    )
 
 
 def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> None:

@@ -214,7 +214,7 @@ class LanguageModel(ABC):
         stream, tokens = self.encode(text)
         if len(tokens.tokens) < 2:
             number = quantity(len(tokens.tokens), self.vocab.token_kind.noun)
-            raise DataError(f"the text has only {number}: use a longer text")
+            raise DataError(f"{self.name}: the text has only {number}: use a longer text")
         return ScoredTokens(tokens, stream, stream.nats(self.token_nll))
 
     def score(self, text: str) -> TextScore:

@@ -81,7 +81,7 @@ def describe_score(name: str, scored: ScoredTokens) -> str:
     blanks = f" (spaces and line ends would add {found:.3f})" if (found := metrics["separator_bits"]) else ""
     return (
         f"{name}: perplexity {perplexity} per {scored.text.vocab.kind}, {bits} bits per character{blanks}, "
-        f"{metrics['tokens']:,} tokens, {metrics['unknown_share']:.1%} of them unknown"
+        f"{quantity(metrics['tokens'], 'token')}, {metrics['unknown_share']:.1%} of them unknown"
     )
 
 

@@ -15,6 +15,7 @@ from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share
 from seqlm.report.findings import all_findings, highlights
+from seqlm.report.parity import RUNS as BOOK_RUNS
 from seqlm.score.surprisal_view import INFINITE
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
@@ -119,6 +120,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
         "separator_bits": table["separator_bits"].max(),
+        "has_book_runs": not set(BOOK_RUNS).isdisjoint(table["model"]),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
         "passages": _passages(read_json(layout.passages)),

@@ -28,7 +28,7 @@ Values = dict[str, tuple[Any, str]]
 """Name in ``book.yaml`` -> value of the run, and the report it comes from."""
 
 _BOOK = Path(__file__).with_name("book.yaml")
-_RUNS = ("scratch-sequential", "scratch-random", "concise-sequential", "concise-random")
+RUNS = ("scratch-sequential", "scratch-random", "concise-sequential", "concise-random")
 _SAMPLE_LENGTH = 50
 _TAU, _NUM_TRAIN, _MAX_K = 4, 600, 64
 """Of the book's sine."""
@@ -171,7 +171,7 @@ def _minibatch_values() -> Values:
 
 def _run_values(layout: Layout) -> Values:
     found: Values = {}
-    for run in _RUNS:
+    for run in RUNS:
         path = layout.reports("train", run, "summary.json")
         if path.exists():
             summary, source = read_json(path), f"train/{run}/summary.json"
