@@ -116,9 +116,13 @@ def main() -> None:
     arguments = parser.parse_args()
     paths = [f"reports/evaluate/best/{name}.json" for name in BEST.values()]
     paths += [f"reports/score/{name}/metrics.json" for name in arguments.model]
+    found = rows(arguments.split, paths)
+    for column, name in enumerate(arguments.model, start=len(BEST)):
+        if all(row.bits[column] is None for row in found):
+            parser.error(f"--model {name}: no experiment has this run")
     print(f"Bits per character on {arguments.split}; lower is better.\n")
     width = shutil.get_terminal_size((120, 24)).columns
-    print(table([*BEST, *arguments.model], rows(arguments.split, paths), width))
+    print(table([*BEST, *arguments.model], found, width))
 
 
 if __name__ == "__main__":

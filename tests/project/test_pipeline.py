@@ -40,6 +40,8 @@ def test_the_table_of_experiments_has_the_committed_run(workspace: Workspace) ->
     assert row.split()[0] == "main"
     assert all(1 < float(value) < 8 for value in row.split()[1:])
     assert len(row.split()) == 5
+    unknown = workspace.run("python", "tools/experiments.py", "--model", "nope", check=False)
+    assert "--model nope: no experiment has this run" in unknown.stderr
 
 
 @pytest.mark.slow
