@@ -61,7 +61,7 @@ def test_characters_that_no_font_here_has_are_left_to_the_browser(
     # Chinese, a private character that no font has, and a wide space.
     text = "海\U0010fffd水 sea\u3000"
     drawn = svg_text(drawing([text[:1], text[1:3], "a$b", text] if drawing is graph_figure else text))
-    assert not recwarn.list
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
     assert caplog.messages == []
     assert "海" in drawn
     assert "·" in drawn  # for what is not printable
