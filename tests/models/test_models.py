@@ -1,8 +1,10 @@
 """Trained models as objects: scores, distributions, and generated text."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,6 +180,10 @@ def test_a_blank_belongs_to_the_word_before_or_after_it(models: Models) -> None:
     assert after.tolist() == pytest.approx([by_char[1:4].sum(), by_char[4:8].sum(), by_char[8:].sum()])
     with pytest.raises(ParamsError, match="include the space before a word"):
         models["subword-kneser-ney-3"].surprisals("the sea", "word", "after")
+    assert models["small"].surprisals("the\nsea", by="char")["text"].tolist() == list("thesea")
+    for wrong in ({"by": "chars"}, {"space": "Before"}):
+        with pytest.raises(ParamsError, match="by must be token, char, word, line, and space before or after"):
+            models["small"].surprisals("the sea", **wrong)
 
 
 def test_a_table_has_a_column_for_each_model(models: Models) -> None:
@@ -198,6 +204,12 @@ PROBS = np.array([[0.5, 0.3, 0.15, 0.05]])
 def pick(sampling: SamplingConfig, draws: int = 2000) -> np.ndarray:
     picked = sampling.pick(np.repeat(PROBS, draws, 0), np.random.default_rng(0))
     return np.bincount(picked, minlength=4) / draws
+
+
+@pytest.mark.parametrize("wrong", [(-1.0, None, None), (math.nan, None, None), (1.0, 0, None), (1.0, None, 0.0)])
+def test_sampling_that_chooses_no_token_is_refused(wrong: tuple[Any, ...]) -> None:
+    with pytest.raises(ParamsError, match="temperature must be at least 0, top_k at least 1, and top_p in"):
+        SamplingConfig(*wrong)
 
 
 def test_temperature_raises_probabilities_to_a_power() -> None:

@@ -48,7 +48,8 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         """Raise ParamsError for settings that choose no token."""
-        if not (self.temperature >= 0 and (self.top_k is None or self.top_k >= 1) and 0 < (self.top_p or 1) <= 1):
+        is_valid_k, is_valid_p = self.top_k is None or self.top_k >= 1, self.top_p is None or 0 < self.top_p <= 1
+        if not (self.temperature >= 0 and is_valid_k and is_valid_p):
             raise ParamsError(f"{self}: temperature must be at least 0, top_k at least 1, and top_p in (0, 1]")
 
     def pick(self, probs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
