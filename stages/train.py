@@ -60,10 +60,10 @@ def main(layout: Layout, run: str) -> None:
             train_to_end(trainer, checkpoint, vocab, prefix)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
-            save_network(layout.run(run), run, config, len(vocab), weights, engine)
+            save_network(layout.run(run), run, config, vocab.key, weights, engine)
             shutil.rmtree(layout.best_of_run(run), ignore_errors=True)
             if (best := trainer.better_weights()) is not None:
-                save_network(layout.best_of_run(run), run, config, len(vocab), best, engine)
+                save_network(layout.best_of_run(run), run, config, vocab.key, best, engine)
             write_table(reports, "history", history_table(run, history))
             write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
             write_table(reports, "metrics", headline(history[-1]))

@@ -16,6 +16,7 @@ from seqlm.ngrams.models.registry import save_models
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
 from seqlm.vocab.corpus import load_split
+from seqlm.vocab.vocabulary import Vocab
 from subwords import build, write_splits
 
 SMALL = {
@@ -58,13 +59,13 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
         save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0, 1.0))
         select_heldout(layout, kind, 300_000)
     cross_validate(layout)
-    write_run(layout, "small", len(vocab))
+    write_run(layout, "small", vocab)
     settings = config("small")
     write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
     return folder
 
 
-def write_run(layout: Layout, run: str, vocab_size: int) -> None:
+def write_run(layout: Layout, run: str, vocab: Vocab) -> None:
     settings = config(run)
-    network = build_network(settings, vocab_size, settings.seed)
-    save_network(layout.run(run), run, settings, vocab_size, network.weights(), network.engine)
+    network = build_network(settings, len(vocab), settings.seed)
+    save_network(layout.run(run), run, settings, vocab.key, network.weights(), network.engine)

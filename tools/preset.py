@@ -2,7 +2,7 @@
 
 A preset is a file in presets/. Each of its lines KEY: VALUE is one `-S KEY=VALUE` of
 `dvc exp run`, so a key that begins with + is added and one that begins with ~ is removed.
-Several presets are combined in the order given; everything else is passed on to `dvc exp run`.
+Several presets, which come first, are combined in the order given; everything else is passed on to `dvc exp run`.
 """
 
 import re

@@ -118,6 +118,12 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
     assert found == {"char": 0, "word": pytest.approx(word), "subword": 0}
 
 
+def test_unk_in_a_text_is_charged_like_any_unknown_word(tmp_path: Path) -> None:
+    layout = encode(Layout(tmp_path), KINDS, " ", "a b a\nb a b\n", "a b\n", "a <unk> b zebra\n")
+    costs = select(layout, "word")["test"].unknown_costs
+    assert (costs > 0).tolist() == [False, True, False, True]
+
+
 def scored_places(layout: Layout, kind: Kind) -> np.ndarray:
     """Return the places of the scored tokens of train among the surprisals of all its tokens but the first."""
     ranges = load_heldout(layout.heldout(kind), kind).selections["train"].passages

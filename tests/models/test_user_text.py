@@ -15,8 +15,14 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.text import quantity
+from seqlm.models.arpa import ArpaLanguageModel
+from seqlm.models.user_text import remark_on_lines
+from seqlm.ngrams.arpa import ArpaModel
+from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import open_network
+from seqlm.vocab.subwords import BYTE_TOKENS
+from seqlm.vocab.vocabulary import Vocab
 from small_runs import write_models
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, prepare, refused, succeeded
@@ -51,7 +57,7 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     printed = succeeded(score("The SEA, <i>came</i>!\n", "small", "word-kneser-ney-2", name="my<b>.txt"))
     # Cleaned as the corpus: "the sea i came i".
     ids = np.array([tokens(trained).index(character) for character in "the sea i came i"])
-    network = open_network(trained.run("small"), "small", len(tokens(trained)), "cpu", 1)
+    network = open_network(trained.run("small"), "small", Vocab.load(trained.vocab("char")).key, "cpu", 1)
     assert f"small: perplexity {math.exp(stream_nll(network, ids).mean()):.3f} per char" in printed
     assert "word-kneser-ney-2: perplexity" in printed
     # Of the four scored words, "sea i came i", train lacks both i.
@@ -113,6 +119,19 @@ def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> No
     assert succeeded(score("the sea, 120 times\n")).startswith("cleaned like the corpus")
 
 
+def test_what_models_do_not_read_is_stated(score: Score, trained: Layout) -> None:
+    printed = succeeded(score("the sea came\nin and went out\n", "small", "word-kneser-ney-2")).splitlines()
+    vocab = json.loads(trained.vocab("char").read_text())
+    assert vocab["line_separator"] == " "  # so no line says that lines are joined with nothing between them
+    assert [line.partition(":")[0] for line in printed] == ["small", "word-kneser-ney-2", "the page"]
+    assert ["spaces and line ends would add" in line for line in printed] == [False, True, False]
+    glued = ArpaLanguageModel("glued", ArpaModel(["<unk>", "a"], NgramCounts([(np.arange(2), np.ones(2))]), [], []))
+    assert remark_on_lines("a\na", [glued]) == [
+        "lines are joined with nothing between them, as in the text of training, by glued"
+    ]
+    assert remark_on_lines("a", [glued]) == []
+
+
 def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, trained: Layout) -> None:
     printed = succeeded(score("the sea came in " * 2000, "char-uniform", name="my.txt.gz"))
     remark = "the page shows the first 20,000 of 31,999 characters"
@@ -169,10 +188,17 @@ def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
         ("--text my.txt --text other.txt --page x.html", "--page shows one text: give one --text"),
         ("--text my.txt --model word-kneser-ney-3 --table x.csv --by char", "choose --by word"),
         ("--text my.txt --model subword-uniform --table x.csv --space after", "--space before"),
+        ("--text my.txt --by char", "--by needs --table"),
+        ("--text my.txt --arpa a/m.arpa --arpa b/m.arpa", "two models have the same name"),
+        ("--text my.txt --arpa subword.arpa", "subword.arpa: over subwords, whose tokenizer an ARPA file lacks"),
     ],
 )
 def test_options_that_do_not_fit_are_named(options: str, complaint: str, run_stage: RunStage, trained: Layout) -> None:
     for name in ("my.txt", "other.txt"):
         (trained.root / name).write_text("the sea came in\n")
-    refused(run_stage("score", *options.split()), 2, complaint)
+    for name in ("a/m.arpa", "b/m.arpa", "subword.arpa"):
+        (trained.root / name).parent.mkdir(exist_ok=True)
+        word = BYTE_TOKENS[200] if name == "subword.arpa" else "sea"
+        (trained.root / name).write_text(f"\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\t{word}\n\n\\end\\\n")
+    refused(run_stage("score", *options.split()), 3 if "subword.arpa" in options else 2, complaint)
     assert not (trained.root / "x.csv").exists()

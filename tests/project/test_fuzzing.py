@@ -117,7 +117,7 @@ def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None
         refuses(read_npy, folder / "train.npy")
         refuses(load_split, folder, "train")
         refuses(Vocab.load, folder / "vocab.json")
-        refuses(open_network, folder, "run", 3, "cpu", 1)
+        refuses(open_network, folder, "run", (3, ""), "cpu", 1)
         refuses(load_score, folder)
         refuses(load_models, folder, 3)
         refuses(read_config, folder / "run.json")

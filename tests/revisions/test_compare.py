@@ -9,7 +9,7 @@ import pytest
 from seqlm.revisions.comparison import compare_metrics, failures
 from seqlm.revisions.settings import CompareParams
 from smoke import ROOT, change_params
-from stages_by_hand import Finished, RunStage
+from stages_by_hand import Finished, RunStage, refused
 from workspace import Repository, TinyRepository
 
 METRICS, CORPUS = "reports/evaluate/metrics.json", "reports/download/summary.json"
@@ -174,6 +174,12 @@ path.write_text(json.dumps({{"lstm": {{split: {{"bits_per_character": bits}} for
 
 
 @pytest.mark.slow
+def test_splits_without_values_are_no_success(compare: Compare, repository: Repository) -> None:
+    commit(repository, 2.0)
+    change_params(repository.folder / "params.yaml", {"compare.splits": ["train_subset"]})
+    refused(compare("HEAD", "workspace", code=3), 3, "neither revision has values on train_subset")
+
+
 def test_what_dvc_calls_an_experiment_is_found(compare: Compare, repository: Repository) -> None:
     params = (repository.folder / "params.yaml").read_text() + "bits: 2.0\n"
     files = {"dvc.yaml": PIPELINE, "write.py": WRITE, "params.yaml": params}

@@ -20,6 +20,8 @@ from seqlm.train.trainer import Trainer
 from small_training import config, equal, trained, trainer
 from stages_by_hand import run_python, succeeded
 
+VOCAB = (6, "abc")
+
 
 @pytest.fixture
 def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,11 +35,11 @@ def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
     network = build_network(settings, 6, 0)
-    save_network(folder, run, settings, 6, network.weights(), network.engine)
+    save_network(folder, run, settings, VOCAB, network.weights(), network.engine)
     return network.weights()
 
 
-open_on_cpu = partial(open_network, vocab_size=6, device="cpu", num_threads=1)
+open_on_cpu = partial(open_network, vocab=VOCAB, device="cpu", num_threads=1)
 
 
 def rewrite_settings(folder: Path, **changes: object) -> None:
@@ -55,15 +57,16 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
     assert all(torch.equal(one, other) for one, other in zip(loaded, made.values(), strict=True))
     with pytest.raises(DataError, match="holds the run 'x', not 'y'"):
         open_on_cpu(tmp_path, "y")
-    with pytest.raises(DataError, match="a vocabulary of 6 tokens, which has 7 now: train again"):
-        open_on_cpu(tmp_path, "x", vocab_size=7)
+    for other in ((7, VOCAB[1]), (6, "the tokens of another text")):
+        with pytest.raises(DataError, match="trained with another vocabulary than the present one: train again"):
+            open_on_cpu(tmp_path, "x", vocab=other)
     weights, description = tmp_path / "weights.safetensors", tmp_path / "model.json"
     content = weights.read_bytes()
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(DataError, match="does not match the SHA-256"):
         open_on_cpu(tmp_path, "x")
-    description.write_text(description.read_text().replace('"format": 3', '"format": 1'))
-    with pytest.raises(DataError, match="not in format 3"):
+    description.write_text(description.read_text().replace('"format": 4', '"format": 1'))
+    with pytest.raises(DataError, match="not in format 4"):
         open_on_cpu(tmp_path, "x")
 
 
@@ -134,7 +137,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
     weights = ended.network.weights()
     assert equal(resumed.network.weights(), weights)
 
-    save_network(tmp_path, "x", run, 6, weights, "framework")
+    save_network(tmp_path, "x", run, VOCAB, weights, "framework")
     network = open_on_cpu(tmp_path, "x")
     nll = stream_nll(network, cycle)
     assert nll == pytest.approx(stream_nll(ended.network.arrays, cycle))
@@ -179,7 +182,7 @@ from pathlib import Path
 from seqlm.rnn.building import open_network
 {RESULTS}
 for name in sys.argv[2:]:
-    print(results(open_network(Path(sys.argv[1]) / name, name, 6, "cpu", 2)))
+    print(results(open_network(Path(sys.argv[1]) / name, name, (6, "abc"), "cpu", 2)))
 assert "torch" not in sys.modules
 """
 NETWORKS = {
@@ -203,5 +206,5 @@ def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
 
 def test_other_networks_are_opened_with_pytorch(tmp_path: Path) -> None:
     stored(tmp_path, network_settings("gru", engine="framework"))
-    opened = open_network(tmp_path, "x", 6, "cpu", torch.get_num_threads())
+    opened = open_network(tmp_path, "x", VOCAB, "cpu", torch.get_num_threads())
     assert isinstance(opened.weights[0], torch.Tensor)

@@ -210,8 +210,8 @@ def test_engines_draw_equal_weights_and_read_stored_ones(model: str, form: dict[
     assert equal(compiled.weights(), drawn.weights())
     assert isinstance(build_network(chosen, V, 5, torch.device("meta")), FrameworkRNN)
     for settings_of_engine in (other, chosen):
-        save_network(tmp_path, "x", settings_of_engine, V, drawn.weights(), "framework")
-        loaded = open_network(tmp_path, "x", V, "cpu", 1)
+        save_network(tmp_path, "x", settings_of_engine, (V, ""), drawn.weights(), "framework")
+        loaded = open_network(tmp_path, "x", (V, ""), "cpu", 1)
         logits, _ = loaded.logits(ids.numpy(), loaded.initial_state(1))
         torch.testing.assert_close(torch.from_numpy(logits), drawn(ids, drawn.initial_state(1))[0])
 

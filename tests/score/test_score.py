@@ -11,7 +11,7 @@ import pytest
 import small_training
 from default_params import PARAMS_FILE
 from made_scores import stream
-from seqlm.core.files import sha256_of_file
+from seqlm.core.files import sha256_of_file, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes
 from seqlm.core.settings import load
@@ -25,6 +25,7 @@ from seqlm.score.ngrams import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
 from seqlm.score.word_to_char import score_word_to_char
+from seqlm.train.settings import CONFIG_FORMAT
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -54,8 +55,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
         line = rf"^small\+{name}: \d\.\d+ bits per character on val, {SECONDS}$"
         assert re.search(line, printed, re.MULTILINE)
     static, dynamic = load_scores(layout.scores_of_run("small"))
-    vocab_size = len(Vocab.load(layout.vocab("char")))
-    network = open_network(layout.run("small"), "small", vocab_size, "cpu", 1)
+    network = open_network(layout.run("small"), "small", Vocab.load(layout.vocab("char")).key, "cpu", 1)
     for split in SPLITS:
         assert static.nats[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
     assert set(static.metadata) == {"positions", "calibration"}
@@ -65,6 +65,11 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     headline = json.loads(layout.reports("score", "small", "metrics.json").read_text())
     assert set(headline) == {"val_bits", "val_perplexity", "test_bits", "test_perplexity"}
     assert headline["test_perplexity"] == pytest.approx(np.exp(static.nats["test"].mean()))
+    # A limit that train does not reach is none.
+    unlimited = config("small").model_copy(update={"max_tokens": 10**6})
+    write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | unlimited.model_dump())
+    succeeded(run_stage("score", "--model", "small"))
+    assert names_in(layout.scores_of_run("small")) == ["small", "small+dynamic"]
     change_params(layout.params, {"score.dynamic": None})
     succeeded(run_stage("score", "--model", "small"))
     assert names_in(layout.scores_of_run("small")) == ["small"]
@@ -73,9 +78,9 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
 def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layout) -> None:
     """Of the two networks, the one of the best epoch has other weights, and the score shows whose are whose."""
     change_params(layout.params, {"score.dynamic": None})
-    vocab_size = len(Vocab.load(layout.vocab("char"), "char"))
-    best = build_network(config(), vocab_size, seed=1)
-    save_network(layout.best_of_run("small"), "small", config(), vocab_size, best.weights(), best.engine)
+    vocab = Vocab.load(layout.vocab("char"), "char")
+    best = build_network(config(), len(vocab), seed=1)
+    save_network(layout.best_of_run("small"), "small", config(), vocab.key, best.weights(), best.engine)
     assert run_stage("score", "--model", "small").returncode == 0
     kept, found = load_scores(layout.scores_of_run("small"))
     assert (kept.name, kept.info.epoch, found.name, found.info.epoch) == ("small", "last", "small@best", "best")

@@ -43,7 +43,8 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
     files = [path.name for path in layout.run("x").iterdir() if path.is_file()]
     assert sorted(files) == ["model.json", "weights.safetensors"]
     assert layout.best_of_run("x").exists() == (read_report(layout, "summary")["best_epoch"] != 4)
-    assert [path.name for path in (layout.checkpoints / "x").iterdir()] == ["lock"]
+    # Some versions of filelock remove it.
+    assert {path.name for path in (layout.checkpoints / "x").iterdir()} <= {"lock"}
     assert abandoned[1].exists()  # it is another run's
 
 

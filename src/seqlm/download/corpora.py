@@ -62,7 +62,8 @@ def _transfer(url: str, target: str, _pooch: object, *, sha256: str, limits: Lim
                 digest.update(block)
                 received += file.write(block)
                 if received > limits.max_bytes:
-                    raise DataError(f"{url}: sends more than the expected {quantity(limits.max_bytes, 'byte')}")
+                    limit = quantity(limits.max_bytes, "byte")
+                    raise DataError(f"{url}: sends more than {limit}, its known size or download.max_bytes")
                 if time.monotonic() > deadline:
                     raise NetworkError(f"{url}: not finished after {limits.deadline_s:g} seconds")
     promised = response.headers.get("Content-Length", "")
@@ -177,9 +178,7 @@ class Sources:
             return _verified(self.sample, corpus)
         if self.data_folder is not None and (own := self.data_folder / corpus.file).exists():
             return _verified(own, corpus)
-        if corpus.bytes > self.limits.max_bytes:
-            raise DataError(f"{name}: has {quantity(corpus.bytes, 'byte')}: raise download.max_bytes")
-        limits = self.limits.model_copy(update={"max_bytes": corpus.bytes})
+        limits = self.limits.model_copy(update={"max_bytes": min(self.limits.max_bytes, corpus.bytes)})
         wrong: DataError | None = None
         for url in corpus.urls:
             try:

@@ -53,7 +53,8 @@ def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Text
 def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Mapping[str, Texts]) -> list[Score]:
     """Return mixtures of the best network on val with the n-gram model that helps it most, and with other networks.
 
-    There are static ones, and dynamic ones in which networks and n-gram models keep learning.
+    Networks over words, which need not predict spaces, are mixed only if there are no others. There are static
+    mixtures, and dynamic ones in which networks and n-gram models keep learning.
     ``texts``: kind of token -> its scored texts.
     """
     static = [network for network in networks if not network.info.dynamic]

@@ -99,7 +99,7 @@ class Stream(ScoredText):
     input_ids: Ids
     """What a model reads: the scored tokens and, before each passage after the first, its warm-up."""
     is_scored: NDArray[np.bool_]
-    """For each token of ``read``, whether it is scored."""
+    """For each token of ``input_ids``, whether it is scored."""
 
     @cached_property
     def ids(self) -> Ids:

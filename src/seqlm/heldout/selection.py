@@ -37,7 +37,7 @@ from seqlm.heldout.scored_text import (
     stream_of,
     unknown_share,
 )
-from seqlm.heldout.spelling import BLANKS, count_separators, spelling_costs, unknown_costs
+from seqlm.heldout.spelling import BLANKS, count_separators, own_separator_nats, spelling_costs, unknown_costs
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -218,8 +218,7 @@ def encode_text(vocab: Vocab, text: str) -> tuple[Stream, list[str]]:
     stream = stream_of(ids, unknown_costs(vocab, tokens, ids), ends, chars)
     if vocab.token_kind.is_lossless:
         return stream, tokens
-    separators = count_separators([text], vocab.line_separator)
-    return replace(stream, separator_nats=separators.nats(separators.probabilities())), tokens
+    return replace(stream, separator_nats=own_separator_nats([text], vocab.line_separator)), tokens
 
 
 def _chars_up_to_first(vocab: Vocab, text: str, tokens: Sequence[str]) -> int:

@@ -140,6 +140,12 @@ def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
     return Separators(after_word, after_blank)
 
 
+def own_separator_nats(texts: Sequence[str], line_separator: str) -> float:
+    """Return what the separators of some texts cost by their frequencies in these texts: too little for short ones."""
+    counts = count_separators(texts, line_separator)
+    return counts.nats(counts.probabilities())
+
+
 def estimate_separators(text: str, line_separator: str) -> Separators:
     """Return the probability of each separator in a text with its line ends."""
     return count_separators([text], line_separator).probabilities()

@@ -12,7 +12,7 @@ from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nats
 from seqlm.heldout.scored_text import Ids, Stream, unknown_share
-from seqlm.heldout.spelling import unknown_costs
+from seqlm.heldout.spelling import own_separator_nats, unknown_costs
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
@@ -93,6 +93,7 @@ class ArpaLanguageModel(LanguageModel):
         stream = Stream(
             input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, ends=np.maximum.accumulate(places) + 1,
             unknown_costs=unknown_costs(self.vocab, tokens, ids), unknown_share=unknown_share(ids),
+            separator_nats=own_separator_nats(text.split("\n"), ""),
         )  # fmt: skip
         return stream, TokensInText(text, self.vocab, tokens, places)
 

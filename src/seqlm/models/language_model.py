@@ -302,6 +302,8 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
     tokens = vocab.tokenize(prefix)
     if not tokens:
         raise DataError(f"the prefix {prefix!r} contains no {vocab.token_kind.noun}: give at least one")
+    if on_unknown not in ("error", "unk"):
+        raise ParamsError(f"on_unknown = {on_unknown!r}: must be error or unk")
     if on_unknown == "error" and (unknown := [token for token in tokens if token not in vocab]):
         raise DataError(
             f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk "

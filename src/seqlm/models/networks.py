@@ -106,5 +106,5 @@ def open_run(
     config = read_config(layout.config(run))
     vocab = Vocab.load(layout.vocab(config.token), config.token)
     folder = layout.best_of_run(run) if is_best else layout.run(run)
-    network = open_network(folder, run, len(vocab), device, num_threads or config.num_threads)
+    network = open_network(folder, run, vocab.key, device, num_threads or config.num_threads)
     return StaticNetwork(describe_run(config, vocab, is_best=is_best), vocab, network)

@@ -96,10 +96,11 @@ def page_content(scored: Mapping[str, ScoredTokens]) -> dict[str, dict[str, Any]
 
 
 def remark_on_lines(text: str, models: Sequence[LanguageModel]) -> list[str]:
-    """Return what to say if models read a text's lines as if nothing were between them."""
-    if "\n" not in text or all(model.vocab.line_separator for model in models):
+    """Return what to say if some models read a text's lines as if nothing were between them."""
+    joining = [model.name for model in models if model.vocab.token_kind.is_lossless and not model.vocab.line_separator]
+    if "\n" not in text or not joining:
         return []
-    return ["lines are joined as in the corpus, with nothing between them (vocab.line_separator)"]
+    return [f"lines are joined with nothing between them, as in the text of training, by {', '.join(joining)}"]
 
 
 def remark_on_length(text: str) -> list[str]:

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
     from seqlm.rnn.network import Network, Weights
 
-_FORMAT = 3
+_FORMAT = 4
 _ADVICE = "train again"
+
+VocabKey = tuple[int, str]
+"""The size of a vocabulary, and the SHA-256 of its tokens."""
 
 
 def build_network(
@@ -47,7 +50,7 @@ def compile_if_possible(
 
 
 def save_network(
-    folder: Path, run: str, settings: NetworkSettings, vocab_size: int, weights: "Weights", engine: str
+    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "Weights", engine: str
 ) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
 
@@ -61,20 +64,20 @@ def save_network(
             "format": _FORMAT,
             "run": run,
             "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
-            "vocab_size": vocab_size,
+            "vocab": list(vocab),
             "engine": engine,
             "sha256": sha256_of_file(path),
         },
     )
 
 
-def open_network(folder: Path, run: str, vocab_size: int, device: str, num_threads: int) -> ArrayNetwork:
+def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> ArrayNetwork:
     """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
 
     ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
     settings, or of another run, and MachineError if there is no such device.
     """
-    settings, weights = _read_network(folder, run, vocab_size)
+    (vocab_size, _), (settings, weights) = vocab, _read_network(folder, run, vocab)
     if name := _compiled_parameters(settings, device):
         shapes, spec = resolve_name(name)(settings, vocab_size)
         if {name: weight.shape for name, weight in weights.items()} != shapes:
@@ -103,15 +106,14 @@ def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device"
     return NETWORK_KINDS[settings.model].parameters if runs_compiled else None
 
 
-def _read_network(folder: Path, run: str, vocab_size: int) -> tuple[NetworkSettings, dict[str, Any]]:
+def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSettings, dict[str, Any]]:
     """Return the settings, the vocabulary size and the weights of a stored network."""
     path, weights = folder / "model.json", folder / "weights.safetensors"
     description = read_checksummed(path, _FORMAT, _ADVICE)
     if description["run"] != run:
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
-    if description["vocab_size"] != vocab_size:
-        of_network = f"{path}: trained with a vocabulary of {description['vocab_size']:,} tokens"
-        raise DataError(f"{of_network}, which has {vocab_size:,} now: {_ADVICE}")
+    if description["vocab"] != list(vocab):
+        raise DataError(f"{path}: trained with another vocabulary than the present one: {_ADVICE}")
     require_sha256(weights, description["sha256"], path.name, _ADVICE)
     try:
         settings = check(description["network"], "network", NetworkSettings, source=str(path))

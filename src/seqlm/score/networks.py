@@ -89,28 +89,30 @@ class DynamicRule:
 
 def gradient_rms(network: ArrayNetwork, ids: NDArray[np.integer], *, segment_length: int, num_segments: int) -> Weights:
     """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
-    stream = np.asarray(ids, np.int64)
-    num_starts = len(range(0, len(stream) - 1, segment_length))
+    num_starts = len(range(0, len(ids) - 1, segment_length))
     chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
     parts = np.array_split(chosen * segment_length, _PARTS)
     totals = [0 * weight for weight in network.weights]
-    for part in network.imap(partial(_sums_of_squares, network, stream, segment_length), parts):
+    for part in network.imap(partial(_sums_of_squares, network, ids, segment_length), parts):
         for total, squares in zip(totals, part, strict=True):
             total += squares
     return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
 
 
-def _sums_of_squares(network: ArrayNetwork, stream: Ids, length: int, starts: NDArray[np.int64]) -> Weights:
+def _sums_of_squares(
+    network: ArrayNetwork, ids: NDArray[np.integer], length: int, starts: NDArray[np.int64]
+) -> Weights:
     """Return the sums of each parameter's squared gradients over the segments that begin at ``starts``."""
     observed = network.copy()
     squares = [0 * weight for weight in observed.weights]
     with observed.without_subnormals():
         for start in starts.tolist():
             raise_if_cancelled()
-            state = observed.initial_state(1)
-            if start > 0:
-                state = observed.advance_state(stream[None, max(start - _WARMUP, 0) : start], state)
-            observed.compute_gradients(*_segment(stream, start, length), state)
+            state, before = observed.initial_state(1), min(start, _WARMUP)
+            stream = np.asarray(ids[start - before : start + length + 1], np.int64)  # not all of a large text at once
+            if before > 0:
+                state = observed.advance_state(stream[None, :before], state)
+            observed.compute_gradients(*_segment(stream, before, length), state)
             for square, gradient in zip(squares, observed.gradients, strict=True):
                 square += gradient * gradient
     return squares
@@ -153,7 +155,7 @@ def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, 
     There is a dynamic score if the run saw all of train and learning more helps on val.
     """
     vocab, streams = Vocab.load(layout.vocab(config.token), config.token), read_streams(layout, config.token)
-    network = open_network(layout.run(config.run), config.run, len(vocab), config.device, config.num_threads)
+    network = open_network(layout.run(config.run), config.run, vocab.key, config.device, config.num_threads)
     info = describe_run(config, vocab)
     subset = None
     if config.max_tokens is not None:
@@ -161,7 +163,7 @@ def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, 
     static = score_network(info, network, streams, subset)
     yield static
     if (folder := layout.best_of_run(config.run)).is_dir():
-        best = open_network(folder, config.run, len(vocab), config.device, config.num_threads)
+        best = open_network(folder, config.run, vocab.key, config.device, config.num_threads)
         yield score_network(describe_run(config, vocab, is_best=True), best, streams, subset, diagnosed=False)
     if dynamic is not None and subset is None:
         train = load_split(layout.corpus(config.token), "train", mmap=True, vocab=vocab)

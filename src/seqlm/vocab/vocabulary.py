@@ -5,6 +5,8 @@ follow; then come the tokens of the text by falling frequency, ties by first app
 Subwords are all here, including those that do not occur.
 """
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -65,6 +67,11 @@ class Vocab:
     @cached_property
     def _indices(self) -> dict[str, int]:
         return {token: index for index, token in enumerate(self.tokens)}
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Its size, and the SHA-256 of its tokens: what a network that was trained with it must be opened with."""
+        return len(self.tokens), hashlib.sha256(json.dumps(self.tokens).encode()).hexdigest()
 
     @property
     def token_kind(self) -> TokenKind:
