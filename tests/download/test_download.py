@@ -79,7 +79,7 @@ def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(fault: str, downlo
 WRONG = {
     "page": "a web page (HTML)",
     "wrong": "not the expected text",
-    "endless": "more than 2,050 bytes, its known size or download.max_bytes",
+    "endless": "more than 2,050 bytes",
 }
 
 
