@@ -76,11 +76,7 @@ def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(fault: str, downlo
     assert download.text == TEXT  # the real text comes back with the network
 
 
-WRONG = {
-    "page": "a web page (HTML)",
-    "wrong": "not the expected text",
-    "endless": "more than 2,050 bytes",
-}
+WRONG = {"page": "a web page (HTML)", "wrong": "not the expected text", "endless": "more than 2,050 bytes"}
 
 
 @pytest.mark.parametrize("fault", WRONG)
