@@ -65,8 +65,9 @@ print(peak() - before)
 
 @pytest.mark.parametrize("network", ["compiled", pytest.param("framework", marks=pytest.mark.slow)])
 def test_a_large_vocabulary_takes_bounded_memory(network: str) -> None:
-    # Logits of 1,500 tokens take 120 MB in single precision, those of 8 windows of 128 take 80 MB. In parts, 16 MiB of
-    # logits exist at once; compiled loops keep none. Whole distributions are in double precision, 16 MiB a few times.
+    # Logits of 1,500 tokens take 120 MB in single precision, and with their softmax 350 MB. In parts, 16 MiB of logits
+    # exist at once, and 50 to 115 MB of what is made of them; compiled loops keep none. Whole distributions are in
+    # double precision: 980 MB at once, 170 to 250 MB in parts.
     after_stream, after_positions, after_calibration = map(int, succeeded(run_python(PROGRAM, network)).split())
-    assert max(after_stream, after_positions) < 70e6
-    assert after_calibration < 160e6
+    assert max(after_stream, after_positions) < (10e6 if network == "compiled" else 160e6)
+    assert after_calibration < 350e6
