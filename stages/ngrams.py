@@ -41,7 +41,7 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
         counter = NgramCounter(train, len(corpus.vocab), order, Chunking(params.memory, folder, scheduler))
         counts = counter.count()
         fits = fit_smoothings(counts, corpus.splits["val"].ids, params)
-        save_models(layout.ngrams(kind), counts, {name: fit.settings for name, fit in fits.items()})
+        save_models(layout.ngrams(kind), counts, {name: fit.settings for name, fit in fits.items()}, corpus.vocab.key)
         sizes = ", ".join(f"{(table.counts > 0).sum():,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place
@@ -59,7 +59,7 @@ def _export(layout: Layout, kind: str, arpa: Path) -> None:
     from seqlm.vocab.vocabulary import Vocab
 
     vocab = Vocab.load(layout.vocab(kind), kind)
-    model = load_kneser_ney(layout.ngrams(kind), len(vocab))
+    model = load_kneser_ney(layout.ngrams(kind), vocab.key)
     write_arpa(arpa, model, vocab.tokens)
     click.echo(f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens")
 

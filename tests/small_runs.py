@@ -56,7 +56,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     for kind in ("subword", "word", "char"):
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
-        save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0, 1.0))
+        save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0, 1.0), vocab.key)
         select_heldout(layout, kind, 300_000)
     cross_validate(layout)
     write_run(layout, "small", vocab)

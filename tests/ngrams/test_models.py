@@ -184,32 +184,32 @@ def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
 def test_stored_models_are_those_that_were_saved_and_changed_ones_are_refused(tmp_path: Path) -> None:
     ids = np.random.default_rng(0).integers(0, 4, 200)
     counts, settings = count_ngrams(ids[:100], 4, 3), ngram_settings(1.0, 2.0)
-    save_models(tmp_path, counts, settings)
-    stored, expected = load_models(tmp_path, 4), build_models(counts, settings)
+    save_models(tmp_path, counts, settings, (4, "abc"))
+    stored, expected = load_models(tmp_path, (4, "abc")), build_models(counts, settings)
     assert list(stored) == list(expected)
     for name, model in expected.items():
         assert stored[name].probs(ids).tolist() == model.probs(ids).tolist()
-    assert load_kneser_ney(tmp_path, 4).probs(ids).tolist() == expected["kneser-ney-3"].probs(ids).tolist()
-    with pytest.raises(DataError, match="counted over 4 tokens, the vocabulary has 5"):
-        load_models(tmp_path, 5)
+    assert load_kneser_ney(tmp_path, (4, "abc")).probs(ids).tolist() == expected["kneser-ney-3"].probs(ids).tolist()
+    with pytest.raises(DataError, match="counted with another vocabulary than the present one: count again"):
+        load_models(tmp_path, (4, "abd"))
     path = tmp_path / "keys_2.npy"
     path.write_bytes(path.read_bytes() + b"x")
     with pytest.raises(DataError, match="does not match the SHA-256"):
-        load_models(tmp_path, 4)
+        load_models(tmp_path, (4, "abc"))
     path = tmp_path / "models.json"
-    path.write_text(path.read_text().replace('"format": 5', '"format": 9'))
-    with pytest.raises(DataError, match="not in format 5"):
-        load_models(tmp_path, 4)
+    path.write_text(path.read_text().replace('"format": 6', '"format": 9'))
+    with pytest.raises(DataError, match="not in format 6"):
+        load_models(tmp_path, (4, "abc"))
 
 
 def test_a_method_that_is_added_is_built_stored_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = count_ngrams(TEXT, V, 2)
-    save_models(tmp_path, counts, ngram_settings(1.0))
+    save_models(tmp_path, counts, ngram_settings(1.0), (V, ""))
     monkeypatch.setattr(registry, "SMOOTHINGS", (*registry.SMOOTHINGS, AbsoluteDiscounting))
     with pytest.raises(DataError, match="no settings of absolute: count again"):
-        load_models(tmp_path, V)
-    save_models(tmp_path, counts, ngram_settings(1.0) | {"absolute": {"discount": 0.5}})
-    models = load_models(tmp_path, V)
+        load_models(tmp_path, (V, ""))
+    save_models(tmp_path, counts, ngram_settings(1.0) | {"absolute": {"discount": 0.5}}, (V, ""))
+    models = load_models(tmp_path, (V, ""))
     assert "absolute-2" in [model.name for model in highest_orders(models)]
     # a, b, c are 3 types of 6 tokens: P(b) = (2 - 0.5 + 0.5 x 3/4) / 6. After a, b twice and c once:
     # P(b | a) = (2 - 0.5 + 0.5 x 2 P(b)) / 3.

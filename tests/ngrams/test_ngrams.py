@@ -35,7 +35,7 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
     assert (top["ngram"], top["count"]) == ("the sea", 45)
     summary = json.loads(layout.reports("ngrams", "word", "summary.json").read_text())
     assert summary["tokens"] == 14 * 5 * 3
-    models = load_models(layout.ngrams("word"), 8)
+    models = load_models(layout.ngrams("word"), Vocab.load(layout.vocab("word")).key)
     assert list(models) == ["uniform", *(f"laplace-{n}" for n in (1, 2, 3)), *(f"kneser-ney-{n}" for n in (1, 2, 3))]
     # The curves show the choice of each epsilon that is stored.
     curves = pd.read_csv(layout.reports("ngrams", "word", "epsilons.csv"))
@@ -69,7 +69,7 @@ def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: Ru
     vocab = Vocab.load(layout.vocab("subword"))
     read = read_arpa(layout.root / "subword.arpa")
     assert set(read.tokens) == {"<s>", "</s>", *vocab.tokens}
-    model, ids = load_kneser_ney(layout.ngrams("subword"), len(vocab)), streams[-1]
+    model, ids = load_kneser_ney(layout.ngrams("subword"), vocab.key), streams[-1]
     found = read.probs(np.array([read.tokens.index(token) for token in vocab.decode(ids.tolist())]))
     assert np.log(found) == pytest.approx(np.log(model.probs(ids)), rel=1e-5)
 

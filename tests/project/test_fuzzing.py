@@ -119,5 +119,5 @@ def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None
         refuses(Vocab.load, folder / "vocab.json")
         refuses(open_network, folder, "run", (3, ""), "cpu", 1)
         refuses(load_score, folder)
-        refuses(load_models, folder, 3)
+        refuses(load_models, folder, (3, ""))
         refuses(read_config, folder / "run.json")

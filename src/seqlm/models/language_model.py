@@ -259,8 +259,8 @@ class LanguageModel(ABC):
     ) -> str:
         """Return the ``num_preds`` tokens that follow a prefix as text, without the prefix.
 
-        The options are those of :class:`SamplingConfig`. Raises DataError if the prefix has no
-        token, or one that the vocabulary lacks.
+        The options are those of :class:`SamplingConfig`. A token that the vocabulary lacks is read as ``<unk>`` if
+        ``on_unknown`` is ``unk``. Raises DataError if it is ``error``, and if the prefix has no token.
         """
         return self.generate_batch([prefix], num_preds, SamplingConfig(temperature, top_k, top_p), seed, on_unknown)[0]
 

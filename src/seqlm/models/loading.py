@@ -188,7 +188,7 @@ class Models(Mapping[str, LanguageModel]):
     def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Loaders:
         """Return the static n-gram models over a kind of token; if asked, of each smoothing only the highest order."""
         vocab = self._vocab(kind)
-        models = load_models(self.layout.ngrams(kind), len(vocab))
+        models = load_models(self.layout.ngrams(kind), vocab.key)
         chosen = highest_orders(models) if only_highest else models.values()
         found: dict[str, Callable[[], LanguageModel]] = {}
         for model in chosen:
@@ -229,7 +229,7 @@ class Models(Mapping[str, LanguageModel]):
 
     def _word_to_char(self) -> Loaders:
         """Return the static model over words that is read as one over characters, which is not always scored."""
-        counts, _ = load_counts(self.layout.ngrams("word"), len(self._vocab("word")))
+        counts, _ = load_counts(self.layout.ngrams("word"), self._vocab("word").key)
         info = self._word_to_char_reader.describe(counts.max_order)
         return {info.name: partial(self._open, info, {})}
 
@@ -240,7 +240,7 @@ class Models(Mapping[str, LanguageModel]):
     def _recounting(self, info: ModelInfo, counted: Vocab, metadata: Mapping[str, Any]) -> Recounting:
         """Return the Kneser-Ney model at each place of a text; ``counted`` is the vocabulary of what it counts."""
         assert info.order is not None
-        counts, settings = load_counts(self.layout.ngrams(counted.kind), len(counted))
+        counts, settings = load_counts(self.layout.ngrams(counted.kind), counted.key)
         unknown, train_tokens = settings[KneserNey.smoothing]["unknown"], metadata.get("train_tokens")
         if not info.dynamic and train_tokens is None:
             return Recounting.fixed(KneserNey(counts, info.order, unknown=unknown))

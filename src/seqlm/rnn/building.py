@@ -12,6 +12,7 @@ from safetensors.numpy import save as save_arrays
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
 from seqlm.core.settings import check
+from seqlm.core.text import VocabKey
 from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.compiled.network import CompiledNetwork
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 _FORMAT = 4
 _ADVICE = "train again"
-
-VocabKey = tuple[int, str]
-"""The size of a vocabulary, and the SHA-256 of its tokens."""
 
 
 def build_network(

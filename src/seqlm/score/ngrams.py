@@ -37,7 +37,7 @@ def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Non
 def _scores(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Iterator[Score]:
     vocab, streams = Vocab.load(layout.vocab(kind), kind), read_streams(layout, kind)
     train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
-    counts, settings = load_counts(layout.ngrams(kind), len(vocab))
+    counts, settings = load_counts(layout.ngrams(kind), vocab.key)
     unknown = settings[KneserNey.smoothing]["unknown"]
     static = None
     for score in score_ngrams(build_models(counts, settings), vocab, streams, log):

@@ -308,7 +308,7 @@ class WordToCharReader:
 def _scores(
     layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams, log: Log
 ) -> Iterator[Score]:
-    reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), len(words))
+    reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), words.key)
     nats = _nats(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
     static = make_score(reader.describe(model.order), nats, streams)
     yield static

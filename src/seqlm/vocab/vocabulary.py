@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, write_checksummed
+from seqlm.core.text import VocabKey
 from seqlm.vocab.kinds import Kind, TokenKind, token_kind
 from seqlm.vocab.subwords import SubwordTokenizer
 
@@ -69,8 +70,8 @@ class Vocab:
         return {token: index for index, token in enumerate(self.tokens)}
 
     @property
-    def key(self) -> tuple[int, str]:
-        """Its size, and the SHA-256 of its tokens: what a network that was trained with it must be opened with."""
+    def key(self) -> VocabKey:
+        """What models that were trained with this vocabulary must be opened with."""
         return len(self.tokens), hashlib.sha256(json.dumps(self.tokens).encode()).hexdigest()
 
     @property

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, read_npy, require_sha256, write_blocks, write_checksummed
+from seqlm.core.text import VocabKey
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -47,11 +48,11 @@ def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
     return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
 
 
-FORMAT = 5
+FORMAT = 6
 _ADVICE = "count again"
 
 
-def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]) -> None:
+def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]], vocab: VocabKey) -> None:
     """Write what :func:`load_models` needs: ``keys_N.npy`` and ``counts_N.npy`` for each order, and ``models.json``.
 
     ``settings`` has those of each smoothing method by its name. Each array takes the smallest integer type that holds
@@ -63,7 +64,7 @@ def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mappin
             path = folder / f"{name}_{order}.npy"
             dtype = np.min_scalar_type(array.max(initial=0))
             hashes[path.name] = write_blocks(path, dtype, len(array), _blocks(array))
-    description = {"vocab_size": counts.vocab_size, "starts": counts.starts, "settings": settings, "sha256": hashes}
+    description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings, "sha256": hashes}
     write_checksummed(folder / "models.json", {"format": FORMAT} | description)
 
 
@@ -72,28 +73,26 @@ def _blocks(array: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
         yield array[start : start + BLOCK_ROWS]
 
 
-def load_models(folder: Path, vocab_size: int) -> dict[str, NGramModel]:
+def load_models(folder: Path, vocab: VocabKey) -> dict[str, NGramModel]:
     """Return all models of a folder by name, the weakest smoothing and the lowest order first.
 
     Raises DataError if a file is missing, changed, of another format, or of another vocabulary.
     """
-    return build_models(*load_counts(folder, vocab_size))
+    return build_models(*load_counts(folder, vocab))
 
 
-def load_kneser_ney(folder: Path, vocab_size: int) -> KneserNey:
+def load_kneser_ney(folder: Path, vocab: VocabKey) -> KneserNey:
     """Return the Kneser-Ney model of the highest order that was counted. Raises as :func:`load_models` does."""
-    counts, settings = load_counts(folder, vocab_size)
+    counts, settings = load_counts(folder, vocab)
     return KneserNey(counts, counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"])
 
 
-def load_counts(folder: Path, vocab_size: int) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
+def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
     """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models` does."""
     path = folder / "models.json"
     description = read_checksummed(path, FORMAT, _ADVICE)
-    if description["vocab_size"] != vocab_size:
-        raise DataError(
-            f"{path}: counted over {description['vocab_size']} tokens, the vocabulary has {vocab_size}: {_ADVICE}"
-        )
+    if description["vocab"] != list(vocab):
+        raise DataError(f"{path}: counted with another vocabulary than the present one: {_ADVICE}")
 
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""
