@@ -101,8 +101,8 @@ def require_exact_gradients(
     # With relu, all units may be zero.
     assert distance(after, for_loops(wanted_after)) < close or float(for_loops(wanted_after).norm()) < 1e-3
     expected = torch.cat([parameter.grad.flatten() for parameter in wanted_network.parameters()])
-    # A unit of relu at the border of zero may fall on either side of it.
-    close = 1e-3 if chosen.activation == "relu" else close
+    # Single precision leaves more where terms cancel, and a unit of relu at the border of zero may fall on either side.
+    close = 1e-3 if chosen.activation == "relu" else 10 * close
     assert distance(gradient, expected) < close or float(expected.norm()) < 1e-6
 
 
