@@ -1,4 +1,6 @@
-"""Check every setting, and resolve each run's settings into a file of its own."""
+"""Check every setting, and write what the other stages depend on: each run's settings, and each stage's code."""
+
+from pathlib import Path
 
 import click
 
@@ -8,23 +10,29 @@ from seqlm.core.layout import Layout
 
 @stage()
 def main(layout: Layout) -> None:
-    """Check every setting, and resolve each run's settings into a file of its own.
+    """Check every setting, and write what the other stages depend on: each run's settings, and each stage's code.
 
     A run has the settings of the section train, and device, seed and num_threads, unless its
-    entry in runs overrides them. Its training depends on the file with its resolved settings.
+    entry in runs overrides them. A stage is rerun if the code that it imports changes in more
+    than comments and messages.
     """
+    from seqlm.configure.fingerprints import fingerprints
     from seqlm.configure.settings import check_values, describe_runs
-    from seqlm.core.files import write_checksummed
+    from seqlm.core.files import remove_others, write_checksummed, write_text
     from seqlm.core.settings import read_params
+    from seqlm.rnn.settings import NETWORK_KINDS
     from seqlm.train.settings import CONFIG_FORMAT
 
     params = read_params(layout.params)
     runs = check_values(params, source=str(layout.params))
-    for stale in layout.configs.glob("*.json"):
-        if stale.stem not in runs:
-            stale.unlink()
+    entry_of_run = {name: NETWORK_KINDS[config.model].network.partition(":")[0] for name, config in runs.items()}
+    code = fingerprints(Path(__file__).parents[1], entry_of_run)
+    remove_others([f"{name}.json" for name in runs], layout.configs)
+    remove_others([f"{name}.txt" for name in runs], layout.code / "runs")
     for name, config in runs.items():
         write_checksummed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())
+    for name, text in code.items():
+        write_text(layout.code / name, text)
     click.echo("\n".join(describe_runs(params, runs)))
 
 

@@ -3,30 +3,57 @@
 import ast
 from pathlib import Path
 
+from seqlm.configure.fingerprints import CANNOT_CHANGE_NUMBERS
 from workspace import Workspace
 
 # What any stage may open: the settings, and folders that hold no results.
-FREE = {"params.yaml", "src/seqlm/__init__.py", "checkpoints", "data/work", ".venv", "tests/tracing/sitecustomize.py"}
+FREE = {"params.yaml", "checkpoints", "data/work", ".venv", "tests/tracing/sitecustomize.py"}
+# Code that any stage may import: what cannot change a number, and a script that only calls what several stages do.
+FREE_CODE = {f"src/{name.replace('.', '/')}.py" for name in CANNOT_CHANGE_NUMBERS}
+FREE_CODE |= {
+    "src/seqlm/core/processes.py",
+    "stages/harness.py",
+    "stages/score.py",
+    "src/seqlm/__init__.py",
+    "tests/tracing/sitecustomize.py",
+}
 
 # What a stage opens only if a mixture has a member that needs it.
 _OF_MIXTURES = {"generate": {"data/text/train.txt"}}
 
 
 def require_declared_files(workspace: Workspace, unneeded: frozenset[str] = frozenset()) -> None:
-    """Raise AssertionError unless every stage opened all that it declares except ``unneeded``, and nothing else."""
+    """Raise AssertionError unless every stage opened all that it declares except ``unneeded``, and nothing else.
+
+    All code that it imported must be in the fingerprints that it declares.
+    """
     wrong = []
     for name, stage in workspace.lock().items():
-        opened = workspace.traced[name]["opened"]
+        opened, imported = (workspace.traced[name][key] for key in ("opened", "imported"))
         deps = {dep["path"] for dep in stage.get("deps", [])}
         outs = {out["path"] for out in stage.get("outs", [])}
         writes = {str(Path(out).parent) for out in outs} | outs
+        fingerprints = {dep for dep in deps if inside(dep, {"data/code"})}
+        code = {path for dep in fingerprints for path in code_in(workspace.folder / dep)} | deps | FREE_CODE
+        wrong += [
+            f"{name} imports {path}"
+            for path in imported
+            if not inside(path, code) and not is_only_a_docstring(workspace.folder / path)
+        ]
         # Python lists the folders that it imports from; a folder that is only listed needs no declaration.
-        read = {path for path in opened if not path.endswith("/") and not is_only_a_docstring(workspace.folder / path)}
+        read = {path for path in opened if not path.endswith(("/", ".py"))}
         wrong += [f"{name} opens {path}" for path in read if not inside(path, deps | FREE | writes)]
-        needed = deps - unneeded - _OF_MIXTURES.get(name, set())
+        needed = deps - fingerprints - unneeded - _OF_MIXTURES.get(name, set())
         unopened = {dep for dep in needed if not any(inside(path.rstrip("/"), {dep}) for path in opened)}
         wrong += [f"{name} never opens its dependency {dep}" for dep in unopened]
     assert not wrong, "\n".join(sorted(wrong))
+
+
+def code_in(fingerprint: Path) -> set[str]:
+    """Return the files whose hashes a fingerprint, or a folder of fingerprints, has."""
+    files = fingerprint.rglob("*.txt") if fingerprint.is_dir() else [fingerprint]
+    modules = [line.split()[1] for file in files for line in file.read_text().splitlines()]
+    return {f"{'' if name.startswith('stages.') else 'src/'}{name.replace('.', '/')}.py" for name in modules}
 
 
 def inside(path: str, folders: set[str]) -> bool:

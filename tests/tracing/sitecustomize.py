@@ -7,6 +7,7 @@ import atexit
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 _root = os.environ.get("DVC_ROOT")
@@ -38,10 +39,14 @@ def _setting_asked_for() -> str:
     return "*"
 
 
+def _inside(paths: Iterable[str | None]) -> list[str]:
+    inside = {path.removeprefix(f"{_root}/") for path in paths if path and path.startswith(f"{_root}/")}
+    return [path for path in sorted(inside) if "__pycache__" not in path]
+
+
 def _write() -> None:
     modules = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    inside = {path.removeprefix(f"{_root}/") for path in _opened | modules if path and path.startswith(f"{_root}/")}
-    found = {"opened": [path for path in sorted(inside) if "__pycache__" not in path], "settings": sorted(_settings)}
+    found = {"opened": _inside(_opened), "imported": _inside(modules), "settings": sorted(_settings)}
     # Stages of one name, such as vocab@char, write one file each.
     Path(_traces, _stage).write_text(json.dumps(found))
 

@@ -27,6 +27,8 @@ class Layout:
         """The folder of the cleaned splits."""
         self.sine = data / "models" / "sine" / "mlp.safetensors"
         """The weights of the network that predicts a sine."""
+        self.code = data / "code"
+        """The folder of the fingerprints of each stage's code."""
         self.configs = data / "configs"
         """The folder of the runs' resolved settings."""
         self.runs = data / "models" / "runs"
