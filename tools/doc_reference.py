@@ -46,7 +46,9 @@ Each entry of `runs` is one trained network: its `token` (`char`, `word` or `sub
 """
 _STAGES = """# Stages
 
-The stages of `dvc.yaml`, in order. Each also depends on its code: its script and the packages that this imports.
+The stages of `dvc.yaml`, in order. Each also depends on its code: its script and the modules
+that this imports. Their fingerprints are in `data/code`. They leave out comments, docstrings and messages, so an edit of
+these reruns nothing.
 """
 _GRAPH = """
 ```mermaid
@@ -201,9 +203,7 @@ def stages() -> str:
         each = f"`{name}@NAME` for each NAME of {each_of(stage['foreach'])}. " if "foreach" in stage else ""
         rows = [["command", code(plain(body["cmd"]))]]
         rows.append(["settings", ", ".join(map(code, body.get("params", []))) or settings_of(body["deps"])])
-        rows.append(
-            ["reads", files(dep for dep in body["deps"] if dep.startswith(("benchmarks/", "data/", "reports/")))]
-        )
+        rows.append(["reads", files(dep for dep in body["deps"] if not dep.startswith(("data/code/", "src/")))])
         made = [out for kind in ("outs", "metrics", "plots") for out in body.get(kind, [])]
         rows.append(["writes", files(next(iter(out)) if isinstance(out, dict) else out for out in made)])
         parts.append(f"## {name}\n\n{each}{body['desc']}.\n\n{table(['', ''], rows)}")
