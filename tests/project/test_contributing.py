@@ -73,7 +73,6 @@ def add_stage(folder: Path) -> None:
     def add(pipeline: Any) -> None:
         entry = YAML().load((TEMPLATES / "lengths.dvc.yaml").read_text())
         pipeline["stages"].insert(len(pipeline["stages"]), "lengths", entry)
-        pipeline["stages"]["configure"]["deps"].append("src/seqlm/lengths/settings.py")
 
     change_yaml(folder / "dvc.yaml", add)
     for name in ("params.yaml", "tests/params.yaml"):
