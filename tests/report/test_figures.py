@@ -84,12 +84,6 @@ def test_a_bias_within_two_standard_errors_is_not_drawn() -> None:
     assert "randomized, bias" not in shown
 
 
-def test_a_perplexity_near_the_largest_number_is_drawn() -> None:
-    row = {"activation": "relu", "clip": "no clip"}
-    rows = [row | {"minibatch": n, "norm": 10.0**n, "perplexity": 10.0 ** (60 * n)} for n in range(1, 6)]
-    assert "<svg" in svg_text(plots.unclipped_figure(pd.DataFrame(rows)))
-
-
 def test_orders_with_and_without_a_fit_share_a_figure(tmp_path: Path) -> None:
     ranks = pd.DataFrame({"n": [1, 2, 2], "rank": [1, 1, 2], "count": [9, 4, 2]})
     fit = {"max_rank": 2, "alpha_least_squares": 1.0, "intercept": 1.4}

@@ -31,8 +31,6 @@ _SMOOTHING_WINDOW = 9
 _MIN_TOKENS = 20
 _MAX_POINTS = 200
 _LEAST_SHARE = 1e-12
-_HIGHEST = 1e100
-"""Largest value that is drawn."""
 _MODELS = {
     "scratch": LineStyle(BLUE, "-", "o"),
     "relu": LineStyle(BLUE, ":", "s"),
@@ -312,39 +310,6 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
     return figure
 
 
-def alignment_figure(alignment: pd.DataFrame) -> Figure:
-    """Draw how powers of a matrix turn a vector to the leading eigenvector; columns power, cosine."""
-    with new_figure(height=2.8) as (figure, axes):
-        axes.plot(alignment["power"], alignment["cosine"], color=INK)
-        axes.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
-        axes.set(xlabel="power of the matrix", ylabel="|cosine|", ylim=(0, 1.05))
-    return figure
-
-
-def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
-    """Draw norm and perplexity of trainings with a clip and without; a cross is the last value before divergence.
-
-    Columns activation, clip, minibatch, norm, perplexity; empty where not finite.
-    """
-    styles = {"tanh": SERIES[0], "relu": SERIES[1]}
-    with new_figure(2, height=5, legend=2) as (figure, panels):
-        for (activation, clip), rows in unclipped.groupby(["activation", "clip"], sort=False):
-            style = styles[str(activation)]
-            line: dict[str, Any] = {"linestyle": ":", "linewidth": 2} if clip == "no clip" else {"linewidth": 1}
-            diverged = pd.isna(rows["norm"].iloc[-1])
-            for axes, column in zip(panels, ("norm", "perplexity"), strict=True):
-                # Near the largest number there is, matplotlib finds no ticks.
-                shown = rows.dropna(subset=[column])
-                shown = shown.assign(**{column: shown[column].clip(upper=_HIGHEST)})
-                axes.plot(shown["minibatch"], shown[column], color=style.color, label=f"{activation}, {clip}", **line)
-                if diverged:
-                    last = shown.iloc[-1:]
-                    axes.plot(last["minibatch"], last[column], "x", color=style.color, markersize=8)
-        for axes, title in zip(panels, ("Norm before clipping", "Perplexity of the minibatch"), strict=True):
-            axes.set(xscale="log", yscale="log", xlabel="minibatch", title=title)
-    return figure
-
-
 def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Figure:
     """Draw bias and spread against length, and how the mean over draws nears the full gradient.
 
@@ -389,20 +354,6 @@ def trained_figure(trained: pd.DataFrame) -> Figure:
                 axes.plot(means.index, means, **style.points, label=f"{strategy}, mean")
         axes.set(xscale="log", xlabel="length (expected, if randomized)", ylabel="perplexity on val")
         _name_lengths(axes, trained)
-    return figure
-
-
-def cost_figure(cost: pd.DataFrame) -> Figure:
-    """Draw arithmetic and memory of one window against length; columns as in the study."""
-    panels_of = {"megaflop": "Million operations", "kilobytes": "Stored kilobytes"}
-    with new_figure(2, height=4.8, legend=3) as (figure, panels):
-        for axes, (column, title) in zip(panels, panels_of.items(), strict=True):
-            for strategy, rows in cost.groupby("strategy", sort=False):
-                axes.plot(rows["length"], rows[column], **_STRATEGIES[str(strategy)].points, label=str(strategy))
-            axes.set(
-                xscale="log", xlabel="length (expected, if randomized)", title=title, ylim=(0, 1.1 * cost[column].max())
-            )
-            _name_lengths(axes, cost)
     return figure
 
 
