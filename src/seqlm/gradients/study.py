@@ -80,7 +80,7 @@ class Task:
 def study_gradients(
     params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab_size: int, seed: int, num_processes: int | None = None
 ) -> tuple[Tables, dict[str, Any]]:
-    """Measure gradients on a training stream; val judges the models of short trainings. Return tables and a summary.
+    """Measure gradients on a training stream; val judges models after short training. Return tables and a summary.
 
     Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss with respect to the
     state k steps before, relative to k = 0; ``spectrum`` (model, minibatch, rank, singular_value) and ``radius``
@@ -166,18 +166,9 @@ def network_settings(
 ) -> NetworkSettings:
     """Return the settings of a network of one layer that reads one-hot vectors."""
     return NetworkSettings(
-        model=model,
-        activation=activation,
-        num_hiddens=num_hiddens,
-        num_layers=1,
-        num_heads=1,
-        num_steps=num_steps,
-        embedding="one_hot",
-        embedding_size=None,
-        tie_weights=False,
-        dropout=0.0,
-        engine="auto",
-    )
+        model=model, activation=activation, num_hiddens=num_hiddens, num_layers=1, num_heads=1, num_steps=num_steps,
+        embedding="one_hot", embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
+    )  # fmt: skip
 
 
 def _truncation(task: Task) -> Tables:
@@ -207,21 +198,18 @@ def _truncation_error(task: Task, truncation: Truncation) -> GradientErrorStats:
 def _trained(task: Task) -> pd.DataFrame:
     params = task.params
     strategies = [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]
-    trainings = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
-    perplexities = task.map(_perplexity_after, trainings)
-    rows = [
-        (truncation.strategy, truncation.length, seed, value)
-        for (truncation, seed), value in zip(trainings, perplexities, strict=True)
-    ]
+    items = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
+    perplexities = zip(items, task.map(_perplexity_after, items), strict=True)
+    rows = [(truncation.strategy, truncation.length, seed, value) for (truncation, seed), value in perplexities]
     return pd.DataFrame(rows, columns=["strategy", "length", "seed", "val_perplexity"])
 
 
-def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
+def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
     """Return the perplexity on val of the RNN from scratch after a short training; nan if the training diverged.
 
     Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
     """
-    (truncation, seed), num_steps = training, task.params.num_steps
+    (truncation, seed), num_steps = item, task.params.num_steps
     generator = torch.Generator().manual_seed(seed)
     model = scratch_network(task, generator)
     losses = train_briefly(

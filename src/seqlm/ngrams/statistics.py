@@ -19,6 +19,12 @@ from seqlm.ngrams.counts.counting import Chunking, NgramCounter, PackedCounts
 from seqlm.vocab.corpus import EncodedCorpus
 from seqlm.vocab.vocabulary import UNKNOWN
 
+# What the tables show, beside the settings.
+_MAX_ORDER = 3
+"""The highest order of the n-grams that describe a text."""
+_HEAD, _FIRST_IDS = 10, 64
+"""Tokens of the vocabulary, and ids of the text, that are shown."""
+_MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
 
@@ -50,12 +56,10 @@ class ZipfFit:
 
 
 def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
-    """Fit Zipf's exponent to counts in falling order, over the ranks whose count reaches ``min_count``.
+    """Fit Zipf's exponent to at least two counts in falling order, over the ranks whose count reaches ``min_count``.
 
-    If fewer than two ranks reach it, all ranks are fitted. Raises ValueError for fewer than two counts.
+    If fewer than two ranks reach it, all ranks are fitted.
     """
-    if len(counts) < 2:
-        raise ValueError("Zipf's law needs at least two distinct n-grams")
     max_rank = int(np.count_nonzero(counts >= min_count))
     max_rank = max_rank if max_rank >= 2 else len(counts)
     sums = np.zeros(6)
@@ -140,8 +144,6 @@ def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
     return np.unique(np.geomspace(1, num_ranks, num_points).round().astype(np.int64))
 
 
-_MAX_ORDER = 3
-"""The highest order of the n-grams that describe a text."""
 NOWHERE = int(np.iinfo(np.int64).max)
 
 
@@ -239,9 +241,6 @@ def first_positions(ids: IdStream, counts: NgramCounts, order: int) -> NDArray[n
 
 
 TableRows = list[dict[str, Any]]
-_HEAD = 10
-_FIRST_IDS = 64
-_MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
 def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, TableRows | dict[str, Any]]:

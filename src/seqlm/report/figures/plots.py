@@ -1,4 +1,4 @@
-"""Figures of data: of the sine, of n-grams, of models and their trainings, and of gradients."""
+"""Figures of data: of the sine, of n-grams, of models and their training, and of gradients."""
 
 import itertools
 import math
@@ -342,7 +342,7 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
 
 
 def trained_figure(trained: pd.DataFrame) -> Figure:
-    """Draw perplexity on val against length: dots are trainings, lines their means; columns as in the study."""
+    """Draw perplexity on val against length: dots are training runs, lines their means; columns as in the study."""
     with new_figure(height=3.2, legend=3) as (figure, axes):
         for strategy, rows in trained.groupby("strategy", sort=False):
             style = _STRATEGIES[str(strategy)]
