@@ -14,6 +14,8 @@ from seqlm.report.figures.style import (
     BLUE,
     GREY,
     INK,
+    LINES,
+    MARKERS,
     NGRAM_COLOUR,
     OCHRE,
     SERIES,
@@ -24,13 +26,15 @@ from seqlm.report.figures.style import (
 )
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
-_LINES, _MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "v")
 _ROW_HEIGHT = 0.42
-_DYNAMIC_MARKER = "D"
+# What is left out of figures, so that their curves can be read and their files are small.
 _SMOOTHING_WINDOW = 9
+"""Positions whose perplexities are averaged, because those of single positions are noisy."""
 _MIN_TOKENS = 20
+"""Tokens that a bin of the calibration must have."""
 _MAX_POINTS = 200
 _LEAST_SHARE = 1e-12
+"""Of a gradient at k = 0."""
 _MODELS = {
     "scratch": LineStyle(BLUE, "-", "o"),
     "relu": LineStyle(BLUE, ":", "s"),
@@ -120,8 +124,8 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     networks = table[(table["family"] == "network") & ~table["dynamic"]]
     # Networks that are far worse than n-gram models would squeeze the curves together.
     networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
-    lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(_LINES), strict=False))
-    markers = dict(zip(scores["token"].unique(), itertools.cycle(_MARKERS), strict=False))
+    lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(LINES), strict=False))
+    markers = dict(zip(scores["token"].unique(), itertools.cycle(MARKERS), strict=False))
     with new_figure(height=4.6, legend=2) as (figure, axes):
         for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
             style = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
@@ -143,7 +147,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
     with new_figure(height=1.1 + _ROW_HEIGHT * len(rows), legend=3) as (figure, axes):
         for place, row in enumerate(rows.to_dict("records")):
             _, colour = name_and_colour(row)
-            marker = _DYNAMIC_MARKER if row["dynamic"] else "o"
+            marker = "D" if row["dynamic"] else "o"
             if pd.notna(row["train_subset_bits"]):
                 ends = [row["train_subset_bits"], row["test_bits"]]
                 axes.plot(ends, [place, place], color=colour, linewidth=1, alpha=0.5)
@@ -202,7 +206,6 @@ def position_figure(positions: pd.DataFrame, styles: Styles) -> Figure:
     """Draw perplexity against the number of tokens of context; columns model, position, perplexity."""
     with new_figure(height=3.8, legend=2) as (figure, axes):
         for model, rows in positions.groupby("model", sort=False):
-            # Neighbours are averaged because single positions are noisy.
             smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
             smooth[rows["position"] <= _SMOOTHING_WINDOW] = rows["perplexity"]
             shown = _thinned(rows.assign(perplexity=smooth), 80)
@@ -232,7 +235,6 @@ def calibration_figure(table: pd.DataFrame, styles: Styles) -> Figure:
     """
     with new_figure(height=4.4, legend=2) as (figure, axes):
         axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="perfect calibration")
-        # Bins with few tokens are too noisy.
         for model, rows in table[table["tokens"] >= _MIN_TOKENS].groupby("model", sort=False):
             axes.plot(rows["confidence"], rows["accuracy"], **styles[str(model)].points, label=str(model))
         axes.set(xlabel="probability of the likeliest token", ylabel="how often it is right")
@@ -254,11 +256,7 @@ def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
     for model, curve in reach.groupby("model", sort=False):
         # A curve ends where it leaves the scale: held at the floor, it would look as if it continued.
         shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
-        axes.plot(curve["k"], shown, **_model_style(model).line, label=str(model))
-
-
-def _model_style(model: object) -> LineStyle:
-    return _MODELS.get(str(model), SERIES[2])
+        axes.plot(curve["k"], shown, **_MODELS[str(model)].line, label=str(model))
 
 
 def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
@@ -270,13 +268,13 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
             for place, (minibatch, curve) in enumerate(groups):
                 # Later moments are drawn stronger.
                 strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
-                line = _model_style(model).line | {"alpha": strength, "linestyle": "-"}
+                line = _MODELS[str(model)].line | {"alpha": strength, "linestyle": "-"}
                 axes.plot(curve["rank"], curve["singular_value"], **line, label=f"after {minibatch}")
             axes.set(xlabel="rank", title=f"Singular values, {model}", ylim=(0, None))
             axes.legend(loc="upper right")
         last = panels[-1]
         for model, rows in radius.groupby("model", sort=False):
-            last.plot(rows["minibatch"], rows["spectral_radius"], **_model_style(model).points, label=str(model))
+            last.plot(rows["minibatch"], rows["spectral_radius"], **_MODELS[str(model)].points, label=str(model))
         last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
         last.set(xlabel="minibatches", title="Spectral radius", ylim=(0, None))
         last.legend(loc="best")
