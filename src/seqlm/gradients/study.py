@@ -20,7 +20,6 @@ from seqlm.gradients.reach import mutual_information, reach, shuffled_informatio
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.truncation import (
     BATCH_SIZE,
-    GradientErrorStats,
     Ids,
     Truncation,
     draw_windows,
@@ -173,20 +172,20 @@ def network_settings(
 
 def _truncation(task: Task) -> Tables:
     rows, convergence = [], []
-    strategies = truncations(task.params.lengths)
-    for truncation, error in zip(strategies, task.map(_truncation_error, strategies), strict=True):
-        rows.append((truncation.strategy, truncation.length, error.bias, error.spread, error.standard_error))
+    strategies, draws = truncations(task.params.lengths), np.arange(1, task.params.num_draws + 1)
+    for truncation, (bias, spread) in zip(strategies, task.map(_truncation_error, strategies), strict=True):
+        errors = spread / np.sqrt(draws)
+        rows.append((truncation.strategy, truncation.length, bias[-1], spread, errors[-1]))
         if truncation.length == max(task.params.lengths):
-            draws = np.arange(1, task.params.num_draws + 1)
-            columns = {"draws": draws, "distance": error.running, "standard_error": error.spread / np.sqrt(draws)}
-            convergence.append(pd.DataFrame({"strategy": truncation.strategy} | columns))
+            columns = {"strategy": truncation.strategy, "draws": draws, "distance": bias, "standard_error": errors}
+            convergence.append(pd.DataFrame(columns))
     return {
         "truncation": pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"]),
         "convergence": pd.concat(convergence, ignore_index=True),
     }
 
 
-def _truncation_error(task: Task, truncation: Truncation) -> GradientErrorStats:
+def _truncation_error(task: Task, truncation: Truncation) -> tuple[Floats, float]:
     """Return how far truncated gradients of an untrained network are from the full one."""
     params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
     model = scratch_network(task, generator)

@@ -149,23 +149,13 @@ def gradient_draws(
     return np.stack(gradients)
 
 
-@dataclass(frozen=True)
-class GradientErrorStats:
-    """How far draws of a truncated gradient are from the full one, relative to the norm of the full one."""
+def gradient_error(draws: Floats, full: Floats) -> tuple[Floats, float]:
+    """Compare draws of a truncated gradient, shape ``(draws, weights)``, with the full one, shape ``(weights,)``.
 
-    bias: float
-    """Distance of the mean over draws from the full gradient; chance alone gives about ``standard_error``."""
-    spread: float
-    """Root mean square distance of a draw from the mean."""
-    standard_error: float
-    """Of the mean: spread / sqrt(draws)."""
-    running: Floats
-    """Bias after the first 1, 2, ... draws."""
-
-
-def gradient_error(draws: Floats, full: Floats) -> GradientErrorStats:
-    """Compare draws, shape ``(draws, weights)``, with the full gradient, shape ``(weights,)``."""
+    Return the bias, the distance of the mean from the full gradient, after the first 1, 2, ... draws, and the spread,
+    the root mean square distance of a draw from the mean of all. Both are relative to the norm of the full gradient.
+    Chance alone gives a bias of about spread / sqrt(draws).
+    """
     counts, norm = np.arange(1, len(draws) + 1)[:, None], np.sqrt(np.square(full).sum())
-    running = np.sqrt(np.square(draws.cumsum(0) / counts - full).sum(1)) / norm
-    spread = float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)
-    return GradientErrorStats(float(running[-1]), spread, spread / len(draws) ** 0.5, running)
+    bias = np.sqrt(np.square(draws.cumsum(0) / counts - full).sum(1)) / norm
+    return bias, float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)
