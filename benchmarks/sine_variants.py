@@ -25,7 +25,7 @@ from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
 from seqlm.sine import study
 from seqlm.sine.settings import SineParams
-from seqlm.sine.study import MLP, Network, SineRNN, noisy_sine, study_sine, train_model
+from seqlm.sine.study import SineMLP, SineNetwork, SineRNN, noisy_sine, study_sine, train_model
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -51,7 +51,7 @@ def seen(series: Floats, tau: int) -> tuple[Floats, Floats]:
     return features, features[:, -1:]
 
 
-class WithoutReLU(MLP):
+class WithoutReLU(SineMLP):
     """The network without its activation: it is linear."""
 
     def activate(self, values: Floats) -> Floats:
@@ -61,7 +61,7 @@ class WithoutReLU(MLP):
         return np.ones_like(activated)
 
 
-def without_relu(kind: Any, tau: int, num_hiddens: int, rng: np.random.Generator) -> Network:
+def without_relu(kind: Any, tau: int, num_hiddens: int, rng: np.random.Generator) -> SineNetwork:
     return WithoutReLU((tau, num_hiddens, 1), rng) if kind == "MLP" else SineRNN(num_hiddens, rng)
 
 
@@ -138,12 +138,12 @@ def averaged(spans: list[tuple[int, int]]) -> Callable[[Floats], Floats]:
     return lambda series: np.stack([lagged(list(range(a, b + 1)))(series).mean(1) for a, b in spans], 1)
 
 
-Build = Callable[[np.random.Generator], Network]
+Build = Callable[[np.random.Generator], SineNetwork]
 
 
 def mlp(*sizes: int) -> Build:
     """Return a function that builds a network of four features with so many units in its hidden layers."""
-    return partial(MLP, (4, *sizes, 1))
+    return partial(SineMLP, (4, *sizes, 1))
 
 
 PAST_4 = lagged([1, 2, 3, 4])

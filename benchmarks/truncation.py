@@ -1,11 +1,9 @@
-"""Time and memory of truncated backpropagation against its length, beside what is counted.
+"""Time of truncated backpropagation against its length.
 
 A window of 1024 steps is worked through in pieces of each length, the hidden state is
 carried on, and the gradients of the pieces are summed: regular truncation. One piece of
 1024 steps is the full gradient. The lengths take turns, so that a busy machine slows
 all of them; medians and ratios are what counts.
-
-Memory is counted, not measured: states and output probabilities of one piece.
 
     python benchmarks/truncation.py [--device cuda] [--rounds 7]
 """
@@ -19,7 +17,6 @@ from torch import Tensor
 
 from seqlm.core.devices import resolve_device
 from seqlm.gradients.study import network_settings
-from seqlm.gradients.truncation import Truncation, stored_bytes
 from seqlm.rnn.building import build_network
 from seqlm.rnn.network import Network
 
@@ -59,15 +56,8 @@ def compare(num_hiddens: int, device: torch.device, rounds: int) -> None:
             times[length].append(seconds(model, window, length))
     full = statistics.median(times[NUM_STEPS])
     for length in LENGTHS:
-        truncation = Truncation("full" if length == NUM_STEPS else "regular", length)
-        flop = truncation.flop_count(NUM_STEPS, num_hiddens, VOCAB_SIZE) * BATCH_SIZE
         median = statistics.median(times[length])
-        stored = stored_bytes(length, num_hiddens, VOCAB_SIZE) * BATCH_SIZE
-        print(
-            f"{num_hiddens:>6} {length:>6} {1e3 * median:>9,.1f} {median / full:>7.2f} {flop / 1e9:>9,.2f} "
-            f"{stored / 1e6:>10,.2f}",
-            flush=True,
-        )
+        print(f"{num_hiddens:>6} {length:>6} {1e3 * median:>9,.1f} {median / full:>7.2f}", flush=True)
 
 
 def main() -> None:
@@ -78,7 +68,7 @@ def main() -> None:
     device = resolve_device(arguments.device)
     torch.set_num_threads(1)
     print(f"{NUM_STEPS} steps, {BATCH_SIZE} batch rows, one thread; medians; ratio to the full gradient")
-    print("hidden length        ms   ratio    GFLOP  stored MB")
+    print("hidden length        ms   ratio")
     for num_hiddens in (64, 256):
         compare(num_hiddens, device, arguments.rounds)
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from seqlm.core.elementary import Floats, exp, geomspace, log, matmul, sigmoid, tanh
+from seqlm.core.elementary import Floats, exp, log, matmul, tanh
 
 ARGUMENTS = np.concatenate([np.linspace(-744, 709, 20_001), np.linspace(-1, 1, 20_001)])
 
@@ -32,15 +32,9 @@ def test_special_values() -> None:
     )
     assert log(5e-324) == pytest.approx(-744.4400719213812)
     assert exp(np.zeros((2, 0, 3))).shape == (2, 0, 3)
-    assert sigmoid([-800, 0, 800]).tolist() == [0, 0.5, 1]
+    assert tanh([-800, 0, 800]).tolist() == [-1, 0, 1]
     values = np.linspace(-800, 800, 20_001)
     np.testing.assert_allclose(tanh(values / 20), np.tanh(values / 20), atol=3e-16)
-
-
-def test_points_are_equal_multiples_of_each_other() -> None:
-    assert geomspace(1000, 4) == pytest.approx([1, 10, 100, 1000], rel=1e-15)
-    assert geomspace(7, 50)[-1] == 7
-    assert geomspace(1, 2).tolist() == [1, 1]
 
 
 def test_the_bits_are_those_of_every_processor() -> None:

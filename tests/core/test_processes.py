@@ -24,7 +24,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.processes import FEW_SPINS, NO_SPINS, OtherLoad, map_in_processes
 from seqlm.report.drawing import draw_all
 from seqlm.report.figures import style as figure_style
-from seqlm.report.figures.plots import alignment_figure, cost_figure, reach_figure
+from seqlm.report.figures.plots import reach_figure, trained_figure
 from seqlm.report.figures.style import svg_text
 from smoke import ROOT
 from stages_by_hand import RunStage, run_python, succeeded
@@ -52,7 +52,7 @@ forks = pytest.mark.skipif(sys.platform != "linux", reason="only Linux copies pr
 
 
 def drawn() -> list[Figure]:
-    figures = {"alignment": alignment_figure, "cost": cost_figure, "reach": reach_figure}
+    figures = {"trained": trained_figure, "reach": reach_figure}
     return [draw(read_csv(TABLES / f"{name}.csv")) for name, draw in figures.items()]
 
 
@@ -77,7 +77,7 @@ def test_processes_are_copies_each_with_one_thread_and_no_more_than_there_is_to_
 @forks
 def test_any_number_of_processes_draws_the_same_bytes_in_order() -> None:
     texts = map_in_processes(svg_text, drawn(), 1)
-    assert len({*texts}) == 3
+    assert len({*texts}) == 2
     assert map_in_processes(svg_text, drawn(), 2) == texts
 
 

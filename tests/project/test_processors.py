@@ -19,7 +19,7 @@ import hashlib
 from pathlib import Path
 import numpy as np
 import torch
-from seqlm.core.elementary import exp, geomspace, log
+from seqlm.core.elementary import exp, log
 from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import choose_weights, mix
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -36,9 +36,11 @@ show("exp of PyTorch and NumPy", torch.exp(torch.from_numpy(values)), np.exp(val
 rng = np.random.default_rng(0)
 ids = rng.zipf(1.3, 20_000).clip(max=300)
 counts, val = count_ngrams(ids[:15_000], 301, 3), ids[15_000:]
-show("elementary", exp(np.linspace(-30, 30, 9999)), log(np.linspace(1e-9, 30, 9999)), geomspace(10**6, 99))
-show("zipf", *vars(fit_zipf(np.sort(np.bincount(ids))[::-1], 2)).values())
-show("growth", vocabulary_growth(np.unique(ids, return_index=True)[1], len(ids))[2])
+show("elementary", exp(np.linspace(-30, 30, 9999)), log(np.linspace(1e-9, 30, 9999)))
+# The exponent of equal counts is 0 but for rounding errors.
+for counted in (np.sort(np.bincount(ids))[::-1], np.full(5000, 3)):
+    show("zipf", *vars(fit_zipf(counted, 2)).values())
+show("growth", f"{vocabulary_growth(np.unique(ids, return_index=True)[1], len(ids))[2]:.9g}")
 epsilons, curve = tune_epsilons(counts, val, 2, "unigram")
 show("laplace", *(row["val_perplexity"] for row in curve))
 nats = [token_nll(model, val) for model in (Laplace(counts, 2, epsilons, "unigram"), KneserNey(counts, 3))]

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from seqlm.core.files import read_csv
+from seqlm.core.layout import Layout
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe, join_splits
 from seqlm.report.figures import plots
@@ -14,18 +16,28 @@ from seqlm.report.figures.curves import data_figure, time_figure
 from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.vocab.corpus import load_corpus
-from small_tables import FAMILIES, TIMES, curves
+from smoke import ROOT
 from subwords import build, write_splits
 
 
 def test_figures_of_curves_have_a_panel_for_each_corpus_and_a_line_for_each_model() -> None:
-    table = pd.concat([curves((3, 2, 1), (2.5, 2, 1)), curves((3, 2, 1), corpus="B")])
-    for figure, texts in (
-        (data_figure(table), ("A", "B", "characters of training text", *FAMILIES)),
-        (time_figure(TIMES), ("A", "processor seconds of training", "lstm", "gru")),
-    ):
+    families = {"char-kneser-ney": "ngram", "lstm": "network", "lstm+n-gram": "mixture"}
+    sizes = pd.DataFrame(
+        [(corpus, *model, size, 10 / size) for corpus in "AB" for model in families.items() for size in (1, 2)],
+        columns=["corpus", "model", "family", "train_chars", "test_bits"],
+    )
+    times = sizes.rename(columns={"train_chars": "seconds", "test_bits": "val_bits"})
+    for figure, x_label in ((data_figure(sizes), "characters of training text"),
+                            (time_figure(times), "processor seconds of training")):  # fmt: skip
         drawn = svg_text(figure)
-        assert [text for text in texts if f">{text}</text>" not in drawn] == []
+        assert [text for text in ("A", "B", x_label, *families) if f">{text}</text>" not in drawn] == []
+
+
+def test_the_curves_are_what_the_page_says_of_them() -> None:
+    table = read_csv(Layout(ROOT).benchmark("curves_data.csv"))
+    best = table.pivot_table(index=["corpus", "train_chars"], columns="family", values="test_bits", aggfunc="min")
+    assert (best["mixture"] < best[["ngram", "network"]].min(axis=1)).all()
+    assert (best["ngram"] < best["network"] - 0.02).loc["The Time Machine"].all()
 
 
 def test_figures_accept_models_without_some_values() -> None:
@@ -82,12 +94,6 @@ def test_a_bias_within_two_standard_errors_is_not_drawn() -> None:
     assert "regular, bias" in shown
     assert "randomized, spread" in shown
     assert "randomized, bias" not in shown
-
-
-def test_a_perplexity_near_the_largest_number_is_drawn() -> None:
-    row = {"activation": "relu", "clip": "no clip"}
-    rows = [row | {"minibatch": n, "norm": 10.0**n, "perplexity": 10.0 ** (60 * n)} for n in range(1, 6)]
-    assert "<svg" in svg_text(plots.unclipped_figure(pd.DataFrame(rows)))
 
 
 def test_orders_with_and_without_a_fit_share_a_figure(tmp_path: Path) -> None:

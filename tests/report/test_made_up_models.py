@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ import pytest
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, Column, table_text
 from seqlm.heldout.scored_text import load_heldout
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
@@ -151,25 +149,4 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     assert best_of_each is not None
     assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [ABSOLUTE.name, SUBWORDS.name, WORDS.name]
     assert f'data-model="{ABSOLUTE.name}"' in page
-    findings = all_findings(layout)
-    assert findings["zipf"]
-    assert all(finding in page for finding in findings.values())
-
-
-@pytest.fixture
-def new_column(layout: Layout, table: pd.DataFrame) -> Iterator[Column]:
-    """Add a column: the length of a model's name."""
-    column = Column("letters", "Letters of the name.", lambda r: len(r.score.name), int, "letters")
-    COLUMNS.append(column)
-    path = layout.reports("evaluate", "table.csv")
-    write_csv(path, table.assign(letters=table["model"].str.len()))
-    yield column
-    write_csv(path, table)
-    COLUMNS.remove(column)
-
-
-def test_a_new_column_appears_on_the_page(layout: Layout, table: pd.DataFrame, new_column: Column) -> None:
-    page = build_page(layout, "Models", empty_tables())
-    assert table_text(read_csv(layout.reports("evaluate", "table.csv"))).splitlines()[0].endswith("  letters")
-    assert f'title="{new_column.meaning}">letters</th>' in page
-    assert re.findall(r"<td>([^<]*)</td></tr>", page)[: len(table)] == [str(len(name)) for name in table["model"]]
+    assert all(finding in page for finding in all_findings(layout).values())

@@ -16,8 +16,8 @@ from seqlm.core.settings import load
 from seqlm.report.parity import compare, sine_values
 from seqlm.sine.settings import SineParams
 from seqlm.sine.study import (
-    MLP,
-    Network,
+    SineMLP,
+    SineNetwork,
     SineRNN,
     curvature,
     init_model,
@@ -96,10 +96,10 @@ def torch_rnn(features: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tens
 
 @pytest.mark.parametrize(
     ("network", "reference"),
-    [(MLP((4, 10, 1), np.random.default_rng(1)), torch_mlp), (SineRNN(10, np.random.default_rng(1)), torch_rnn)],
+    [(SineMLP((4, 10, 1), np.random.default_rng(1)), torch_mlp), (SineRNN(10, np.random.default_rng(1)), torch_rnn)],
 )
 def test_an_epoch_takes_all_pairs_in_minibatches_of_a_random_order_with_steps_of_pytorch(
-    network: Network, reference: Callable[[torch.Tensor, list[torch.Tensor]], torch.Tensor]
+    network: SineNetwork, reference: Callable[[torch.Tensor, list[torch.Tensor]], torch.Tensor]
 ) -> None:
     features, labels = windows(noisy_sine(14, 0.1, 0.2, 0), 4)  # 10 pairs: minibatches of 4, 4 and 2
     params = load(PARAMS_FILE, "sine", SineParams).model_copy(update={"num_epochs": 2, "batch_size": 4, "lr": 0.05})
@@ -121,7 +121,7 @@ def test_initial_weights_fill_the_ranges_of_xavier_and_pytorch() -> None:
     rng = np.random.default_rng(0)
     # Xavier: sqrt(6 / (200 + 100)) and sqrt(6 / (100 + 1)); biases of a layer with n inputs: sqrt(1 / n).
     of_mlp = [math.sqrt(6 / 300), math.sqrt(1 / 200), math.sqrt(6 / 101), math.sqrt(1 / 100)]
-    for network, limits in ((MLP((200, 100, 1), rng), of_mlp), (SineRNN(400, rng), [math.sqrt(1 / 400)] * 5)):
+    for network, limits in ((SineMLP((200, 100, 1), rng), of_mlp), (SineRNN(400, rng), [math.sqrt(1 / 400)] * 5)):
         for weight, limit in zip(network.weights, limits, strict=True):
             assert np.abs(weight).max() <= limit
             if weight.size >= 100:
@@ -171,7 +171,7 @@ def test_values_of_tau_are_compared_over_five_seeds() -> None:
 
 
 def test_the_stage_meets_the_book(run_stage: RunStage, tmp_path: Path) -> None:
-    change_params(tmp_path / "params.yaml", {"sine.taus": [4]})  # values of tau are compared in 10 trainings each
+    change_params(tmp_path / "params.yaml", {"sine.taus": [4]})  # values of tau are compared in 10 training runs each
     succeeded(run_stage("sine"))
     summary = json.loads((tmp_path / "reports/sine/summary.json").read_text())
     predictions = pd.read_csv(tmp_path / "reports/sine/predictions.csv")

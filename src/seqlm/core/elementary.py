@@ -108,14 +108,9 @@ def log(values: ArrayLike) -> Floats:
     return found
 
 
-def sigmoid(values: ArrayLike) -> Floats:
-    """Return 1 / (1 + exp(-x)) of each value."""
-    return 1 / (1 + exp(-np.asarray(values)))
-
-
 def tanh(values: ArrayLike) -> Floats:
     """Return the hyperbolic tangent of each value, to within 2e-16 (absolute)."""
-    return 2 * sigmoid(2 * np.asarray(values)) - 1
+    return 2 / (1 + exp(-2 * np.asarray(values))) - 1
 
 
 def matmul(left: Floats, right: Floats) -> Floats:
@@ -123,10 +118,3 @@ def matmul(left: Floats, right: Floats) -> Floats:
     total = np.zeros((len(left), right.shape[1]))
     _add_product(np.array(left, order="C"), np.array(right, order="C"), total)
     return total
-
-
-def geomspace(stop: int, num_points: int) -> Floats:
-    """Return numbers from 1 to ``stop``, each the same multiple of the one before."""
-    points = exp(np.linspace(0.0, math.log(stop), num_points))
-    points[-1] = stop
-    return points

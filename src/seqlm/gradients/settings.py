@@ -28,7 +28,7 @@ class GradientsParams(Section):
     trained_lengths: Annotated[list[Small], Field(min_length=1, max_length=50)]
     """Lengths of truncation that models are trained with."""
     num_trainings: Annotated[int, Field(ge=1, le=100)]
-    """Trainings with each of them, from different seeds."""
+    """Training runs with each of them, from different seeds."""
     num_shuffles: Annotated[int, Field(ge=2, le=1000)]
     """Shuffled copies of the text: their mutual information is what chance alone gives."""
     max_distance: Small

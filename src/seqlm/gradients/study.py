@@ -12,25 +12,20 @@ import torch
 from numpy.typing import NDArray
 
 from seqlm.core.devices import default_training_processes
-from seqlm.core.elementary import Floats, geomspace, matmul
+from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.processes import map_in_processes
 from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.spectra import eigenvector_alignment, singular_values, spectral_radius
 from seqlm.gradients.truncation import (
     BATCH_SIZE,
-    GradientErrorStats,
     Ids,
-    ShortRun,
-    StepStats,
     Truncation,
     draw_windows,
     gradient_draws,
     gradient_error,
     scale_recurrence,
-    stored_bytes,
     train_briefly,
     truncations,
 )
@@ -44,14 +39,13 @@ S = TypeVar("S")
 T = TypeVar("T")
 Tables = dict[str, pd.DataFrame]
 
-_NUM_WINDOWS = 64
-_NUM_POWERS = 30
-_MATRIX_SIZE = 32
-_NUM_DISTANCES = 40
+# How much is measured.
 _MAX_TRAIN_TOKENS, _MAX_VAL_TOKENS = 1_000_000, 20_000
-"""What is read of longer splits: enough for small models, in no more time than a book takes."""
-_CLIPS: dict[str, float | None] = {"clip at 1": 1.0, "no clip": None}
-_ACTIVATIONS: tuple[Literal["tanh", "relu"], ...] = ("tanh", "relu")
+"""Tokens that are read of longer splits: enough for small models, in no more time than a book takes."""
+_NUM_WINDOWS = 64
+"""Windows of ``gradients.num_steps`` tokens that reach and truncation are measured on."""
+_NUM_DISTANCES = 40
+"""Distances between tokens, spaced evenly on a logarithmic scale, up to ``gradients.max_distance``."""
 MODELS: dict[str, tuple[str, Literal["tanh", "relu"]]] = {
     "scratch": ("scratch", "tanh"), "relu": ("rnn", "relu"), "gru": ("gru", "tanh"), "lstm": ("lstm", "tanh"),
 }  # fmt: skip
@@ -77,11 +71,6 @@ class Task:
         rng = np.random.default_rng(self.seed)
         return draw_windows(self.train_ids, _NUM_WINDOWS, self.params.num_steps, rng)
 
-    @property
-    def run(self) -> ShortRun:
-        """How the small models are trained."""
-        return ShortRun(self.params.num_minibatches, self.params.num_steps, self.seed)
-
     def map(self, function: Callable[["Task", S], T], items: Iterable[S]) -> list[T]:
         """Return ``function(task, item)`` for each item, in order."""
         return map_in_processes(partial(function, self), items, self.num_processes)
@@ -90,17 +79,14 @@ class Task:
 def study_gradients(
     params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab_size: int, seed: int, num_processes: int | None = None
 ) -> tuple[Tables, dict[str, Any]]:
-    """Measure gradients on a training stream; val judges the models of short trainings. Return tables and a summary.
+    """Measure gradients on a training stream; val judges models after short training. Return tables and a summary.
 
     Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss with respect to the
     state k steps before, relative to k = 0; ``spectrum`` (model, minibatch, rank, singular_value) and ``radius``
     (model, minibatch, spectral_radius, largest_singular_value) of W_hh; ``truncation`` (strategy, length, bias, spread,
-    standard_error); ``convergence`` (strategy, draws, distance, standard_error); ``cost`` (strategy, length, steps,
-    megaflop, kilobytes); ``trained`` (strategy, length, seed, val_perplexity); ``unclipped`` (run, activation, clip,
-    minibatch, norm, perplexity); ``information`` (distance, bits, shuffled, shuffled_deviation); ``alignment`` (power,
-    cosine).
-    They do not depend on the number of processes, by default as many as help.
-    Raises DataError if a split is too short.
+    standard_error); ``convergence`` (strategy, draws, distance, standard_error); ``trained`` (strategy, length, seed,
+    val_perplexity); ``information`` (distance, bits, shuffled, shuffled_deviation). They do not depend on the number of
+    processes, by default as many as help. Raises DataError if a split is too short.
     """
     if len(val_ids) < 2:
         raise DataError(f"val has too few tokens ({len(val_ids)}): perplexity needs at least 2")
@@ -111,9 +97,7 @@ def study_gradients(
     once = replace(task, val_ids=val[:2], params=params.model_copy(update={"num_minibatches": 1}))
     _perplexity_after(once, (Truncation("full", params.num_steps), seed))
     tables, summary = _reach(task)
-    tables |= _truncation(task) | {"cost": _cost(task), "trained": _trained(task)}
-    tables["unclipped"], summary["diverged_at"] = _unclipped(task)
-    tables |= {"information": _information(task), "alignment": _alignment(seed)}
+    tables |= _truncation(task) | {"trained": _trained(task), "information": _information(task)}
     nearest = tables["information"].iloc[0]
     summary |= {"information_at_1": float(nearest["bits"]), "shuffled_at_1": float(nearest["shuffled"])}
     means = tables["trained"].groupby("strategy")["val_perplexity"].mean().dropna()
@@ -161,18 +145,19 @@ def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], dict[int,
     def record(num_trained: int) -> None:
         if name in _UNGATED and num_trained in {0, *(params.num_minibatches // part for part in (16, 4, 2, 1))}:
             matrix = weight.double().numpy()
-            spectra[num_trained] = spectral_radius(matrix), singular_values(matrix)
+            radius = float(np.abs(np.linalg.eigvals(matrix)).max())
+            spectra[num_trained] = radius, np.linalg.svd(matrix, compute_uv=False)
 
     initial = reach(name, network, task.windows)
-    train_briefly(network, task.train_ids, task.run, record)
+    train_briefly(network, task.train_ids, params, task.seed, record)
     return {"initial": initial, "trained": reach(name, network, task.windows)}, spectra
 
 
-def scratch_network(task: Task, generator: torch.Generator, activation: Literal["tanh", "relu"] = "tanh") -> Network:
+def scratch_network(task: Task, generator: torch.Generator) -> Network:
     """Return an untrained RNN from scratch, whose weights ``generator`` draws."""
-    num_hiddens = task.params.num_hiddens
-    network = ScratchRNN(task.vocab_size, num_hiddens, activation, generator)
-    return compile_if_possible(network, network_settings("scratch", activation, num_hiddens, task.params.num_steps))
+    params = task.params
+    network = ScratchRNN(task.vocab_size, params.num_hiddens, "tanh", generator)
+    return compile_if_possible(network, network_settings("scratch", "tanh", params.num_hiddens, params.num_steps))
 
 
 def network_settings(
@@ -180,36 +165,27 @@ def network_settings(
 ) -> NetworkSettings:
     """Return the settings of a network of one layer that reads one-hot vectors."""
     return NetworkSettings(
-        model=model,
-        activation=activation,
-        num_hiddens=num_hiddens,
-        num_layers=1,
-        num_heads=1,
-        num_steps=num_steps,
-        embedding="one_hot",
-        embedding_size=None,
-        tie_weights=False,
-        dropout=0.0,
-        engine="auto",
-    )
+        model=model, activation=activation, num_hiddens=num_hiddens, num_layers=1, num_heads=1, num_steps=num_steps,
+        embedding="one_hot", embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
+    )  # fmt: skip
 
 
 def _truncation(task: Task) -> Tables:
     rows, convergence = [], []
-    strategies = truncations(task.params.lengths)
-    for truncation, error in zip(strategies, task.map(_truncation_error, strategies), strict=True):
-        rows.append((truncation.strategy, truncation.length, error.bias, error.spread, error.standard_error))
+    strategies, draws = truncations(task.params.lengths), np.arange(1, task.params.num_draws + 1)
+    for truncation, (bias, spread) in zip(strategies, task.map(_truncation_error, strategies), strict=True):
+        errors = spread / np.sqrt(draws)
+        rows.append((truncation.strategy, truncation.length, bias[-1], spread, errors[-1]))
         if truncation.length == max(task.params.lengths):
-            draws = np.arange(1, task.params.num_draws + 1)
-            columns = {"draws": draws, "distance": error.running, "standard_error": error.spread / np.sqrt(draws)}
-            convergence.append(pd.DataFrame({"strategy": truncation.strategy} | columns))
+            columns = {"strategy": truncation.strategy, "draws": draws, "distance": bias, "standard_error": errors}
+            convergence.append(pd.DataFrame(columns))
     return {
         "truncation": pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"]),
         "convergence": pd.concat(convergence, ignore_index=True),
     }
 
 
-def _truncation_error(task: Task, truncation: Truncation) -> GradientErrorStats:
+def _truncation_error(task: Task, truncation: Truncation) -> tuple[Floats, float]:
     """Return how far truncated gradients of an untrained network are from the full one."""
     params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
     model = scratch_network(task, generator)
@@ -218,88 +194,38 @@ def _truncation_error(task: Task, truncation: Truncation) -> GradientErrorStats:
     return gradient_error(gradient_draws(model, windows, truncation, params.num_draws, generator), full)
 
 
-def _cost(task: Task) -> pd.DataFrame:
-    params, rows = task.params, []
-    for truncation in [*truncations(params.lengths), Truncation("full", params.num_steps)]:
-        steps = truncation.longest_stretch(params.num_steps, torch.Generator().manual_seed(task.seed))
-        megaflop = truncation.flop_count(params.num_steps, params.num_hiddens, task.vocab_size) / 1e6
-        kilobytes = stored_bytes(steps, params.num_hiddens, task.vocab_size) / 1e3
-        rows.append((truncation.strategy, truncation.length, steps, megaflop, kilobytes))
-    return pd.DataFrame(rows, columns=["strategy", "length", "steps", "megaflop", "kilobytes"])
-
-
 def _trained(task: Task) -> pd.DataFrame:
     params = task.params
     strategies = [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]
-    trainings = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
-    perplexities = task.map(_perplexity_after, trainings)
-    rows = [
-        (truncation.strategy, truncation.length, seed, value)
-        for (truncation, seed), value in zip(trainings, perplexities, strict=True)
-    ]
+    items = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
+    perplexities = zip(items, task.map(_perplexity_after, items), strict=True)
+    rows = [(truncation.strategy, truncation.length, seed, value) for (truncation, seed), value in perplexities]
     return pd.DataFrame(rows, columns=["strategy", "length", "seed", "val_perplexity"])
 
 
-def _perplexity_after(task: Task, training: tuple[Truncation, int]) -> float:
+def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
     """Return the perplexity on val of the RNN from scratch after a short training; nan if the training diverged.
 
     Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
     """
-    (truncation, seed), num_steps = training, task.params.num_steps
+    (truncation, seed), num_steps = item, task.params.num_steps
     generator = torch.Generator().manual_seed(seed)
     model = scratch_network(task, generator)
-    steps = train_briefly(
-        model,
-        task.train_ids,
-        replace(task.run, seed=seed),
-        draw=lambda: truncation.draw(num_steps, BATCH_SIZE, generator),
+    losses = train_briefly(
+        model, task.train_ids, task.params, seed, draw=lambda: truncation.draw(num_steps, BATCH_SIZE, generator)
     )
-    if steps and not steps[-1].is_finite:
+    if len(losses) < task.params.num_minibatches:
         return float("nan")
     nll = stream_nll(model.arrays, task.val_ids)
     return perplexity(float(nll.sum()), len(nll))
 
 
-def _unclipped(task: Task) -> tuple[pd.DataFrame, dict[str, int]]:
-    rows, diverged_at, runs = [], {}, list(product(_ACTIVATIONS, _CLIPS))
-    for (activation, clip), steps in zip(runs, task.map(_clip_run, runs), strict=True):
-        run = f"{activation}, {clip}"
-        for minibatch, step in enumerate(steps, 1):
-            # Values that are not finite become empty cells.
-            values = [value if np.isfinite(value) else None for value in (step.norm, perplexity(step.loss, 1))]
-            rows.append((run, activation, clip, minibatch, *values))
-        if steps and not steps[-1].is_finite:
-            diverged_at[run] = len(steps)
-    columns = ["run", "activation", "clip", "minibatch", "norm", "perplexity"]
-    return pd.DataFrame(rows, columns=columns), diverged_at
-
-
-def _clip_run(task: Task, run: tuple[Literal["tanh", "relu"], str]) -> list[StepStats]:
-    """Train the RNN from scratch with SGD at a learning rate of 1, with clipping or without (exercise 8.5-4).
-
-    W_hh starts with a spectral radius near 1: with the book's weights, N(0, 0.01²), gradients are too small to be
-    clipped.
-    """
-    activation, clip = run
-    generator = torch.Generator().manual_seed(task.seed)
-    model = scratch_network(task, generator, activation)
-    scale_recurrence(model)
-    return train_briefly(model, task.train_ids, replace(task.run, optimizer="sgd", grad_clip=_CLIPS[clip]))
-
-
 def _information(task: Task) -> pd.DataFrame:
     farthest, num_shuffles = min(task.params.max_distance, len(task.train_ids) - 2), task.params.num_shuffles
-    distances = np.unique(geomspace(farthest, _NUM_DISTANCES).round().astype(int)).tolist()
+    distances = np.unique(np.geomspace(1, farthest, _NUM_DISTANCES).round().astype(int)).tolist()
     bits = mutual_information(task.train_ids, distances, task.vocab_size)
     shuffled, deviation = shuffled_information(task.train_ids, distances, task.vocab_size, num_shuffles, task.seed)
     # Chance varies equally at every distance: pooled, the shuffles say more about it.
     pooled = float(np.sqrt(np.mean(np.square(deviation))))
     columns = {"distance": distances, "bits": bits - shuffled}
     return pd.DataFrame(columns | {"shuffled": shuffled, "shuffled_deviation": pooled})
-
-
-def _alignment(seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    square = rng.normal(size=(_MATRIX_SIZE, _MATRIX_SIZE))
-    cosines = eigenvector_alignment(matmul(square, square.T), rng.normal(size=_MATRIX_SIZE), _NUM_POWERS)
-    return pd.DataFrame({"power": range(len(cosines)), "cosine": cosines})

@@ -1,9 +1,8 @@
-"""Short trainings of small models, and what truncated backpropagation does to gradients and costs."""
+"""Short training of small models, and what truncated backpropagation does to gradients."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -13,13 +12,13 @@ from torch import Tensor
 from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.optimizer import Optimizer
+from seqlm.gradients.settings import GradientsParams
 from seqlm.rnn.network import Network
 
+# How the small models are trained.
 BATCH_SIZE = 32
-_ADAM_LR = 0.01
-_SGD_LR = 1.0
-"""The learning rate of section 8.5."""
-_FLOAT_BYTES = 4
+_LR, _GRAD_CLIP = 0.01, 1.0
+"""Of AdamW, falling linearly to zero; the largest norm of all gradients together."""
 
 Ids = NDArray[np.integer]
 Callback = Callable[[int], None]
@@ -42,30 +41,6 @@ class TruncationNoise:
         return self.draw()
 
 
-@dataclass(frozen=True)
-class ShortRun:
-    """The settings of a short training. Adam's learning rate falls linearly to zero, that of SGD stays at 1."""
-
-    num_minibatches: int
-    num_steps: int
-    seed: int
-    optimizer: Literal["adamw", "sgd"] = "adamw"
-    grad_clip: float | None = 1.0
-
-
-@dataclass(frozen=True)
-class StepStats:
-    """One minibatch: norm of the gradient before clipping, loss in nats per token."""
-
-    norm: float
-    loss: float
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether training can continue."""
-        return math.isfinite(self.norm) and math.isfinite(self.loss)
-
-
 def draw_windows(ids: Ids, batch_size: int, num_steps: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``.
 
@@ -81,34 +56,35 @@ def draw_windows(ids: Ids, batch_size: int, num_steps: int, rng: np.random.Gener
 def train_briefly(
     network: Network,
     ids: Ids,
-    run: ShortRun,
+    params: GradientsParams,
+    seed: int,
     callback: Callback = lambda _: None,
     draw: Callable[[], Tensor | None] = lambda: None,
-) -> list[StepStats]:
-    """Train a network, each window from the zero state, and return the statistics of each minibatch.
+) -> list[float]:
+    """Train a network, each window from the zero state, and return the loss of each minibatch, in nats per token.
 
     Equal seeds see equal minibatches. ``draw`` draws the truncation, as for :class:`TruncationNoise`. Training ends
-    after a step that is not finite, the last of the list.
+    before a step whose loss or gradient is not finite: the list is then too short.
     """
-    rng, noise = np.random.default_rng(run.seed), TruncationNoise(draw)
-    optimizer = Optimizer(run.optimizer, network.parameters())
-    steps: list[StepStats] = []
+    rng, noise = np.random.default_rng(seed), TruncationNoise(draw)
+    optimizer = Optimizer("adamw", network.parameters())
+    losses: list[float] = []
     callback(0)
-    for index in range(run.num_minibatches):
-        window = torch.from_numpy(draw_windows(ids, BATCH_SIZE, run.num_steps, rng))
+    for index in range(params.num_minibatches):
+        window = torch.from_numpy(draw_windows(ids, BATCH_SIZE, params.num_steps, rng))
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
         nll, _ = network.compute_gradients(inputs, targets, state, noise)
         gradients = _gradients(network)
-        norm = _norm(gradients)
-        steps.append(StepStats(norm, float(nll.double().numpy().sum()) / nll.numel()))
-        if not steps[-1].is_finite:
+        norm, loss = _norm(gradients), float(nll.double().numpy().sum()) / nll.numel()
+        if not (math.isfinite(norm) and math.isfinite(loss)):
             break
-        if run.grad_clip is not None and norm > run.grad_clip:
+        losses.append(loss)
+        if norm > _GRAD_CLIP:
             for gradient in gradients:
-                gradient.mul_(run.grad_clip / norm)
-        optimizer.step(_SGD_LR if run.optimizer == "sgd" else _ADAM_LR * (1 - index / run.num_minibatches))
+                gradient.mul_(_GRAD_CLIP / norm)
+        optimizer.step(_LR * (1 - index / params.num_minibatches))
         callback(index + 1)
-    return steps
+    return losses
 
 
 def _gradients(network: Network) -> list[Tensor]:
@@ -149,31 +125,6 @@ class Truncation:
         probability = 1 - 1 / self.length
         return torch.empty(num_steps, batch_size).bernoulli_(probability, generator=generator) / probability
 
-    def longest_stretch(self, num_steps: int, generator: torch.Generator) -> float:
-        """Return how many steps must be stored at once: the longest stretch without a cut, a mean over 1000 draws."""
-        if self.strategy == "full":
-            return num_steps
-        if self.strategy == "regular":
-            return min(self.length, num_steps)
-        keep = self.draw(num_steps, 1000, generator)
-        assert keep is not None
-        stretch, longest = torch.zeros(1000), torch.zeros(1000)
-        for kept in keep:
-            stretch = torch.where(kept > 0, stretch, 0) + 1
-            longest = torch.maximum(longest, stretch)
-        return float(longest.mean())
-
-    def flop_count(self, num_steps: int, num_hiddens: int, vocab_size: int) -> float:
-        """Return the multiplications and additions of one window of one batch row, forward and backward.
-
-        Each step has three products of the output layer and two with h by h numbers, (8.7.16) among them. Each step
-        except the last that is not cut has (8.7.14): a share of 1 - 1 / length on average. Inputs are looked up; sums
-        over single states are left out.
-        """
-        cut_share = 0.0 if self.strategy == "full" else 1 / self.length
-        not_cut = (num_steps - 1) * (1 - cut_share)
-        return 2.0 * ((2 * num_steps + not_cut) * num_hiddens**2 + 3 * num_steps * num_hiddens * vocab_size)
-
 
 def truncations(lengths: Sequence[int]) -> list[Truncation]:
     """Return the regular and the randomized truncations of ``lengths``.
@@ -198,28 +149,13 @@ def gradient_draws(
     return np.stack(gradients)
 
 
-@dataclass(frozen=True)
-class GradientErrorStats:
-    """How far draws of a truncated gradient are from the full one, relative to the norm of the full one."""
+def gradient_error(draws: Floats, full: Floats) -> tuple[Floats, float]:
+    """Compare draws of a truncated gradient, shape ``(draws, weights)``, with the full one, shape ``(weights,)``.
 
-    bias: float
-    """Distance of the mean over draws from the full gradient; chance alone gives about ``standard_error``."""
-    spread: float
-    """Root mean square distance of a draw from the mean."""
-    standard_error: float
-    """Of the mean: spread / sqrt(draws)."""
-    running: Floats
-    """Bias after the first 1, 2, ... draws."""
-
-
-def gradient_error(draws: Floats, full: Floats) -> GradientErrorStats:
-    """Compare draws, shape ``(draws, weights)``, with the full gradient, shape ``(weights,)``."""
+    Return the bias, the distance of the mean from the full gradient, after the first 1, 2, ... draws, and the spread,
+    the root mean square distance of a draw from the mean of all. Both are relative to the norm of the full gradient.
+    Chance alone gives a bias of about spread / sqrt(draws).
+    """
     counts, norm = np.arange(1, len(draws) + 1)[:, None], np.sqrt(np.square(full).sum())
-    running = np.sqrt(np.square(draws.cumsum(0) / counts - full).sum(1)) / norm
-    spread = float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)
-    return GradientErrorStats(float(running[-1]), spread, spread / len(draws) ** 0.5, running)
-
-
-def stored_bytes(stretch: float, num_hiddens: int, vocab_size: int) -> float:
-    """Return the bytes of one batch row's states and output probabilities over ``stretch`` steps, in float32."""
-    return _FLOAT_BYTES * ((stretch + 1) * num_hiddens + stretch * vocab_size)
+    bias = np.sqrt(np.square(draws.cumsum(0) / counts - full).sum(1)) / norm
+    return bias, float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)

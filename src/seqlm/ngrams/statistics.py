@@ -4,7 +4,6 @@ They describe the whole text, across the borders of the splits, with a vocabular
 """
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
@@ -13,13 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import Floats, exp, geomspace, log
+from seqlm.core.elementary import Floats, exp, log
 from seqlm.core.threads import default_threads, imap
 from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts, Rows
 from seqlm.ngrams.counts.counting import Chunking, NgramCounter, PackedCounts
 from seqlm.vocab.corpus import EncodedCorpus
 from seqlm.vocab.vocabulary import UNKNOWN
 
+# What the tables show, beside the settings.
+_MAX_ORDER = 3
+"""The highest order of the n-grams that describe a text."""
+_HEAD, _FIRST_IDS = 10, 64
+"""Tokens of the vocabulary, and ids of the text, that are shown."""
+_MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
 
@@ -51,25 +56,27 @@ class ZipfFit:
 
 
 def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
-    """Fit Zipf's exponent to counts in falling order, over the ranks whose count reaches ``min_count``.
+    """Fit Zipf's exponent to at least two counts in falling order, over the ranks whose count reaches ``min_count``.
 
-    If fewer than two ranks reach it, all ranks are fitted. Raises ValueError for fewer than two counts.
+    If fewer than two ranks reach it, all ranks are fitted.
     """
-    if len(counts) < 2:
-        raise ValueError("Zipf's law needs at least two distinct n-grams")
     max_rank = int(np.count_nonzero(counts >= min_count))
     max_rank = max_rank if max_rank >= 2 else len(counts)
-    fitted = counts[:max_rank]
-    slope, intercept = _line((logs, log(part)) for logs, part in _with_log_ranks(fitted))
+    sums = np.zeros(6)
+    for start in range(0, max_rank, _BLOCK):
+        part = counts[start : min(start + _BLOCK, max_rank)].astype(np.float64)
+        x, y = _log_ranks(start, start + len(part)), log(part)
+        sums += [each.sum() for each in (x, y, x * x, x * y, part, part * x)]
+    mean_x, mean_y, mean_xx, mean_xy = sums[:4] / max_rank
+    slope = float((mean_xy - mean_x * mean_y) / (mean_xx - mean_x**2))
     # The mean log rank is all that the likelihood needs to know of the tokens.
-    total = float(fitted.sum())
-    wanted = sum(float((part * logs).sum()) for logs, part in _with_log_ranks(fitted)) / total
-    alpha = _most_likely_alpha(max_rank, wanted)
+    total = float(sums[4])
+    alpha = _most_likely_alpha(max_rank, float(sums[5]) / total)
     half_width = _Z_95 / math.sqrt(total * _moments(max_rank, alpha)[1])
     return ZipfFit(
         max_rank=max_rank,
         alpha_least_squares=-slope,
-        intercept=intercept,
+        intercept=float(mean_y - slope * mean_x),
         alpha_likelihood=alpha,
         alpha_low=alpha - half_width,
         alpha_high=alpha + half_width,
@@ -77,25 +84,9 @@ def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
     )
 
 
-def _with_log_ranks(counts: NDArray[Any]) -> Iterator[tuple[Floats, Floats]]:
-    """Yield the logarithms of the ranks and the counts, a block at a time."""
-    for start in range(0, len(counts), _BLOCK):
-        part = counts[start : start + _BLOCK].astype(np.float64)
-        yield _log_ranks(start, start + len(part)), part
-
-
 def _log_ranks(start: int, stop: int) -> Floats:
+    # By our own function: if all n-grams are equally frequent, the exponents are rounding errors, which are reported.
     return log(np.arange(start + 1, stop + 1))
-
-
-def _line(blocks: Iterable[tuple[Floats, Floats]]) -> tuple[float, float]:
-    """Return slope and intercept of the least-squares line through points, whose x and y come in blocks."""
-    sums = np.zeros(5)
-    for x, y in blocks:
-        sums += (len(x), x.sum(), y.sum(), (x * x).sum(), (x * y).sum())
-    mean_x, mean_y, mean_xx, mean_xy = sums[1:] / sums[0]
-    slope = (mean_xy - mean_x * mean_y) / (mean_xx - mean_x**2)
-    return float(slope), float(mean_y - slope * mean_x)
 
 
 def _most_likely_alpha(max_rank: int, wanted: float) -> float:
@@ -140,20 +131,19 @@ def vocabulary_growth(
     says that distinct(N) is proportional to N^beta; beta is the slope of the line through the logarithms, without the
     first twentieth of the points.
     """
-    lengths = np.unique(geomspace(num_tokens, num_points).astype(np.int64))
+    lengths = np.unique(np.geomspace(1, num_tokens, num_points).astype(np.int64))
     distinct = np.searchsorted(np.sort(firsts), lengths).astype(np.int64)
     used = slice(len(lengths) // 20, None)
-    beta = _line([(log(lengths[used]), log(distinct[used]))])[0] if len(lengths) > 2 else math.nan
-    return lengths, distinct, beta
+    # Divided by the last, equal numbers have logarithms of 0 and a slope of exactly 0.
+    logs = log(lengths[used]), log(distinct[used] / distinct[-1])
+    return lengths, distinct, float(np.polyfit(*logs, 1)[0]) if len(lengths) > 2 else math.nan
 
 
 def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
     """Return ranks, from 1, that draw a rank-frequency curve on a logarithmic axis."""
-    return np.unique(geomspace(num_ranks, num_points).round().astype(np.int64))
+    return np.unique(np.geomspace(1, num_ranks, num_points).round().astype(np.int64))
 
 
-_MAX_ORDER = 3
-"""The highest order of the n-grams that describe a text."""
 NOWHERE = int(np.iinfo(np.int64).max)
 
 
@@ -251,9 +241,6 @@ def first_positions(ids: IdStream, counts: NgramCounts, order: int) -> NDArray[n
 
 
 TableRows = list[dict[str, Any]]
-_HEAD = 10
-_FIRST_IDS = 64
-_MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
 def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, TableRows | dict[str, Any]]:

@@ -88,12 +88,9 @@ def _of_gradients(layout: Layout) -> Drawn:
     yield "gradients-reach", plots.reach_figure(reach)
     yield "gradients-spectrum", plots.spectrum_figure(spectrum, radius)
     yield "gradients-information", plots.information_figure(read_csv(folder / "information.csv"), reach)
-    yield "gradients-alignment", plots.alignment_figure(read_csv(folder / "alignment.csv"))
-    yield "gradients-unclipped", plots.unclipped_figure(read_csv(folder / "unclipped.csv"))
     draws, convergence = read_csv(folder / "truncation.csv"), read_csv(folder / "convergence.csv")
     yield "gradients-truncation", plots.truncation_figure(draws, convergence)
     yield "gradients-trained", plots.trained_figure(read_csv(folder / "trained.csv"))
-    yield "gradients-cost", plots.cost_figure(read_csv(folder / "cost.csv"))
 
 
 def _of_curves(layout: Layout) -> Drawn:

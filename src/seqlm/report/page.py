@@ -10,7 +10,6 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 
-from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share
@@ -71,14 +70,10 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
 def inline_svg(path: Path, title: str) -> Markup:
     """Return an SVG file as a piece of HTML with a name for screen readers and ids that begin with the file's name."""
     text = read_text(path)
-    start = text.find("<svg")
-    if start < 0:
-        raise DataError(f"{path}: not an SVG figure: run the stage that writes it again")
     prefix = re.sub(r"[^A-Za-z0-9]+", "-", path.stem)
     # Two figures on one page must not share ids.
-    text = re.sub(r'\bid="', f'id="{prefix}-', text[start:])
-    text = re.sub(r'(url\(#|xlink:href="#|href="#)', rf"\g<1>{prefix}-", text)
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="', f'id="{prefix}-', text[text.index("<svg") :])
+    text = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", text)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
 

@@ -42,7 +42,7 @@ def windows(series: Floats, tau: int) -> tuple[Floats, Floats]:
     return features, series[tau:, None]
 
 
-class Network(ABC):
+class SineNetwork(ABC):
     """A small network whose gradients are written by hand."""
 
     weights: list[Floats]
@@ -60,7 +60,7 @@ class Network(ABC):
         return self.forward(features)[-1]
 
 
-class MLP(Network):
+class SineMLP(SineNetwork):
     """Linear layers with ReLU between them."""
 
     def __init__(self, sizes: Sequence[int], rng: np.random.Generator) -> None:
@@ -75,7 +75,7 @@ class MLP(Network):
             self.weights.append(rng.uniform(-bias_limit, bias_limit, num_outputs))
 
     def forward(self, features: Floats) -> list[Floats]:
-        """Do what :meth:`Network.forward` does."""
+        """Do what :meth:`SineNetwork.forward` does."""
         outputs = [features]
         for index in range(0, len(self.weights), 2):
             outputs.append(matmul(outputs[-1], self.weights[index]) + self.weights[index + 1])
@@ -84,7 +84,7 @@ class MLP(Network):
         return outputs
 
     def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
-        """Do what :meth:`Network.backward` does."""
+        """Do what :meth:`SineNetwork.backward` does."""
         gradients: list[Floats] = []
         for index in range(len(self.weights) - 2, -1, -2):
             inputs = outputs[index // 2]
@@ -101,7 +101,7 @@ class MLP(Network):
         return (activated > 0).astype(np.float64)
 
 
-class SineRNN(Network):
+class SineRNN(SineNetwork):
     """A recurrent network with tanh for the same task (exercise 8.6-3): it reads the tau values one by one."""
 
     def __init__(self, num_hiddens: int, rng: np.random.Generator) -> None:
@@ -110,7 +110,7 @@ class SineRNN(Network):
         self.weights = [rng.uniform(-limit, limit, shape) for shape in ((1, h), (h, h), (h,), (h, 1), (1,))]
 
     def forward(self, features: Floats) -> list[Floats]:
-        """Do what :meth:`Network.forward` does."""
+        """Do what :meth:`SineNetwork.forward` does."""
         w_xh, w_hh, b_h, w_hq, b_q = self.weights
         outputs = [features, np.zeros((len(features), len(b_h)))]
         for column in features.T:
@@ -118,7 +118,7 @@ class SineRNN(Network):
         return [*outputs, matmul(outputs[-1], w_hq) + b_q]
 
     def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
-        """Do what :meth:`Network.backward` does."""
+        """Do what :meth:`SineNetwork.backward` does."""
         features, *hiddens, _ = outputs
         _, w_hh, _, w_hq, _ = self.weights
         gradients = [np.zeros_like(weight) for weight in self.weights[:3]]
@@ -138,9 +138,9 @@ def repeat_last(features: Floats) -> Floats:
     return features[:, -1:]
 
 
-def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, rng: np.random.Generator) -> Network:
-    """Return an untrained network: the book's MLP, or an RNN."""
-    return MLP((tau, num_hiddens, 1), rng) if kind == "MLP" else SineRNN(num_hiddens, rng)
+def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, rng: np.random.Generator) -> SineNetwork:
+    """Return an untrained network: the book's SineMLP, or an RNN."""
+    return SineMLP((tau, num_hiddens, 1), rng) if kind == "MLP" else SineRNN(num_hiddens, rng)
 
 
 class Adam:
@@ -163,7 +163,7 @@ class Adam:
 
 
 def train_model(
-    network: Network, features: Floats, labels: Floats, params: SineParams, rng: np.random.Generator
+    network: SineNetwork, features: Floats, labels: Floats, params: SineParams, rng: np.random.Generator
 ) -> list[float]:
     """Train with Adam on pairs of features and label; return their mean squared error after each epoch.
 
@@ -220,7 +220,7 @@ def rmse_by_k(predictions: Floats, series: Floats, tau: int, first: int) -> Floa
     return np.array([np.sqrt(np.mean(error**2)) for error in errors])
 
 
-def study_sine(params: SineParams, seed: int) -> tuple[Network, dict[str, pd.DataFrame], dict[str, Any]]:
+def study_sine(params: SineParams, seed: int) -> tuple[SineNetwork, dict[str, pd.DataFrame], dict[str, Any]]:
     """Train the book's MLP and an RNN on the series, predict, and compare values of tau; return MLP, tables, summary.
 
     Tables: ``loss`` (network, epoch, loss); ``predictions`` (time, observed, one_step, multi_step, ahead_K for each of
@@ -257,7 +257,7 @@ def study_sine(params: SineParams, seed: int) -> tuple[Network, dict[str, pd.Dat
 
 def _train(
     kind: Literal["MLP", "RNN"], series: Floats, tau: int, params: SineParams, seed: int
-) -> tuple[Network, list[float]]:
+) -> tuple[SineNetwork, list[float]]:
     rng = np.random.default_rng([seed, _NETWORK_SEED])
     network = init_model(kind, tau, params.num_hiddens, rng)
     return network, train_model(network, *_training_pairs(series, tau, params), params, rng)
@@ -295,7 +295,7 @@ def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
     """Return the one-step error after the training pairs for each tau, with noise and without (exercise 8.1-1).
 
     Each is the mean over series and networks of several seeds, with its standard deviation: a single network of this
-    size, after so short a training, says little.
+    size, after so little training, says little.
     """
     rows = []
     for noise, tau in itertools.product(dict.fromkeys((params.noise, 0.0)), params.taus):

@@ -101,11 +101,11 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
 
 def _graph_step(axes: Axes, x: float, t: int, token: str, target: str) -> None:
     """Draw one step of the graph above each other: x_t, h_t, o_t, L_t, and y_t beside the loss."""
-    _graph_box(axes, x, 0, _named("x", t, token), INK, half=_half_width(token))
+    _graph_box(axes, x, 0, f"x{_SUBSCRIPTS[t]} = {token}", INK, half=_half_width(token))
     _graph_box(axes, x, 2.1, f"h{_SUBSCRIPTS[t]}", BLUE)
     _graph_box(axes, x, 3.75, f"o{_SUBSCRIPTS[t]}", INK)
     _graph_box(axes, x, 5.3, f"L{_SUBSCRIPTS[t]}", MAGENTA)
-    _graph_box(axes, x + 0.95, 4.55, _named("y", t, target), MAGENTA, half=_half_width(target))
+    _graph_box(axes, x + 0.95, 4.55, f"y{_SUBSCRIPTS[t]} = {target}", MAGENTA, half=_half_width(target))
     for operation, result in ((1.4, 1.85), (3.1, 3.5), (4.55, 5.05)):
         axes.plot(x, operation, "o", color=GREY, markersize=5)
         _arrow(axes, (x, operation), (x, result))
@@ -121,11 +121,6 @@ def _shortened(token: str) -> str:
     """Return a token as it fits a box; a dollar would begin a formula."""
     shown = _visible(token if len(token) <= _LONGEST_TOKEN else token[: _LONGEST_TOKEN - 1] + "\u2026")
     return shown.replace("$", r"\$")
-
-
-def _named(name: str, step: int, token: str) -> str:
-    """Return ``x_1 = token``."""
-    return f"{name}{_SUBSCRIPTS[step]} = {token}"
 
 
 def _half_width(token: str) -> float:

@@ -1,4 +1,4 @@
-"""Figures of data: of the sine, of n-grams, of models and their trainings, and of gradients."""
+"""Figures of data: of the sine, of n-grams, of models and their training, and of gradients."""
 
 import itertools
 import math
@@ -14,6 +14,8 @@ from seqlm.report.figures.style import (
     BLUE,
     GREY,
     INK,
+    LINES,
+    MARKERS,
     NGRAM_COLOUR,
     OCHRE,
     SERIES,
@@ -24,15 +26,15 @@ from seqlm.report.figures.style import (
 )
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
-_LINES, _MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "v")
 _ROW_HEIGHT = 0.42
-_DYNAMIC_MARKER = "D"
+# What is left out of figures, so that their curves can be read and their files are small.
 _SMOOTHING_WINDOW = 9
+"""Positions whose perplexities are averaged, because those of single positions are noisy."""
 _MIN_TOKENS = 20
+"""Tokens that a bin of the calibration must have."""
 _MAX_POINTS = 200
 _LEAST_SHARE = 1e-12
-_HIGHEST = 1e100
-"""Largest value that is drawn."""
+"""Of a gradient at k = 0."""
 _MODELS = {
     "scratch": LineStyle(BLUE, "-", "o"),
     "relu": LineStyle(BLUE, ":", "s"),
@@ -122,8 +124,8 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     networks = table[(table["family"] == "network") & ~table["dynamic"]]
     # Networks that are far worse than n-gram models would squeeze the curves together.
     networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
-    lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(_LINES), strict=False))
-    markers = dict(zip(scores["token"].unique(), itertools.cycle(_MARKERS), strict=False))
+    lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(LINES), strict=False))
+    markers = dict(zip(scores["token"].unique(), itertools.cycle(MARKERS), strict=False))
     with new_figure(height=4.6, legend=2) as (figure, axes):
         for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
             style = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
@@ -145,7 +147,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
     with new_figure(height=1.1 + _ROW_HEIGHT * len(rows), legend=3) as (figure, axes):
         for place, row in enumerate(rows.to_dict("records")):
             _, colour = name_and_colour(row)
-            marker = _DYNAMIC_MARKER if row["dynamic"] else "o"
+            marker = "D" if row["dynamic"] else "o"
             if pd.notna(row["train_subset_bits"]):
                 ends = [row["train_subset_bits"], row["test_bits"]]
                 axes.plot(ends, [place, place], color=colour, linewidth=1, alpha=0.5)
@@ -204,7 +206,6 @@ def position_figure(positions: pd.DataFrame, styles: Styles) -> Figure:
     """Draw perplexity against the number of tokens of context; columns model, position, perplexity."""
     with new_figure(height=3.8, legend=2) as (figure, axes):
         for model, rows in positions.groupby("model", sort=False):
-            # Neighbours are averaged because single positions are noisy.
             smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
             smooth[rows["position"] <= _SMOOTHING_WINDOW] = rows["perplexity"]
             shown = _thinned(rows.assign(perplexity=smooth), 80)
@@ -234,7 +235,6 @@ def calibration_figure(table: pd.DataFrame, styles: Styles) -> Figure:
     """
     with new_figure(height=4.4, legend=2) as (figure, axes):
         axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="perfect calibration")
-        # Bins with few tokens are too noisy.
         for model, rows in table[table["tokens"] >= _MIN_TOKENS].groupby("model", sort=False):
             axes.plot(rows["confidence"], rows["accuracy"], **styles[str(model)].points, label=str(model))
         axes.set(xlabel="probability of the likeliest token", ylabel="how often it is right")
@@ -256,11 +256,7 @@ def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
     for model, curve in reach.groupby("model", sort=False):
         # A curve ends where it leaves the scale: held at the floor, it would look as if it continued.
         shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
-        axes.plot(curve["k"], shown, **_model_style(model).line, label=str(model))
-
-
-def _model_style(model: object) -> LineStyle:
-    return _MODELS.get(str(model), SERIES[2])
+        axes.plot(curve["k"], shown, **_MODELS[str(model)].line, label=str(model))
 
 
 def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
@@ -272,13 +268,13 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
             for place, (minibatch, curve) in enumerate(groups):
                 # Later moments are drawn stronger.
                 strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
-                line = _model_style(model).line | {"alpha": strength, "linestyle": "-"}
+                line = _MODELS[str(model)].line | {"alpha": strength, "linestyle": "-"}
                 axes.plot(curve["rank"], curve["singular_value"], **line, label=f"after {minibatch}")
             axes.set(xlabel="rank", title=f"Singular values, {model}", ylim=(0, None))
             axes.legend(loc="upper right")
         last = panels[-1]
         for model, rows in radius.groupby("model", sort=False):
-            last.plot(rows["minibatch"], rows["spectral_radius"], **_model_style(model).points, label=str(model))
+            last.plot(rows["minibatch"], rows["spectral_radius"], **_MODELS[str(model)].points, label=str(model))
         last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
         last.set(xlabel="minibatches", title="Spectral radius", ylim=(0, None))
         last.legend(loc="best")
@@ -309,39 +305,6 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
         gradients.set_xlim(bits.get_xlim())
         bits.legend(loc="upper right")
         gradients.legend(loc="lower left")
-    return figure
-
-
-def alignment_figure(alignment: pd.DataFrame) -> Figure:
-    """Draw how powers of a matrix turn a vector to the leading eigenvector; columns power, cosine."""
-    with new_figure(height=2.8) as (figure, axes):
-        axes.plot(alignment["power"], alignment["cosine"], color=INK)
-        axes.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
-        axes.set(xlabel="power of the matrix", ylabel="|cosine|", ylim=(0, 1.05))
-    return figure
-
-
-def unclipped_figure(unclipped: pd.DataFrame) -> Figure:
-    """Draw norm and perplexity of trainings with a clip and without; a cross is the last value before divergence.
-
-    Columns activation, clip, minibatch, norm, perplexity; empty where not finite.
-    """
-    styles = {"tanh": SERIES[0], "relu": SERIES[1]}
-    with new_figure(2, height=5, legend=2) as (figure, panels):
-        for (activation, clip), rows in unclipped.groupby(["activation", "clip"], sort=False):
-            style = styles[str(activation)]
-            line: dict[str, Any] = {"linestyle": ":", "linewidth": 2} if clip == "no clip" else {"linewidth": 1}
-            diverged = pd.isna(rows["norm"].iloc[-1])
-            for axes, column in zip(panels, ("norm", "perplexity"), strict=True):
-                # Near the largest number there is, matplotlib finds no ticks.
-                shown = rows.dropna(subset=[column])
-                shown = shown.assign(**{column: shown[column].clip(upper=_HIGHEST)})
-                axes.plot(shown["minibatch"], shown[column], color=style.color, label=f"{activation}, {clip}", **line)
-                if diverged:
-                    last = shown.iloc[-1:]
-                    axes.plot(last["minibatch"], last[column], "x", color=style.color, markersize=8)
-        for axes, title in zip(panels, ("Norm before clipping", "Perplexity of the minibatch"), strict=True):
-            axes.set(xscale="log", yscale="log", xlabel="minibatch", title=title)
     return figure
 
 
@@ -377,7 +340,7 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
 
 
 def trained_figure(trained: pd.DataFrame) -> Figure:
-    """Draw perplexity on val against length: dots are trainings, lines their means; columns as in the study."""
+    """Draw perplexity on val against length: dots are training runs, lines their means; columns as in the study."""
     with new_figure(height=3.2, legend=3) as (figure, axes):
         for strategy, rows in trained.groupby("strategy", sort=False):
             style = _STRATEGIES[str(strategy)]
@@ -389,20 +352,6 @@ def trained_figure(trained: pd.DataFrame) -> Figure:
                 axes.plot(means.index, means, **style.points, label=f"{strategy}, mean")
         axes.set(xscale="log", xlabel="length (expected, if randomized)", ylabel="perplexity on val")
         _name_lengths(axes, trained)
-    return figure
-
-
-def cost_figure(cost: pd.DataFrame) -> Figure:
-    """Draw arithmetic and memory of one window against length; columns as in the study."""
-    panels_of = {"megaflop": "Million operations", "kilobytes": "Stored kilobytes"}
-    with new_figure(2, height=4.8, legend=3) as (figure, panels):
-        for axes, (column, title) in zip(panels, panels_of.items(), strict=True):
-            for strategy, rows in cost.groupby("strategy", sort=False):
-                axes.plot(rows["length"], rows[column], **_STRATEGIES[str(strategy)].points, label=str(strategy))
-            axes.set(
-                xscale="log", xlabel="length (expected, if randomized)", title=title, ylim=(0, 1.1 * cost[column].max())
-            )
-            _name_lengths(axes, cost)
     return figure
 
 

@@ -34,8 +34,8 @@ GREY, MAGENTA, PURPLE, OCHRE, BLUE, GREEN, VERMILION = (
 NGRAM_COLOUR = GREEN
 _NETWORKS = {"scratch": ("RNN", BLUE), "rnn": ("RNN", BLUE), "lstm": ("LSTM", VERMILION), "gru": ("GRU", OCHRE)}
 """Kind of network -> its name in legends and its colour."""
-_LINES = ("-", "--", ":", "-.")
-_MARKERS = ("o", "s", "^", "v", "P", "X")
+LINES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "v", "P", "X")
 
 WIDTH = 4.8
 """Inches."""
@@ -85,7 +85,7 @@ class LineStyle:
 
 SERIES = tuple(
     LineStyle(color, line, marker)
-    for color, line, marker in zip((INK, MAGENTA, GREY) * 2, ("-", "--", "-.", ":", "-", "--"), _MARKERS, strict=True)
+    for color, line, marker in zip((INK, MAGENTA, GREY) * 2, ("-", "--", "-.", ":", "-", "--"), MARKERS, strict=True)
 )
 """Styles of series that are no models: first, second, and so on."""
 
@@ -100,7 +100,7 @@ def model_styles(table: pd.DataFrame) -> dict[str, LineStyle]:
     for row in table.to_dict("records"):
         _, colour = name_and_colour(row)
         place = used[colour] = used.get(colour, -1) + 1
-        styles[str(row["model"])] = LineStyle(colour, _LINES[place % len(_LINES)], _MARKERS[place % len(_MARKERS)])
+        styles[str(row["model"])] = LineStyle(colour, LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
     return styles
 
 
