@@ -64,7 +64,7 @@ def train_one(folder: Path, seed: int, threads: int, options: argparse.Namespace
     kind = folder / config.token
     ids = [load_split(kind, split) for split in ("train", "val")]
     trainer = Trainer(config, len(Vocab.load(kind / "vocab.json")), *ids, torch.device("cpu"))
-    trainer.run(lambda _: None)
+    trainer.train(lambda _: None)
     first, last = trainer.progress.history[0], trainer.progress.history[-1]
     values = {"epochs": last.epoch, "first": first.train_perplexity, "train": last.train_perplexity}
     print(json.dumps(values | {"val": last.val_perplexity}))

@@ -31,7 +31,8 @@ from seqlm.gradients.study import network_settings
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.tiles import add_product, empty_panels
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.network import Network, RandomNoise
+from seqlm.rnn.network import Network
+from seqlm.rnn.noise import RandomNoise
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 

@@ -156,7 +156,7 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
         ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
         ({"num_layers": 2}, "scratch supports only num_layers: 1"),
         ({"model": "lstm", "truncation": "full"}, "lstm supports only truncation: regular"),
-        ({"keep": "best", "eval_every": 1000}, "keep: best needs an evaluation on val"),
+        ({"checkpoint": "best", "eval_every": 1000}, "checkpoint: best needs an evaluation on val"),
         ({"warmup_share": 0.1}, "warmup_share has no effect with schedule: constant"),
         ({"weight_decay": 0.1}, "weight_decay has no effect with optimizer: sgd"),
     ],

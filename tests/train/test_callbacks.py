@@ -24,7 +24,7 @@ from stages_by_hand import run_python
 def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path) -> None:
     # One step that is far too long, on a text of one token: the model is certain then, and val has another token.
     made = trainer(config(num_epochs=2, batch_size=2, lr=1e5, grad_clip=None), np.full(100, 1), np.full(50, 2))
-    made.run(lambda _: None)
+    made.train(lambda _: None)
     write_table(tmp_path, "history", history_table("x", made.progress.history))
     write_table(tmp_path, "summary", summarise(made.progress, made.num_parameters, 2, "compiled"))
     assert read_csv(tmp_path / "history.csv")["val_perplexity"].isna().all()
@@ -92,7 +92,7 @@ def test_a_forecast_leaves_out_one_minibatch(clock: SimpleNamespace, capsys: pyt
             show(now)
             printed.append(capsys.readouterr().out)
 
-        made.run(callback)
+        made.train(callback)
     (line,) = filter(None, printed)
     # Two seconds after the first minibatch: 40 tokens in 2 s, and 540 - 60 are left, 24 s.
     assert printed[2] == line

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import Floats, log, matmul, sigmoid, tanh
-from seqlm.rnn.array_network import probabilities
-from seqlm.rnn.network import Network
+from seqlm.rnn.network import Network, probabilities
 
 
 class SimpleCell:

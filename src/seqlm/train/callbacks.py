@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from seqlm.core.errors import DataError, Interrupted
-from seqlm.rnn.array_network import continue_prefixes
+from seqlm.rnn.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
@@ -74,7 +74,7 @@ def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix:
     """Run a training to its end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
     with ExitStack() as stack:
         callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
-        callbacks.append(checkpoint_writer(checkpoint, trainer.config.checkpoint_s))
+        callbacks.append(checkpoint_writer(checkpoint, trainer.config.save_every_s))
         if trainer.ranks.size == 1:  # a checkpoint needs all processes, and Ctrl-C may have ended the others
             callbacks.append(stack.enter_context(stop_at_interrupt(checkpoint)))
 
@@ -83,7 +83,7 @@ def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix:
                 callback(trainer)
 
         try:
-            trainer.run(call_all)
+            trainer.train(call_all)
         except KeyboardInterrupt as error:
             where = f"at epoch {trainer.progress.epoch:.4g}"
             raise Interrupted(f"interrupted {where}; `dvc repro` continues from the last checkpoint") from error
@@ -127,7 +127,7 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
         if ids and config.sample_every and rows_shown % config.sample_every == 0:
-            tokens = continue_prefixes(trainer.network.arrays, np.array([ids]), _SAMPLE_TOKENS)[0]
+            tokens = continue_prefixes(trainer.network, np.array([ids]), _SAMPLE_TOKENS)[0]
             text = vocab.join(vocab.decode([*ids, *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 
