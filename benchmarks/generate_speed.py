@@ -38,8 +38,8 @@ def random_model(device: torch.device) -> Network:
 
 def chapter_loop(model: Network, prefix: list[int], num_preds: int) -> list[int]:
     """Continue one prefix as the chapter does."""
-    device = model.device
     w_xh, w_hh, b_h, w_hq, b_q = [weight.clone().requires_grad_() for weight in model.named_weights().values()]
+    device = w_xh.device
     state = torch.zeros(1, NUM_HIDDENS, device=device)
     outputs = [prefix[0]]
 

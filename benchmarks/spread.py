@@ -58,7 +58,7 @@ def train_one(folder: Path, seed: int, threads: int, options: argparse.Namespace
     values = read_params(ROOT / "params.yaml") | {"seed": seed, "num_threads": threads, "device": "cpu"}
     run, epochs, changes = options.run, options.epochs, {"engine": options.engine}
     if epochs is not None:
-        changes |= {"num_epochs": epochs, "eval_every": epochs, "keep": "last"}
+        changes |= {"num_epochs": epochs, "eval_every": epochs, "checkpoint": "last"}
     config = resolve_runs(values | {"runs": {run: values["runs"][run] | changes}}, source="params.yaml")[run]
     torch.set_num_threads(threads)
     kind = folder / config.token

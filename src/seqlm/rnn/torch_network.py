@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -45,9 +43,9 @@ class TorchNetwork(nn.Module, Network):
         """Where the parameters are."""
         return next(self.parameters()).device
 
-    def tensor(self, ids: ArrayLike) -> Tensor:
+    def tensor(self, ids: Ids) -> Tensor:
         """Return ids as a tensor on the device."""
-        return torch.from_numpy(np.ascontiguousarray(ids, np.int64)).to(self.device)
+        return torch.as_tensor(ids).to(self.device, torch.int64)
 
     @torch.no_grad()
     def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
