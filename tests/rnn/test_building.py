@@ -16,8 +16,8 @@ from project.templates import minimal_gated
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
 from seqlm.rnn.building import build_network, open_network, save_network
-from seqlm.rnn.kinds import network_kinds
 from seqlm.rnn.network import Network, continue_prefixes, stream_nll
+from seqlm.rnn.network_kinds import network_kinds
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.score.networks import dynamic_nll, gradient_rms
 from seqlm.train.trainer import Trainer

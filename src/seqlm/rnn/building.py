@@ -15,8 +15,8 @@ from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, w
 from seqlm.core.settings import check
 from seqlm.core.text import VocabKey, require_vocab
 from seqlm.rnn.compiled.network import CompiledNetwork
-from seqlm.rnn.kinds import network_kind
 from seqlm.rnn.network import Network
+from seqlm.rnn.network_kinds import network_kind
 from seqlm.rnn.settings import NetworkSettings
 
 if TYPE_CHECKING:

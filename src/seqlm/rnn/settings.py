@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from seqlm.core.settings import Section
-from seqlm.rnn.kinds import network_kind, network_kinds
+from seqlm.rnn.network_kinds import network_kind, network_kinds
 
 
 def _require_kind(name: str) -> str:

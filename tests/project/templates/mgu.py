@@ -1,6 +1,6 @@
 """Minimal gated units."""
 
-from seqlm.rnn.kinds import NetworkKind
+from seqlm.rnn.network_kinds import NetworkKind
 
 KIND = NetworkKind(
     network="seqlm.rnn.minimal_gated:MinimalGatedRNN",

@@ -1,6 +1,6 @@
 """Long short-term memory."""
 
-from seqlm.rnn.kinds import NetworkKind
+from seqlm.rnn.network_kinds import NetworkKind
 
 KIND = NetworkKind(
     network="seqlm.rnn.framework:FrameworkRNN",

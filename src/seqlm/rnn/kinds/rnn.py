@@ -1,6 +1,6 @@
 """The framework's RNN (section 8.6)."""
 
-from seqlm.rnn.kinds import NetworkKind
+from seqlm.rnn.network_kinds import NetworkKind
 
 KIND = NetworkKind(
     network="seqlm.rnn.framework:FrameworkRNN",

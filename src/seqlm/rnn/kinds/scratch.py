@@ -1,6 +1,6 @@
 """The RNN of section 8.5, from its equations."""
 
-from seqlm.rnn.kinds import NetworkKind
+from seqlm.rnn.network_kinds import NetworkKind
 
 KIND = NetworkKind(
     network="seqlm.rnn.scratch:ScratchRNN.from_settings",

@@ -1,6 +1,6 @@
 """A small transformer; it has no compiled loops."""
 
-from seqlm.rnn.kinds import NetworkKind
+from seqlm.rnn.network_kinds import NetworkKind
 
 KIND = NetworkKind(
     network="seqlm.rnn.transformer:Transformer",
