@@ -121,8 +121,6 @@ def _nll_and_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
     The gradient is (softmax - one-hot) / number of targets (8.7.11).
     """
-    log_probs, wanted = torch.log_softmax(logits, 1), targets[:, None]
-    nll = -log_probs.gather(1, wanted)[:, 0]
-    d_logits = log_probs.exp_()
-    d_logits.scatter_add_(1, wanted, torch.full_like(wanted, -1, dtype=d_logits.dtype))
-    return nll, d_logits.mul_(1 / len(targets))
+    d_logits = logits.softmax(1)
+    d_logits[torch.arange(len(targets)), targets] -= 1
+    return F.cross_entropy(logits, targets, reduction="none"), d_logits / len(targets)

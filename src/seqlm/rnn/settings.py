@@ -10,12 +10,8 @@ from seqlm.rnn.network_kinds import network_kind, network_kinds
 
 def _require_kind(name: str) -> str:
     if name not in network_kinds():
-        raise ValueError(f"should be {_listed([repr(kind) for kind in network_kinds()])}")
+        raise ValueError(f"should be one of {', '.join(network_kinds())}")
     return name
-
-
-def _listed(names: list[str]) -> str:
-    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 class NetworkSettings(Section):
