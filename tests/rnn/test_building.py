@@ -211,9 +211,3 @@ def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
     for model, printed in zip(NETWORKS, found, strict=True):
         network = build_network(network_settings(model, **NETWORKS[model]), 6, 0)
         assert printed == with_torch["results"](network)
-
-
-def test_other_networks_are_opened_with_pytorch(tmp_path: Path) -> None:
-    stored(tmp_path, network_settings("gru", engine="framework"))
-    opened = open_network(tmp_path, "x", VOCAB, "cpu", torch.get_num_threads())
-    assert isinstance(opened.weights[0], torch.Tensor)

@@ -61,11 +61,6 @@ def test_the_best_weights_are_those_of_the_best_evaluation_also_beside_the_last_
     assert equal(better, weights)
 
 
-def test_the_trainer_follows_its_limit() -> None:
-    limited = trainer(config(max_flops=6 * trainer(config()).num_parameters * 300))
-    assert (limited.plan.limit, limited.plan.tokens_to_train) == ("max_flops", 300)
-
-
 @pytest.mark.parametrize(("grad_clip", "advice"), [(None, "set grad_clip to 1"), (1.0, "lower lr or grad_clip")])
 def test_a_loss_that_is_not_finite_is_found_at_once(grad_clip: float | None, advice: str) -> None:
     made = trainer(config(grad_clip=grad_clip))
