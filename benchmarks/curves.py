@@ -48,7 +48,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.rnn.array_network import stream_nll
+from seqlm.rnn.network import stream_nll
 from seqlm.score.networks import describe_run
 from seqlm.score.store import ModelInfo, Score, describe_ngram, make_score
 from seqlm.score.word_to_char import WordToCharReader
@@ -114,7 +114,7 @@ class Corpus:
     def config(self, name: str, num_chars: int) -> RunConfig:
         """Return the settings of a network that is trained on the beginning of train."""
         limits = {"max_tokens": num_chars, "token_budget": MAX_TOKENS, "max_flops": None}
-        shown = {"eval_every": 1, "keep": "best", "sample_every": 0}
+        shown = {"eval_every": 1, "checkpoint": "best", "sample_every": 0}
         run = self.runs[name] | {"token": "char"} | limits | shown | NETWORKS[name]
         values = self.params | {"device": "cpu", "num_threads": 1, "runs": {name: run}}
         return resolve_runs(values, source="params.yaml")[name]
@@ -225,14 +225,14 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
     torch.set_num_threads(1)
     config = corpus.config(name, num_chars)
     trainer, watch = Trainer(config, len(corpus.vocab), corpus.train, corpus.val, torch.device("cpu")), Stopwatch()
-    trainer.run(watch)
+    trainer.train(watch)
     trainer.network.load_weights(trainer.chosen_weights()[1])
     return trainer, watch
 
 
 def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Score, str]:
     """Score a network after :func:`train`."""
-    score = corpus.score(describe_run(trainer.config, corpus.vocab), partial(stream_nll, trainer.network.arrays))
+    score = corpus.score(describe_run(trainer.config, corpus.vocab), partial(stream_nll, trainer.network))
     return score, f"epoch {trainer.chosen_weights()[0]:.4g}"
 
 

@@ -19,9 +19,8 @@ from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
 from seqlm.gradients.study import network_settings
-from seqlm.rnn.array_network import continue_prefixes
 from seqlm.rnn.building import build_network
-from seqlm.rnn.network import Network
+from seqlm.rnn.network import Network, continue_prefixes
 
 VOCAB_SIZE, NUM_HIDDENS, NUM_PREFIXES = 28, 512, 256
 PREFIX = [3, 9, 13, 5, 1, 3, 12, 4, 11, 2, 5, 8, 8, 5, 12]
@@ -39,8 +38,8 @@ def random_model(device: torch.device) -> Network:
 
 def chapter_loop(model: Network, prefix: list[int], num_preds: int) -> list[int]:
     """Continue one prefix as the chapter does."""
-    device = model.device
     w_xh, w_hh, b_h, w_hq, b_q = [weight.clone().requires_grad_() for weight in model.named_weights().values()]
+    device = w_xh.device
     state = torch.zeros(1, NUM_HIDDENS, device=device)
     outputs = [prefix[0]]
 
@@ -78,9 +77,9 @@ def main() -> None:
     model, size = random_model(resolve_device(arguments.device)), arguments.num_preds
     writers: dict[str, Callable[[], list[list[int]]]] = {
         "chapter, 1 prefix": lambda: [chapter_loop(model, PREFIX, size)],
-        "ours, 1 prefix": lambda: continue_prefixes(model.arrays, np.array([PREFIX]), size).tolist(),
+        "ours, 1 prefix": lambda: continue_prefixes(model, np.array([PREFIX]), size).tolist(),
         f"ours, {NUM_PREFIXES} prefixes": lambda: continue_prefixes(
-            model.arrays, np.array([PREFIX] * NUM_PREFIXES), size
+            model, np.array([PREFIX] * NUM_PREFIXES), size
         ).tolist(),
     }
     rates: dict[str, list[float]] = {name: [] for name in writers}

@@ -69,7 +69,7 @@ def measure(network: str, threads: int, seconds: float) -> float:
             raise Done
 
     with suppress(Done):
-        trainer.run(watch)
+        trainer.train(watch)
     return begin[-1]
 
 

@@ -58,13 +58,13 @@ def train_one(folder: Path, seed: int, threads: int, options: argparse.Namespace
     values = read_params(ROOT / "params.yaml") | {"seed": seed, "num_threads": threads, "device": "cpu"}
     run, epochs, changes = options.run, options.epochs, {"engine": options.engine}
     if epochs is not None:
-        changes |= {"num_epochs": epochs, "eval_every": epochs, "keep": "last"}
+        changes |= {"num_epochs": epochs, "eval_every": epochs, "checkpoint": "last"}
     config = resolve_runs(values | {"runs": {run: values["runs"][run] | changes}}, source="params.yaml")[run]
     torch.set_num_threads(threads)
     kind = folder / config.token
     ids = [load_split(kind, split) for split in ("train", "val")]
     trainer = Trainer(config, len(Vocab.load(kind / "vocab.json")), *ids, torch.device("cpu"))
-    trainer.run(lambda _: None)
+    trainer.train(lambda _: None)
     first, last = trainer.progress.history[0], trainer.progress.history[-1]
     values = {"epochs": last.epoch, "first": first.train_perplexity, "train": last.train_perplexity}
     print(json.dumps(values | {"val": last.val_perplexity}))

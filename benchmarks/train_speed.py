@@ -31,7 +31,8 @@ from seqlm.gradients.study import network_settings
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.tiles import add_product, empty_panels
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.network import Network, RandomNoise
+from seqlm.rnn.network import Network
+from seqlm.rnn.noise import RandomNoise
 from seqlm.rnn.settings import NetworkSettings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
@@ -100,8 +101,8 @@ class Chapter:
 class Ours:
     """One training step of this project, with the models scratch and rnn or the framework's layer."""
 
-    def __init__(self, model: Network, device: torch.device) -> None:
-        self.model = model.to(device)
+    def __init__(self, model: Network) -> None:
+        self.model = model
         self.params = list(self.model.parameters())
         self.optimizer = torch.optim.SGD(self.params, lr=LR)
         self.state = None
@@ -178,12 +179,12 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
     settings = network_settings("rnn", "tanh", num_hiddens, NUM_STEPS)
     scratch = network_settings("scratch", "tanh", num_hiddens, NUM_STEPS)
     networks: dict[str, Network] = {
-        "nn.RNN": FrameworkRNN(settings, VOCAB_SIZE, 0),
+        "nn.RNN": FrameworkRNN(settings, VOCAB_SIZE, 0).to(device),
         "rnn": build_network(settings, VOCAB_SIZE, 0, device),
         "scratch": build_network(scratch, VOCAB_SIZE, 0, device),
     }
     steps: dict[str, Step] = {"chapter": Chapter(num_hiddens, device).step}
-    steps |= {name: Ours(network, device).step for name, network in networks.items()}
+    steps |= {name: Ours(network).step for name, network in networks.items()}
     rates: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
         tokens_per_second(step, sampler, device, 1)

@@ -80,7 +80,7 @@ def train(folder: Path, settings: dict[str, Any], seed: int, epochs: int | None)
     trainer = Trainer(config, len(Vocab.load(folder / "char" / "vocab.json", "char")), *ids, torch.device("cpu"))
     started, diverged = time.process_time(), False
     try:
-        trainer.run(lambda _: None)
+        trainer.train(lambda _: None)
     except DivergenceError:
         diverged = True
     seconds, progress = time.process_time() - started, trainer.progress

@@ -20,12 +20,11 @@ def main(layout: Layout) -> None:
     from seqlm.configure.settings import check_values, describe_runs
     from seqlm.core.files import remove_others, write_checksummed, write_text
     from seqlm.core.settings import read_params
-    from seqlm.rnn.settings import NETWORK_KINDS
     from seqlm.train.settings import CONFIG_FORMAT
 
     params = read_params(layout.params)
     runs = check_values(params, source=str(layout.params))
-    entry_of_run = {name: NETWORK_KINDS[config.model].network.partition(":")[0] for name, config in runs.items()}
+    entry_of_run = {name: f"seqlm.rnn.kinds.{config.model}" for name, config in runs.items()}
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")

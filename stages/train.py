@@ -52,7 +52,7 @@ def main(layout: Layout, run: str) -> None:
             if saved := checkpoint.load(ranks):
                 trainer.restore(*saved)
             if not ranks.is_first:
-                trainer.run(checkpoint_writer(checkpoint, config.checkpoint_s))
+                trainer.train(checkpoint_writer(checkpoint, config.save_every_s))
                 return
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from seqlm.rnn.building import build_network
-from seqlm.rnn.compiled_rnn import CompiledRNN
+from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.settings import NetworkSettings
 from stages_by_hand import run_python, succeeded
 
@@ -26,16 +27,15 @@ def network_settings(model: str, **changes: object) -> NetworkSettings:
     return NetworkSettings.model_validate(values | changes)
 
 
-def scratch_network(vocab_size: int, num_hiddens: int, factor: float = 1) -> CompiledRNN:
+def scratch_network(vocab_size: int, num_hiddens: int, factor: float = 1) -> CompiledNetwork:
     """Return an RNN from scratch whose initial weights are multiplied by ``factor``."""
     network = build_network(network_settings("scratch", num_hiddens=num_hiddens), vocab_size, 0)
-    assert isinstance(network, CompiledRNN)
-    with torch.no_grad():
-        network.flat.mul_(factor)
+    assert isinstance(network, CompiledNetwork)
+    network.flat *= np.float32(factor)
     return network
 
 
-def strong_network(vocab_size: int = 6) -> CompiledRNN:
+def strong_network(vocab_size: int = 6) -> CompiledNetwork:
     """Return a network of 8 hidden units with weights so large that every token matters."""
     return scratch_network(vocab_size, 8, factor=50)
 
@@ -50,15 +50,15 @@ def threads(num_threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def compute(model: CompiledRNN, num_threads: int, *minibatch: Any) -> tuple[Tensor, Tensor, Tensor]:
+def compute(model: CompiledNetwork, num_threads: int, *minibatch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     with threads(num_threads), model.thread_team():
         nll, state = model.compute_gradients(*minibatch)
-    return nll, state, model.flat.grad.clone()
+    return nll, state, model.gradient.copy()
 
 
-def distance(value: Tensor, wanted: Tensor) -> float:
+def distance(value: np.ndarray, wanted: Tensor) -> float:
     """Return the norm of the difference divided by that of the expected value."""
-    return float((value.double() - wanted.double()).norm() / wanted.double().norm())
+    return float(np.linalg.norm(value - wanted.numpy()) / np.linalg.norm(wanted.numpy()))
 
 
 def printed_with_each_width(script: str, *arguments: str) -> list[str]:

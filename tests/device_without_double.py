@@ -15,7 +15,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from default_params import PARAMS_FILE
 from seqlm.core.settings import read_params
-from seqlm.rnn.array_network import continue_prefixes, stream_nll
+from seqlm.rnn.network import continue_prefixes, stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.score.diagnostics import diagnose
 from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, network_predictor, trained_weights
@@ -94,18 +94,18 @@ def results(device: torch.device) -> dict[str, np.ndarray]:
     for weight in model.named_weights().values():
         weight.mul_(50)
     model = model.to(device).eval()
-    roots = gradient_rms(model.arrays, ids, segment_length=10, num_segments=5)
-    rule = DynamicRule(0.01, 0.1, roots, trained_weights(model.arrays))
+    roots = gradient_rms(model, ids, segment_length=10, num_segments=5)
+    rule = DynamicRule(0.01, 0.1, roots, trained_weights(model))
     trainer = Trainer(run_config(), 6, ids, ids, device)
-    trainer.run(lambda _: None)
+    trainer.train(lambda _: None)
     last = trainer.progress.history[-1]
-    found = diagnose(network_predictor(model.arrays), ids)
+    found = diagnose(network_predictor(model), ids)
     return {
-        "scores": stream_nll(model.arrays, ids),
-        "dynamic": dynamic_nll(model.arrays, ids, update_every=10, update=rule.apply),
+        "scores": stream_nll(model, ids),
+        "dynamic": dynamic_nll(model, ids, update_every=10, update=rule.apply),
         "positions": np.array(found["positions"]),
         "calibration": np.array(found["calibration"]),
-        "greedy": continue_prefixes(model.arrays, np.array([[1, 2], [3, 4]]), 9),
+        "greedy": continue_prefixes(model, np.array([[1, 2], [3, 4]]), 9),
         "training": np.array([last.train_perplexity, last.val_perplexity, last.grad_norm]),
     }
 

@@ -68,4 +68,4 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
 def write_run(layout: Layout, run: str, vocab: Vocab) -> None:
     settings = config(run)
     network = build_network(settings, len(vocab), settings.seed)
-    save_network(layout.run(run), run, settings, vocab.key, network.weights(), network.engine)
+    save_network(layout.run(run), run, settings, vocab.key, network.weight_copies(), network.engine)

@@ -27,7 +27,7 @@ def trainer(run: RunConfig, text: np.ndarray = TEXT, val: np.ndarray = TEXT[:40]
 
 def trained(run: RunConfig, text: np.ndarray = TEXT) -> Trainer:
     made = trainer(run, text)
-    made.run(lambda _: None)
+    made.train(lambda _: None)
     return made
 
 

@@ -47,8 +47,8 @@ Each entry of `runs` is one trained network: its `token` (`char`, `word` or `sub
 _STAGES = """# Stages
 
 The stages of `dvc.yaml`, in order. Each also depends on its code: its script and the modules
-that this imports. Their fingerprints are in `data/code`. They leave out comments, docstrings and messages, so an edit of
-these reruns nothing.
+that this imports. Their fingerprints are in `data/code`. They leave out comments, docstrings and messages, so an edit
+of these reruns nothing.
 """
 _GRAPH = """
 ```mermaid

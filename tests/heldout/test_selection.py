@@ -31,7 +31,7 @@ from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER, SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.array_network import stream_nll
+from seqlm.rnn.network import stream_nll
 from seqlm.score.store import summarise
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
@@ -143,8 +143,8 @@ def test_an_ngram_model_scores_a_passage_as_a_part_of_its_text(layout: Layout, k
 def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
     network = scratch_network(len(Vocab.load(layout.vocab("char"))), 16, factor=20)
     stream = select(layout, "char", 10_000)["train"]
-    expected = stream_nll(network.arrays, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
-    assert stream.nats(partial(stream_nll, network.arrays)) == pytest.approx(expected, abs=1e-4)
+    expected = stream_nll(network, load_split(layout.corpus("char"), "train"))[scored_places(layout, "char")]
+    assert stream.nats(partial(stream_nll, network)) == pytest.approx(expected, abs=1e-4)
     assert stream.input_ids is not None
     assert len(stream.input_ids) == len(stream.ids) + 49 * WARMUP
     # Text between close passages is read once.

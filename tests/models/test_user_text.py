@@ -19,8 +19,8 @@ from seqlm.models.arpa import ArpaLanguageModel
 from seqlm.models.user_text import remark_on_lines
 from seqlm.ngrams.arpa import ArpaModel
 from seqlm.ngrams.counts.count_tables import NgramCounts
-from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import open_network
+from seqlm.rnn.network import stream_nll
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import write_models

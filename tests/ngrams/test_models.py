@@ -190,7 +190,7 @@ def test_stored_models_are_those_that_were_saved_and_changed_ones_are_refused(tm
     for name, model in expected.items():
         assert stored[name].probs(ids).tolist() == model.probs(ids).tolist()
     assert load_kneser_ney(tmp_path, (4, "abc")).probs(ids).tolist() == expected["kneser-ney-3"].probs(ids).tolist()
-    with pytest.raises(DataError, match="counted with another vocabulary than the present one: count again"):
+    with pytest.raises(DataError, match="made with another vocabulary than the present one: count again"):
         load_models(tmp_path, (4, "abd"))
     path = tmp_path / "keys_2.npy"
     path.write_bytes(path.read_bytes() + b"x")

@@ -81,11 +81,6 @@ def add_stage(folder: Path) -> None:
 
 
 def add_network(folder: Path) -> None:
-    fixed = {
-        "activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "truncation": "regular",
-    }  # fmt: skip
-    entry = f'"mgu": NetworkKind("seqlm.rnn.minimal_gated:MinimalGatedRNN", {fixed})'
-    add_entry(folder / "src/seqlm/rnn/settings.py", "NETWORK_KINDS", entry)
     params = folder / "params.yaml"
     params.write_text(re.sub(r"^  model: \S+", r"\g<0>  # or mgu", params.read_text(), count=1, flags=re.MULTILINE))
 
@@ -155,7 +150,9 @@ ADDITIONS = [
         "src/seqlm/lengths/settings.py": "lengths_settings.py", "src/seqlm/lengths/counting.py": "lengths_counting.py",
         "stages/lengths.py": "lengths_stage.py", "tests/lengths/test_counting.py": "lengths_checks.py",
     }),
-    Addition("Add a model", add_network, {"src/seqlm/rnn/minimal_gated.py": "minimal_gated.py"}),
+    Addition("Add a model", add_network, {
+        "src/seqlm/rnn/minimal_gated.py": "minimal_gated.py", "src/seqlm/rnn/kinds/mgu.py": "mgu.py",
+    }),
     Addition("Add a smoothing method", add_smoothing, {"src/seqlm/ngrams/models/absolute.py": "absolute.py"}),
     Addition("Add a column to the main table", add_column),
     Addition("Add a kind of token", add_kind_of_token),

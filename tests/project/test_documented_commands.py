@@ -33,7 +33,7 @@ needs_environment = pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="ma
 RUNS = {
     "scratch-sequential": {"token": "char"},
     "concise-sequential": {"token": "char"},
-    "lstm": {"token": "char", "model": "lstm", "lr": 0.7, "keep": "best", "dropout": 0.1, "max_tokens": None},
+    "lstm": {"token": "char", "model": "lstm", "lr": 0.7, "checkpoint": "best", "dropout": 0.1, "max_tokens": None},
 }
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 

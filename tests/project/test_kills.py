@@ -14,7 +14,7 @@ from smoke import SMALL
 from workspace import Workspace, finished, wait_until
 
 # Long enough to be killed during training, with a checkpoint after every epoch.
-LONGER = SMALL | {"train.num_epochs": 30, "train.checkpoint_s": 0, "train.eval_every": 10, "train.sample_every": 0}
+LONGER = SMALL | {"train.num_epochs": 30, "train.save_every_s": 0, "train.eval_every": 10, "train.sample_every": 0}
 
 
 @pytest.fixture(scope="module")

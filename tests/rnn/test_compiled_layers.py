@@ -1,8 +1,8 @@
 """Networks as compiled loops, against their equations or the framework's layers in double precision, and themselves."""
 
-import copy
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,13 +11,14 @@ from torch import Tensor
 
 from compiled_networks import compute, distance, network_settings, printed_with_each_width, scratch_network, threads
 from seqlm.gradients.truncation import TruncationNoise
-from seqlm.rnn.array_network import continue_prefixes
 from seqlm.rnn.building import build_network, open_network, save_network
-from seqlm.rnn.compiled_rnn import CompiledRNN
+from seqlm.rnn.compiled.network import CompiledNetwork
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.network import Network, Noise, RandomNoise
+from seqlm.rnn.network import continue_prefixes
+from seqlm.rnn.noise import Noise, RandomNoise
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
+from seqlm.rnn.torch_network import TorchNetwork
 from small_training import equal
 
 V, B, T = 29, 11, 9
@@ -37,45 +38,39 @@ FORMS = {
 }
 
 
-def make(chosen: NetworkSettings, vocab_size: int = V) -> CompiledRNN:
+def make(chosen: NetworkSettings, vocab_size: int = V) -> CompiledNetwork:
     """Return a network of weights so large that every term of the gradients counts."""
     model = build_network(chosen, vocab_size, 0)
-    assert isinstance(model, CompiledRNN)
+    assert isinstance(model, CompiledNetwork)
     generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        model.flat.copy_(torch.randn(model.flat.shape, generator=generator) / chosen.num_hiddens**0.5)
+    model.flat[:] = torch.randn(model.flat.shape, generator=generator) / chosen.num_hiddens**0.5
     return model
 
 
-def exact(chosen: NetworkSettings, model: CompiledRNN) -> Network:
+def exact(chosen: NetworkSettings, model: CompiledNetwork) -> TorchNetwork:
     """Return the network of the same weights in double precision, which is not compiled."""
     network = build_network(chosen.model_copy(update={"engine": "framework"}), model.vocab_size, 0).double()
-    network.load_weights(model.weights())
+    network.load_weights(model.weight_copies())
     return network
 
 
-def draw(model: CompiledRNN, batch_size: int = B, num_steps: int = T, seed: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+def draw(model: CompiledNetwork, batch_size: int = B, num_steps: int = T, seed: int = 2) -> tuple[np.ndarray, ...]:
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(0, model.vocab_size, (batch_size, num_steps + 1), generator=generator)
-    return ids[:, :-1], ids[:, 1:], torch.randn(model.initial_state(batch_size).shape, generator=generator)
+    state = torch.randn(model.initial_state(batch_size).shape, generator=generator)
+    return ids[:, :-1].numpy(), ids[:, 1:].numpy(), state.numpy()
 
 
 def noise(batch_size: int) -> RandomNoise:
     return RandomNoise(torch.Generator().manual_seed(3), batch_size, slice(0, batch_size))
 
 
-class NoiseInDouble(RandomNoise):
-    """Masks in double precision with the values of those drawn in single precision."""
-
-    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:
-        return super().dropout_mask(hidden.float(), dropout).to(hidden.dtype)
-
-
-def in_double(state: Tensor, network: Network) -> Tensor | list:
+def in_double(state: np.ndarray, network: TorchNetwork) -> Tensor | list:
     """Return a state, (L, P, B, h), as :func:`exact` has it."""
     if isinstance(network, ScratchRNN):
-        return state[0, 0].double()
-    return [tuple(part[None] for part in layer) if len(layer) == 2 else layer for layer in state.double()]
+        return torch.from_numpy(state[0, 0]).double()
+    layers = torch.from_numpy(state).double()
+    return [tuple(part[None] for part in layer) if len(layer) == 2 else layer for layer in layers]
 
 
 def for_loops(state: Tensor | list) -> Tensor:
@@ -85,19 +80,18 @@ def for_loops(state: Tensor | list) -> Tensor:
 
 
 def require_exact_gradients(
-    chosen: NetworkSettings, model: CompiledRNN, num_threads: int, *minibatch: Tensor,
+    chosen: NetworkSettings, model: CompiledNetwork, num_threads: int, *minibatch: np.ndarray,
     noises: list[Noise] | None = None, close: float = 1e-5,
 ) -> None:  # fmt: skip
     """Compare with double precision; ``noises`` are the compiled network's and the same in double precision."""
     inputs, targets, state = minibatch
-    doubled = NoiseInDouble(torch.Generator().manual_seed(3), len(inputs), slice(0, len(inputs)))
-    own_noise, its_noise = noises or [noise(len(inputs)), doubled]
+    own_noise, its_noise = noises or [noise(len(inputs)), noise(len(inputs))]
     nll, after, gradient = compute(model, num_threads, *minibatch, own_noise)
     wanted_network = exact(chosen, model)
     wanted, wanted_after = wanted_network.compute_gradients(
         inputs, targets, in_double(state, wanted_network), its_noise
     )
-    torch.testing.assert_close(nll, wanted, rtol=close, atol=close)
+    np.testing.assert_allclose(nll, wanted, rtol=close, atol=close)
     # With relu, all units may be zero.
     assert distance(after, for_loops(wanted_after)) < close or float(for_loops(wanted_after).norm()) < 1e-3
     expected = torch.cat([parameter.grad.flatten() for parameter in wanted_network.parameters()])
@@ -154,14 +148,13 @@ def test_any_number_of_threads_gives_the_same_bits(kind: str) -> None:
     model = make(FULL[kind].model_copy(update={"num_hiddens": 70, **layers}))
     minibatch = draw(model, 19, 20)
     alone = compute(model, 1, *minibatch, noise(19))
-    with threads(1):
-        read_alone = model(minibatch[0], minibatch[2])
+    read_alone = model.logits(minibatch[0], minibatch[2])
     for num_threads in (2, 3):
         together = compute(model, num_threads, *minibatch, noise(19))
-        assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
-        with threads(num_threads):
-            read_together = model(minibatch[0], minibatch[2])
-        assert all(torch.equal(one, other) for one, other in zip(read_alone, read_together, strict=True))
+        assert all(np.array_equal(one, other) for one, other in zip(alone, together, strict=True))
+        model.num_threads = num_threads
+        read_together = model.logits(minibatch[0], minibatch[2])
+        assert all(np.array_equal(one, other) for one, other in zip(read_alone, read_together, strict=True))
 
 
 @pytest.mark.parametrize("batch_size", [1, 11, 150])
@@ -169,51 +162,50 @@ def test_any_number_of_threads_gives_the_same_bits(kind: str) -> None:
 def test_scoring_step_by_step_is_scoring_at_once(kind: str, batch_size: int) -> None:
     model = make(FULL[kind])
     inputs, targets, state = draw(model, batch_size, 150 if batch_size == 1 else 7)
-    with threads(2), torch.no_grad():
-        logits, after = model(inputs, state)
-        network = exact(FULL[kind], model)
-        wanted, wanted_after = network(inputs, in_double(state, network))
-        assert distance(logits, wanted) < 1e-5
-        assert distance(after, for_loops(wanted_after)) < 1e-5
-        step = model.step_fn(state)
-        for t in range(inputs.shape[1]):
-            assert torch.equal(step(inputs[:, t]), logits[:, t])
-        first, between = model(inputs[:, :3], state)
-        second, last = model(inputs[:, 3:], between)
-    assert torch.equal(torch.cat([first, second], 1), logits)
-    assert torch.equal(last, after)
+    model.num_threads = 2
+    logits, after = model.logits(inputs, state)
+    network = exact(FULL[kind], model)
+    wanted, wanted_after = network.logits(inputs, in_double(state, network))
+    assert distance(logits, torch.from_numpy(wanted)) < 1e-5
+    assert distance(after, for_loops(wanted_after)) < 1e-5
+    step = model.step_fn(state)
+    for t in range(inputs.shape[1]):
+        assert np.array_equal(step(inputs[:, t]), logits[:, t])
+    first, between = model.logits(inputs[:, :3], state)
+    second, last = model.logits(inputs[:, 3:], between)
+    assert np.array_equal(np.concatenate([first, second], 1), logits)
+    assert np.array_equal(last, after)
     nll, trained = model.compute_gradients(inputs, targets, state)
-    assert torch.equal(trained, after)
-    losses = -torch.log_softmax(logits.double(), 2).gather(2, targets[:, :, None])[:, :, 0]
-    torch.testing.assert_close(nll, losses, rtol=1e-5, atol=1e-5)
+    assert np.array_equal(trained, after)
+    losses = -torch.from_numpy(logits).double().log_softmax(2).numpy()
+    np.testing.assert_allclose(nll, np.take_along_axis(losses, targets[:, :, None], 2)[:, :, 0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("num_prefixes", [1, 3, 37])
 @pytest.mark.parametrize("kind", FULL)
 def test_greedy_texts_take_the_likeliest_token_at_each_step(kind: str, num_prefixes: int) -> None:
     model = make(FULL[kind], 11)
-    prefixes = torch.tensor([[1 + n % 10, 3, 1 + n % 7] for n in range(num_prefixes)])
-    with threads(2):
-        texts = torch.from_numpy(continue_prefixes(model.arrays, prefixes.numpy(), 20))
-    logits, _ = model(torch.cat([prefixes, texts], 1), model.initial_state(num_prefixes))
-    assert torch.equal(texts, logits[:, 2:-1, 1:].argmax(2) + 1)
+    prefixes = np.array([[1 + n % 10, 3, 1 + n % 7] for n in range(num_prefixes)])
+    texts = continue_prefixes(model, prefixes, 20)
+    logits, _ = model.logits(np.hstack([prefixes, texts]), model.initial_state(num_prefixes))
+    assert np.array_equal(texts, logits[:, 2:-1, 1:].argmax(2) + 1)
 
 
 @pytest.mark.parametrize("form", FORMS.values())
 @pytest.mark.parametrize("model", ["rnn", "lstm"])
 def test_engines_draw_equal_weights_and_read_stored_ones(model: str, form: dict[str, object], tmp_path: Path) -> None:
-    chosen, ids = network_settings(model, **form), torch.tensor([[1, 2, 3]])
+    chosen, ids = network_settings(model, **form), np.array([[1, 2, 3]])
     other = chosen.model_copy(update={"engine": "framework"})
     drawn, compiled = build_network(other, V, 5), build_network(chosen, V, 5)
     assert (drawn.engine, compiled.engine) == ("framework", "compiled")
-    assert (type(drawn), type(compiled)) == (FrameworkRNN, CompiledRNN)
-    assert equal(compiled.weights(), drawn.weights())
+    assert (type(drawn), type(compiled)) == (FrameworkRNN, CompiledNetwork)
+    assert equal(compiled.weight_copies(), drawn.weight_copies())
     assert isinstance(build_network(chosen, V, 5, torch.device("meta")), FrameworkRNN)
     for settings_of_engine in (other, chosen):
-        save_network(tmp_path, "x", settings_of_engine, (V, ""), drawn.weights(), "framework")
+        save_network(tmp_path, "x", settings_of_engine, (V, ""), drawn.weight_copies(), "framework")
         loaded = open_network(tmp_path, "x", (V, ""), "cpu", 1)
-        logits, _ = loaded.logits(ids.numpy(), loaded.initial_state(1))
-        torch.testing.assert_close(torch.from_numpy(logits), drawn(ids, drawn.initial_state(1))[0])
+        logits, _ = loaded.logits(ids, loaded.initial_state(1))
+        np.testing.assert_allclose(logits, drawn.logits(ids, drawn.initial_state(1))[0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["scratch", "lstm"])
@@ -221,12 +213,12 @@ def test_engines_draw_equal_weights_and_read_stored_ones(model: str, form: dict[
 def test_a_token_outside_the_vocabulary_is_refused(kind: str, wrong: int) -> None:
     model = make(FULL[kind])
     inputs, targets, state = draw(model)
-    bad = inputs.clone()
+    bad = inputs.copy()
     bad[1, 2] = wrong
     for read in (
         lambda: model.compute_gradients(bad, targets, state),
         lambda: model.compute_gradients(inputs, bad, state),
-        lambda: model(bad, state),
+        lambda: model.logits(bad, state),
     ):
         with pytest.raises(IndexError, match="outside the vocabulary"):
             read()
@@ -236,58 +228,54 @@ def test_a_token_outside_the_vocabulary_is_refused(kind: str, wrong: int) -> Non
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_weights_that_are_not_finite_give_a_loss_that_is_not(bad: float, activation: str) -> None:
     model = make(network_settings("scratch", activation=activation), 7)
-    with torch.no_grad():
-        model.named_weights()["W_hq"][2, 3] = bad
+    model.named_weights()["W_hq"][2, 3] = bad
     nll, _ = model.compute_gradients(*draw(model, 2, 3))
-    assert not torch.isfinite(nll.sum())
+    assert not np.isfinite(nll.sum())
 
 
 def test_weights_that_change_are_seen_and_a_copy_learns_by_itself() -> None:
     model = make(FULL["scratch"])
     inputs, targets, state = draw(model)
     with threads(2), model.thread_team():
-        before, old = model(inputs, state)[0], model.compute_gradients(inputs, targets, state)[0]
-        gradient, twin = model.flat.grad.clone(), copy.deepcopy(model)
-        with torch.no_grad():
-            twin.flat.mul_(3)
-        assert not torch.equal(twin(inputs, state)[0], before)
-        assert not torch.equal(twin.compute_gradients(inputs, targets, state)[0], old)
-        assert torch.equal(model.flat.grad, gradient)
-        with torch.no_grad():
-            model.flat.mul_(3)
-        assert torch.equal(model(inputs, state)[0], twin(inputs, state)[0])
+        before, old = model.logits(inputs, state)[0], model.compute_gradients(inputs, targets, state)[0]
+        gradient, twin = model.gradient.copy(), model.copy()
+        twin.flat *= 3
+        assert not np.array_equal(twin.logits(inputs, state)[0], before)
+        assert not np.array_equal(twin.compute_gradients(inputs, targets, state)[0], old)
+        assert np.array_equal(model.gradient, gradient)
+        model.flat *= 3
+        assert np.array_equal(model.logits(inputs, state)[0], twin.logits(inputs, state)[0])
 
 
 def test_a_state_that_was_returned_is_not_overwritten() -> None:
     model = make(FULL["scratch"])
     inputs, targets, state = draw(model)
-    kept, given = state.clone(), model.compute_gradients(inputs, targets, state)[1]
-    first = given.clone()
+    kept, given = state.copy(), model.compute_gradients(inputs, targets, state)[1]
+    first = given.copy()
     model.compute_gradients(targets, inputs, given)
-    assert torch.equal(given, first)
-    assert torch.equal(state, kept)
+    assert np.array_equal(given, first)
+    assert np.array_equal(state, kept)
 
 
 _BITS = """
-import hashlib, torch
+import hashlib, numpy as np, torch
 from compiled_networks import network_settings
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.tiles import WIDTH
-from seqlm.rnn.network import RandomNoise
+from seqlm.rnn.noise import RandomNoise
 torch.set_num_threads(1)
 print(WIDTH)
 layers = {"num_layers": 2, "embedding": "learned", "embedding_size": 20, "dropout": 0.4}
 for kind in ("scratch", "rnn", "lstm", "gru"):
     model = build_network(network_settings(kind, num_hiddens=150, **({} if kind == "scratch" else layers)), 28, 0)
     values = torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 12
-    with torch.no_grad():
-        model.flat.copy_(values)
-    ids = torch.randint(0, 28, (20, 35), generator=torch.Generator().manual_seed(1))
+    model.flat[:] = values
+    ids = torch.randint(0, 28, (20, 35), generator=torch.Generator().manual_seed(1)).numpy()
     noise = None if kind == "scratch" else RandomNoise(torch.Generator().manual_seed(3), 20, slice(0, 20))
-    nll, _ = model.compute_gradients(ids, ids.roll(1, 1), model.initial_state(20), noise)
-    logits, _ = model(ids, model.initial_state(20))
-    found = (model.flat.grad, nll, logits)
-    print(hashlib.sha256(b"".join(tensor.contiguous().numpy().tobytes() for tensor in found)).hexdigest())
+    nll, _ = model.compute_gradients(ids, np.roll(ids, 1, 1), model.initial_state(20), noise)
+    logits, _ = model.logits(ids, model.initial_state(20))
+    found = (model.gradient, nll, logits)
+    print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())
 """
 
 

@@ -14,8 +14,8 @@ from numba import njit
 from numba.core.codegen import JITCPUCodegen
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.compiling import has_fma
-from seqlm.rnn.compiled.elementary import exp, tanh
+from seqlm.core.compiling import has_fma
+from seqlm.core.elementary import exp_single, tanh_single
 from seqlm.rnn.compiled.tiles import ROWS, ROWS_AT_ONCE, WIDTH, add_product, empty_panels, outer_product
 from stages_by_hand import run_python, succeeded
 
@@ -24,10 +24,10 @@ ARM, MAC, WINDOWS = "aarch64-unknown-linux-gnu", "arm64-apple-darwin", "x86_64-p
 SCORE = """
 import numpy as np
 from compiled_networks import network_settings
-from seqlm.rnn.array_network import stream_nll
+from seqlm.rnn.network import stream_nll
 from seqlm.rnn.building import build_network
 network = build_network(network_settings("scratch", num_hiddens=128), 28, 0)
-nll = stream_nll(network.arrays, np.arange(100) % 28)
+nll = stream_nll(network, np.arange(100) % 28)
 print(network.engine, nll.sum())
 """
 
@@ -120,7 +120,7 @@ _EVERYWHERE = np.concatenate([np.linspace(-12, 12, 1_000_000), _SMALL, -_SMALL])
 
 @pytest.mark.parametrize(
     ("ours", "numpys", "arguments", "limit"),
-    [(exp, np.exp, np.linspace(-86.9, 0, 1_000_001), 1.5), (tanh, np.tanh, _EVERYWHERE, 3)],
+    [(exp_single, np.exp, np.linspace(-86.9, 0, 1_000_001), 1.5), (tanh_single, np.tanh, _EVERYWHERE, 3)],
 )
 def test_errors_are_a_few_units_in_the_last_place(ours: Any, numpys: Any, arguments: Any, limit: float) -> None:
     values = arguments.astype(np.float32)
@@ -131,8 +131,8 @@ def test_errors_are_a_few_units_in_the_last_place(ours: Any, numpys: Any, argume
 
 def test_what_is_not_finite_stays_so() -> None:
     values = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
-    np.testing.assert_array_equal(results_of(tanh, values), [np.nan, 1, -1, 0])
-    results = results_of(exp, np.array([np.nan, -np.inf, -1e30, 0], np.float32))
+    np.testing.assert_array_equal(results_of(tanh_single, values), [np.nan, 1, -1, 0])
+    results = results_of(exp_single, np.array([np.nan, -np.inf, -1e30, 0], np.float32))
     assert np.isnan(results[0])
     assert results[3] == 1
     assert (results[1:3] < 1e-37).all()

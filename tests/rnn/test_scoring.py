@@ -10,22 +10,21 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from compiled_networks import network_settings, scratch_network, threads
-from seqlm.rnn.array_network import rows_nll, stream_nll
 from seqlm.rnn.building import build_network
 from seqlm.rnn.compiled.logsumexp import nll_of_outputs
 from seqlm.rnn.compiled.tiles import WIDTH, empty_panels, to_panels
 from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.network import Network, nll
+from seqlm.rnn.network import Network, rows_nll, stream_nll
 from seqlm.rnn.scratch import ScratchRNN
+from seqlm.rnn.torch_network import nll
 
 VOCAB = 3001  # not a multiple of any width of registers
 
 
 def drawn(network: Network, size: float) -> Network:
     generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.normal_(0, size, generator=generator)
+    for parameter in network.parameters():
+        parameter.detach().normal_(0, size, generator=generator)
     return network
 
 
@@ -53,11 +52,12 @@ NETWORKS = {
 }
 
 
-def by_logits(network: Network, ids: torch.Tensor) -> torch.Tensor:
+def by_logits(network: Network, ids: np.ndarray) -> np.ndarray:
     """Return -log p of tokens 2..T of rows ``(B, T)`` by PyTorch's cross entropy of the logits in double precision."""
-    with torch.no_grad():
-        logits, _ = network(ids[:, :-1], network.initial_state(len(ids)))
-    return F.cross_entropy(logits.double().flatten(0, 1), ids[:, 1:].flatten(), reduction="none").view(len(ids), -1)
+    logits, _ = network.logits(ids[:, :-1], network.initial_state(len(ids)))
+    targets = torch.from_numpy(ids[:, 1:]).flatten()
+    losses = F.cross_entropy(torch.from_numpy(logits).double().flatten(0, 1), targets, reduction="none")
+    return losses.view(len(ids), -1).numpy()
 
 
 @pytest.mark.parametrize("make", [lambda: scratch(8, 6), lambda: framework("lstm", 6, num_layers=2)])
@@ -65,38 +65,36 @@ def by_logits(network: Network, ids: torch.Tensor) -> torch.Tensor:
 @given(size=st.integers(2, 60), chunk=st.integers(1, 70))
 def test_any_chunking_gives_the_same_scores(make, size: int, chunk: int) -> None:
     ids = np.random.default_rng(size).integers(0, 6, size)
-    whole, parts = stream_nll(make().arrays, ids), stream_nll(make().arrays, ids, chunk=chunk)
+    whole, parts = stream_nll(make(), ids), stream_nll(make(), ids, chunk=chunk)
     assert whole.shape == (size - 1,)
     assert parts.sum() == pytest.approx(whole.sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_a_stream_without_a_second_token_has_no_scores(size: int) -> None:
-    assert stream_nll(scratch(8, 6).arrays, np.zeros(size, np.int64)).shape == (0,)
+    assert stream_nll(scratch(8, 6), np.zeros(size, np.int64)).shape == (0,)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_scores_a_large_vocabulary_as_its_logits_say(name: str) -> None:
     network, ids = NETWORKS[name](), np.random.default_rng(0).integers(0, VOCAB, 150)
-    wanted = by_logits(network, torch.from_numpy(ids)[None])[0].numpy()
+    wanted = by_logits(network, ids[None])[0]
     # PyTorch's products of other sizes round the logits otherwise; the compiled ones never do.
     close = 1e-12 if "compiled" in name else 1e-5
     for num_threads in (1, 2):
         with threads(num_threads):
-            assert stream_nll(network.arrays, ids) == pytest.approx(wanted, rel=close)
-            assert stream_nll(network.arrays, ids, chunk=37) == pytest.approx(wanted, rel=close)
+            assert stream_nll(network, ids) == pytest.approx(wanted, rel=close)
+            assert stream_nll(network, ids, chunk=37) == pytest.approx(wanted, rel=close)
     windows = ids[:144].reshape(16, 9)
-    wanted = by_logits(network, torch.from_numpy(windows)).numpy()
-    assert rows_nll(network.arrays, windows, 9) == pytest.approx(wanted, rel=close)
+    wanted = by_logits(network, windows)
+    assert rows_nll(network, windows, 9) == pytest.approx(wanted, rel=close)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_advancing_leaves_the_state_that_reading_leaves(name: str) -> None:
-    network, ids = NETWORKS[name](), torch.randint(0, VOCAB, (2, 70), generator=torch.Generator().manual_seed(0))
-    read, advanced = network(ids, network.initial_state(2))[1], network.advance_state(ids, network.initial_state(2))
-    for one, other in zip(read, advanced, strict=True):
-        for part, other_part in zip(one, other, strict=True):
-            torch.testing.assert_close(part, other_part, rtol=1e-5, atol=1e-5)
+    network, ids = NETWORKS[name](), np.random.default_rng(0).integers(0, VOCAB, (2, 70))
+    _, read = network.logits(ids, network.initial_state(2))
+    torch.testing.assert_close(network.advance_state(ids, network.initial_state(2)), read, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("vocab_size", [2, 5, 31, 32, 33, 256, 5488, 100_000])
@@ -126,7 +124,7 @@ def test_only_on_a_cpu_do_threads_compute_one_item_each(device: str, num_threads
     def compute(number: int) -> tuple[float, int, bool]:
         return 1 / number, torch.get_num_threads(), threading.current_thread() is threading.main_thread()
 
-    imap = FrameworkRNN(network_settings("rnn"), 9, 0).to(device).arrays.imap
+    imap = FrameworkRNN(network_settings("rnn"), 9, 0).to(device).imap
     with threads(3):
         found = list(imap(compute, range(1, 7)))
         assert found == [(1 / number, num_threads, in_main_thread) for number in range(1, 7)]
@@ -137,7 +135,7 @@ def test_only_on_a_cpu_do_threads_compute_one_item_each(device: str, num_threads
 
 
 def test_a_token_outside_the_vocabulary_is_refused() -> None:
-    ids = torch.tensor([[1, VOCAB]])
+    ids = np.array([[1, VOCAB]])
     for network in (scratch(130), framework("rnn")):
         with pytest.raises(IndexError):
             network.token_nll(ids[:, :1], ids[:, 1:], network.initial_state(1))

@@ -8,7 +8,7 @@ from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.array_network import stream_nll
+from seqlm.rnn.network import stream_nll
 from seqlm.score.diagnostics import perplexity_by_position
 from seqlm.score.networks import network_predictor
 from seqlm.score.ngrams import ngram_predictor
@@ -20,8 +20,8 @@ TEXT = np.random.default_rng(0).integers(0, 5, 400)
 @pytest.mark.parametrize("family", ["network", "ngram"])
 def test_windows_and_distributions_agree_with_the_surprisals_of_the_stream(family: str) -> None:
     ngrams, network = KneserNey(count_ngrams(TEXT, 5, 3), 3), strong_network(5)
-    predictor = network_predictor(network.arrays) if family == "network" else ngram_predictor(ngrams)
-    expected = stream_nll(network.arrays, TEXT[:60]) if family == "network" else token_nll(ngrams, TEXT[:60])
+    predictor = network_predictor(network) if family == "network" else ngram_predictor(ngrams)
+    expected = stream_nll(network, TEXT[:60]) if family == "network" else token_nll(ngrams, TEXT[:60])
     assert predictor.window_nats(TEXT[None, :60])[0] == pytest.approx(expected, abs=1e-5)
     probs = np.concatenate(list(predictor.distributions(TEXT[:60])))
     assert probs.sum(1) == pytest.approx(np.ones(59))
@@ -29,17 +29,15 @@ def test_windows_and_distributions_agree_with_the_surprisals_of_the_stream(famil
 
 
 def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:
-    expected = [perplexity(value, 1) for value in stream_nll(strong_network(5).arrays, TEXT[:30])]
-    assert perplexity_by_position(network_predictor(strong_network(5).arrays), TEXT[:30]) == pytest.approx(
-        expected, rel=1e-5
-    )
+    expected = [perplexity(value, 1) for value in stream_nll(strong_network(5), TEXT[:30])]
+    assert perplexity_by_position(network_predictor(strong_network(5)), TEXT[:30]) == pytest.approx(expected, rel=1e-5)
 
 
 PROGRAM = """
 import resource, sys
 import numpy as np, torch
 from seqlm.rnn.building import build_network
-from seqlm.rnn.array_network import stream_nll
+from seqlm.rnn.network import stream_nll
 from compiled_networks import network_settings
 from seqlm.score.diagnostics import calibration_rows, perplexity_by_position
 from seqlm.score.networks import network_predictor
@@ -52,13 +50,13 @@ engine, num_hiddens = ("auto", 128) if sys.argv[1] == "compiled" else ("framewor
 settings = network_settings("gru", num_hiddens=num_hiddens, embedding="learned", embedding_size=8, engine=engine)
 network = build_network(settings, 20_000, seed=0)
 ids = np.random.default_rng(0).integers(0, 20_000, 1500)
-stream_nll(network.arrays, ids[:10])
+stream_nll(network, ids[:10])
 before = peak()
-stream_nll(network.arrays, ids)
+stream_nll(network, ids)
 print(peak() - before)
-perplexity_by_position(network_predictor(network.arrays), ids[:136])
+perplexity_by_position(network_predictor(network), ids[:136])
 print(peak() - before)
-calibration_rows(network_predictor(network.arrays), ids)
+calibration_rows(network_predictor(network), ids)
 print(peak() - before)
 """
 

@@ -19,8 +19,8 @@ from seqlm.heldout.scored_text import read_beginning_of_train
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network, open_network, save_network
+from seqlm.rnn.network import stream_nll
 from seqlm.score.ngrams import BEST_OF_KIND, score_ngrams
 from seqlm.score.settings import ScoreParams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
@@ -80,11 +80,11 @@ def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layo
     change_params(layout.params, {"score.dynamic": None})
     vocab = Vocab.load(layout.vocab("char"), "char")
     best = build_network(config(), len(vocab), seed=1)
-    save_network(layout.best_of_run("small"), "small", config(), vocab.key, best.weights(), best.engine)
+    save_network(layout.best_of_run("small"), "small", config(), vocab.key, best.weight_copies(), best.engine)
     assert run_stage("score", "--model", "small").returncode == 0
     kept, found = load_scores(layout.scores_of_run("small"))
     assert (kept.name, kept.info.epoch, found.name, found.info.epoch) == ("small", "last", "small@best", "best")
-    assert found.nats["test"] == pytest.approx(stream_nll(best.arrays, load_split(layout.corpus("char"), "test")))
+    assert found.nats["test"] == pytest.approx(stream_nll(best, load_split(layout.corpus("char"), "test")))
     assert set(found.nats) == set(SPLITS)
     assert found.metadata == {}
 

@@ -19,7 +19,7 @@ from seqlm.vocab.vocabulary import Vocab
 from small_training import config, free_port, history_rows, prepare_stage
 from smoke import ROOT
 
-CHANGES = {"num_epochs": 4, "sample_every": 0, "checkpoint_s": 1000}
+CHANGES = {"num_epochs": 4, "sample_every": 0, "save_every_s": 1000}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def trained(layout: Layout, num_epochs: int) -> Trainer:
 
     trainer = Trainer(config(**CHANGES), len(vocab), ids["train"], ids["val"], torch.device("cpu"))
     with pytest.raises(Stop):
-        trainer.run(stop)
+        trainer.train(stop)
     return trainer
 
 

@@ -88,7 +88,7 @@ def test_a_budget_that_is_not_reached_changes_nothing() -> None:
     without, unreached = trained(config()), trained(config(token_budget=540))
     assert unreached.plan.limit is None
     assert unreached.progress == without.progress
-    assert equal(unreached.network.weights(), without.network.weights())
+    assert equal(unreached.network.weight_copies(), without.network.weight_copies())
     assert [row.epoch for row in without.progress.history] == [1, 2, 3]
     assert all(isinstance(row.epoch, int) for row in without.progress.history)
 
@@ -110,7 +110,7 @@ def test_a_budget_divides_a_training_into_equal_parts() -> None:
 
 
 def test_evaluations_and_patience_count_those_parts() -> None:
-    bounded = config(token_budget=400, num_epochs=10, eval_every=3, keep="best")
+    bounded = config(token_budget=400, num_epochs=10, eval_every=3, checkpoint="best")
     evaluated = [row.val_perplexity is not None for row in trained(bounded).progress.history]
     assert evaluated == [False, False, True] * 3 + [True]
     # The learning rate is so small that no weight changes: the second evaluation is not better than the first.
@@ -142,7 +142,7 @@ def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:
     norms: dict[int | None, list[float]] = {None: [], 320: []}
     for budget, seen in norms.items():
         made = trainer(config(token_budget=budget))
-        made.run(lambda now, seen=seen: seen.append(float(now.network.weights()["W_hh"].norm())))
+        made.train(lambda now, seen=seen: seen.append(float(now.network.weight_copies()["W_hh"].norm())))
     without, bounded = (list(dict.fromkeys(seen)) for seen in norms.values())
     assert bounded == without[:16]
 

@@ -27,7 +27,7 @@ def read_report(layout: Layout, name: str) -> Any:
 
 
 def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage: RunStage, tmp_path: Path) -> None:
-    layout = prepare_stage(tmp_path, LINE * 15, num_epochs=4, sample_every=2, checkpoint_s=0)
+    layout = prepare_stage(tmp_path, LINE * 15, num_epochs=4, sample_every=2, save_every_s=0)
     abandoned = [layout.checkpoints / run / "of-other-settings.checkpoint" for run in ("x", "x-2")]
     for path in abandoned:
         path.parent.mkdir(parents=True)
@@ -73,7 +73,7 @@ def test_what_cannot_be_trained_is_refused(
 ) -> None:
     if "device" in changes and torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    layout = prepare_stage(tmp_path, LINE * 60, checkpoint_s=0, **changes)
+    layout = prepare_stage(tmp_path, LINE * 60, save_every_s=0, **changes)
     refused(run_stage("train", "--model", "x"), code, complaint)
     assert not layout.runs.exists()
     assert not layout.reports("train").exists()

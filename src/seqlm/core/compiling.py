@@ -1,6 +1,13 @@
-"""Loops compiled by Numba and cached on disk: compiling takes seconds, loading takes hundredths of a second."""
+"""Loops compiled by Numba and cached on disk: compiling takes seconds, loading takes hundredths of a second.
+
+Numba optimises a function together with everything it calls, so deeply nested functions are optimised again and
+again; it compiles a function anew for each literal among its arguments; and it gives each function a wrapper for
+Python, which for large tuples of arrays is larger than the function itself. The decorators below keep the seconds
+that compiling takes low.
+"""
 
 import hashlib
+import platform
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,9 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import platformdirs
 from numba import config, njit
 from numba.core.caching import FunctionCache
+from numba.core.codegen import get_host_cpu_features
 from numba.core.runtime import rtsys
 
 _MAX_FOLDERS = 40
@@ -23,6 +32,9 @@ def compiled(**options: Any) -> Any:
     ``options`` are those of :func:`numba.njit`. The cache key depends only on the sources, the processor and the
     versions of Python and Numba. It hashes the sources of one folder and ``core/elementary.py``, so a compiled function
     may call only compiled functions of these. If the cache cannot be used, the function is compiled in each process.
+
+    Numba has no public way to keep its cache working on a full disk or after a broken file: ``_cache`` and
+    ``_load_overload`` below are its own, which is why ``pyproject.toml`` bounds its version.
     """
     # Numba itself only notices changes in the file of the function that Python calls.
     config.CACHE_LOCATOR_CLASSES = f"{__name__}.{SourceHashLocator.__name__}"
@@ -110,3 +122,32 @@ def _stamp(folder: Path) -> str:
     for path in (own, own.with_name("elementary.py"), *sorted(folder.glob("*.py"))):
         sources.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
     return sources.hexdigest()
+
+
+# Loops of networks create no arrays, so reference counts (_nrt) are not needed.
+jit_entry = compiled(nogil=True, error_model="numpy", _nrt=False)
+"""For a function that Python calls. The compiled code is cached with everything it calls, unless some arguments are
+functions."""
+jit_internal = njit(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For a function that only compiled code calls."""
+jit_inline = njit(nogil=True, error_model="numpy", _nrt=False, inline="always")
+"""For a function whose body replaces the call: a short one, or one that is called in one place."""
+
+START, ONCE = np.int64(0), np.int64(1)
+"""Numbers that are not literals."""
+
+
+@cache
+def has_fma() -> bool:
+    """Whether this processor multiplies and adds in one instruction: x86 with FMA, every ARM processor of 64 bits.
+
+    On others each fused operation is a call of a C function, and the loops, which consist of little else, are many
+    times slower than PyTorch.
+    """
+    return platform.machine().lower() in {"aarch64", "arm64"} or "+fma" in cpu_features().split(",")
+
+
+def cpu_features() -> str:
+    """Return the features of this processor that Numba uses, as LLVM writes them: ``+avx2,-avx512f,...``."""
+    found: str = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
+    return found

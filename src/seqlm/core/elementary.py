@@ -1,21 +1,26 @@
-"""exp, log and matrix products in double precision: the same bits on every processor.
+"""exp, log, sigmoid, tanh and matrix products: the same bits on every processor.
 
 NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others, and its products
 between makers. The functions here use additions, multiplications and divisions only, each rounded as IEEE 754
 prescribes, in an order that the source fixes. NumPy's own sums, square roots and divisions need no replacement.
 
-Compiled functions of any folder may call ``exp_of`` and ``log_of``: :mod:`seqlm.core.compiling` hashes this module for
-every folder.
+Functions of arrays are in double precision. Those of a single number, which compiled loops call, come in the precision
+that the loops need: ``exp_of`` and ``log_of`` in double precision for every argument, and, so that loops over them
+become vector instructions, ``exp_below_zero`` in double precision, ``exp_single``, ``sigmoid_single`` and
+``tanh_single`` in single precision. Compiled functions of any folder may call them: :mod:`seqlm.core.compiling` hashes
+this module for every folder.
 """
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import njit
-from numpy import float64, int64
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy import float32, float64, int32, int64
 from numpy.typing import ArrayLike, NDArray
 
-from seqlm.core.compiling import compiled
+from seqlm.core.compiling import compiled, jit_internal
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +40,23 @@ _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (1 / math.facto
 _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = (2 / (2 * n + 1) for n in range(1, 11))
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _SMALLEST_NORMAL, _SUBNORMAL_SHIFT = 2.0**-1022, 54
+_LOWEST_NORMAL = -708.0
+"""From here on, exp is at least the smallest normal number."""
+
+_ONE, _TWO, _HALF = float32(1), float32(2), float32(0.5)
+_SATURATED = float32(9.1)
+"""From here on, tanh is 1 in single precision."""
+
+# Single precision. ln 2 comes in two parts: the first has so few digits that its product with a small integer is exact.
+# Adding and subtracting the rounder rounds to an integer, which the sum then holds in its last bits. Plus the bias, and
+# shifted to the place of the exponent, these bits are the power of two. Below the smallest argument, exp is smaller
+# than the smallest normal number. The coefficients are those of Taylor's series: on [-ln 2 / 2, ln 2 / 2] the first
+# term left out is 2e-8 of the sum.
+_LOG2_E_SINGLE = float32(_LOG2_E)
+_LN2_HIGH_SINGLE, _LN2_LOW_SINGLE = float32(0.693359375), float32(-2.121944400546905e-4)
+_BITS_SINGLE, _BIAS_SINGLE = 23, 127  # of the mantissa and of the exponent
+_ROUNDER_SINGLE, _LOWEST_SINGLE = float32(1.5 * 2**_BITS_SINGLE), float32(-87.0)
+_C3, _C4, _C5, _C6, _C7 = (float32(1 / n) for n in (6, 24, 120, 720, 5040))
 
 
 @njit(error_model="numpy")
@@ -72,6 +94,63 @@ def log_of(x: float64) -> float:
     if x == 0:
         return -np.inf
     return found if 0 < x < np.inf else (x if x > 0 else np.nan)
+
+
+@intrinsic
+def _fused(_typing: Any, _left: Any, _right: Any, _term: Any) -> Any:
+    """Return the product of the first two numbers plus the third, rounded once, in double precision."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.fma(*values)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@jit_internal
+def _split(x: float32) -> tuple[float32, float32]:
+    """Return 2^n and exp(r) - 1, where x = n ln 2 + r and n is an integer."""
+    shifted = float32(x * _LOG2_E_SINGLE + _ROUNDER_SINGLE)
+    n = shifted - _ROUNDER_SINGLE
+    r = (x - n * _LN2_HIGH_SINGLE) - n * _LN2_LOW_SINGLE
+    rest = _HALF + r * (_C3 + r * (_C4 + r * (_C5 + r * (_C6 + r * _C7))))
+    return int32((shifted.view(int32) + _BIAS_SINGLE) << _BITS_SINGLE).view(float32), r + r * r * rest
+
+
+@jit_internal
+def exp_single(x: float32) -> float32:
+    """Return e to the power x for x at most 0; below -87, e to the power -87."""
+    scale, rest = _split(_LOWEST_SINGLE if x < _LOWEST_SINGLE else x)
+    return scale * (_ONE + rest)
+
+
+@jit_internal
+def exp_below_zero(x: float64) -> float64:
+    """Return e to the power x for x at most 0; below -708, e to the power -708. NaN stays NaN."""
+    kept = _LOWEST_NORMAL if x < _LOWEST_NORMAL else x
+    shifted = float64(_fused(kept, _LOG2_E, _ROUNDER))
+    n = shifted - _ROUNDER
+    r = _fused(n, -_LN2_LOW, _fused(n, -_LN2_HIGH, kept))
+    rest = _fused(r, _fused(r, _fused(r, _fused(r, _E11, _E10), _E9), _E8), _E7)
+    rest = _fused(r, _fused(r, _fused(r, _fused(r, _fused(r, rest, _E6), _E5), _E4), _E3), 0.5)
+    return int64((shifted.view(int64) + _BIAS) << _BITS).view(float64) * _fused(r * r, rest, 1.0 + r)
+
+
+@jit_internal
+def sigmoid_single(x: float32) -> float32:
+    """Return 1 / (1 + exp(-x)), to within a few units of the last place, far below zero too."""
+    shrunk = exp_single(x if x < 0 else -x)
+    return (shrunk if x < 0 else _ONE) / (_ONE + shrunk)
+
+
+@jit_internal
+def tanh_single(x: float32) -> float32:
+    """Return the hyperbolic tangent, to within a few units of the last place, near zero too."""
+    size = -x if x < 0 else x
+    scale, rest = _split(-_TWO * (_SATURATED if size > _SATURATED else size))
+    # exp(-2 |x|) - 1, without subtracting numbers that are nearly equal.
+    shrunk = scale * rest + (scale - _ONE)
+    value = -shrunk / (_TWO + shrunk)
+    return -value if x < 0 else value
 
 
 @compiled(nogil=True, error_model="numpy")

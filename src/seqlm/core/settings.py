@@ -112,7 +112,7 @@ def _describe(error: ValidationError, value: Any, key: str) -> str:
     if same[0]["type"] == "unknown":
         path = (*path, same[0]["ctx"]["key"])
     name = ".".join(str(part) for part in (key, *path) if part != "")
-    if same[0]["type"] in ("unknown", "missing"):
+    if same[0]["type"] in ("unknown", "missing") or isinstance(same[0]["input"], dict):
         return f"{name}: {message}"
     if same[0]["loc"][-1:] == ("[key]",):
         return f"{name}: unknown setting: {message}"

@@ -10,6 +10,7 @@ from codecs import utf_8_decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,12 @@ _LAST_CONTINUATION = -65
 """The largest byte, as a signed number, that continues a character."""
 _MAX_HEAD_BYTES = 1 << 14
 """How far the first lines are read: the text may be one long line."""
+
+
+def require_vocab(path: Path, stored: list[Any], vocab: VocabKey, advice: str) -> None:
+    """Raise DataError, which ends with ``advice``, unless a model, stored in ``path``, belongs to a vocabulary."""
+    if stored != list(vocab):
+        raise DataError(f"{path}: made with another vocabulary than the present one: {advice}")
 
 
 def words(line: str) -> list[str]:

@@ -29,9 +29,8 @@ from seqlm.gradients.truncation import (
     train_briefly,
     truncations,
 )
-from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import build_network, compile_if_possible
-from seqlm.rnn.network import Network
+from seqlm.rnn.network import Network, stream_nll
 from seqlm.rnn.scratch import ScratchRNN
 from seqlm.rnn.settings import NetworkSettings
 
@@ -216,7 +215,7 @@ def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
     )
     if len(losses) < task.params.num_minibatches:
         return float("nan")
-    nll = stream_nll(model.arrays, task.val_ids)
+    nll = stream_nll(model, task.val_ids)
     return perplexity(float(nll.sum()), len(nll))
 
 

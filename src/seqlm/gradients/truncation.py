@@ -13,7 +13,7 @@ from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.optimizer import Optimizer
 from seqlm.gradients.settings import GradientsParams
-from seqlm.rnn.network import Network
+from seqlm.rnn.network import Network, as_nats
 
 # How the small models are trained.
 BATCH_SIZE = 32
@@ -27,14 +27,14 @@ Callback = Callable[[int], None]
 
 @dataclass(frozen=True)
 class TruncationNoise:
-    """The noise of minibatches (:class:`~seqlm.rnn.network.Noise`) in which only the truncation is random."""
+    """The noise of minibatches (:class:`~seqlm.rnn.noise.Noise`) in which only the truncation is random."""
 
     draw: Callable[[], Tensor | None]
     """Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""
 
-    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:  # noqa: ARG002 (there is no dropout)
+    def dropout_mask(self, size: int, dropout: float) -> Tensor:  # noqa: ARG002 (there is no dropout)
         """Return factors of 1."""
-        return hidden.new_ones(len(hidden), 1, hidden.shape[2])
+        return torch.ones(1, 1, size)
 
     def bptt_keep(self, num_steps: int) -> Tensor | None:  # noqa: ARG002 (``draw`` knows its steps)
         """Return the factors of the truncation."""
@@ -71,11 +71,11 @@ def train_briefly(
     losses: list[float] = []
     callback(0)
     for index in range(params.num_minibatches):
-        window = torch.from_numpy(draw_windows(ids, BATCH_SIZE, params.num_steps, rng))
+        window = draw_windows(ids, BATCH_SIZE, params.num_steps, rng)
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
         nll, _ = network.compute_gradients(inputs, targets, state, noise)
         gradients = _gradients(network)
-        norm, loss = _norm(gradients), float(nll.double().numpy().sum()) / nll.numel()
+        norm, loss = _norm(gradients), float(as_nats(nll).sum()) / inputs.size
         if not (math.isfinite(norm) and math.isfinite(loss)):
             break
         losses.append(loss)
@@ -139,9 +139,8 @@ def gradient_draws(
     network: Network, windows: NDArray[np.int64], truncation: Truncation, num_draws: int, generator: torch.Generator
 ) -> Floats:
     """Return gradients of all weights over windows ``(B, T + 1)``, shape ``(num_draws, weights)``."""
-    ids = torch.from_numpy(windows)
-    inputs, targets, state = ids[:, :-1], ids[:, 1:], network.initial_state(len(ids))
-    noise = TruncationNoise(lambda: truncation.draw(inputs.shape[1], len(ids), generator))
+    inputs, targets, state = windows[:, :-1], windows[:, 1:], network.initial_state(len(windows))
+    noise = TruncationNoise(lambda: truncation.draw(inputs.shape[1], len(windows), generator))
     gradients = []
     for _ in range(num_draws):
         network.compute_gradients(inputs, targets, state, noise)

@@ -11,8 +11,8 @@ from seqlm.core.metrics import Nats
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
-from seqlm.rnn.array_network import ArrayNetwork, probabilities, stream_nll
 from seqlm.rnn.building import open_network
+from seqlm.rnn.network import Network, probabilities, stream_nll
 from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
 from seqlm.score.store import ModelInfo
 from seqlm.train.settings import read_config
@@ -22,7 +22,7 @@ from seqlm.vocab.vocabulary import Vocab
 class StaticNetwork(LanguageModel):
     """A network whose weights stay as they are."""
 
-    def __init__(self, info: ModelInfo, vocab: Vocab, network: ArrayNetwork) -> None:
+    def __init__(self, info: ModelInfo, vocab: Vocab, network: Network) -> None:
         """Take a network over the tokens of a vocabulary."""
         super().__init__(info, vocab)
         self.network = network
@@ -37,7 +37,7 @@ class StaticNetwork(LanguageModel):
 
 
 class _NetworkReader(Reader):
-    def __init__(self, network: ArrayNetwork, state: Any) -> None:
+    def __init__(self, network: Network, state: Any) -> None:
         self._step = network.step_fn(state)
 
     def read(self, tokens: Ids) -> None:
@@ -73,7 +73,7 @@ class DynamicNetwork(LanguageModel):
 
 
 class _LearningReader(RowReader):
-    def __init__(self, network: ArrayNetwork, rule: DynamicRule, update_every: int) -> None:
+    def __init__(self, network: Network, rule: DynamicRule, update_every: int) -> None:
         self._network, self._rule, self._update_every = network.copy(), rule, update_every
         self._segment: list[int] = []
         """The last token of the segment before, and the tokens read since."""

@@ -9,19 +9,20 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
+from seqlm.core.compiling import has_fma
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
 from seqlm.core.settings import check
-from seqlm.core.text import VocabKey
-from seqlm.rnn.array_network import ArrayNetwork
-from seqlm.rnn.compiled.compiling import has_fma
+from seqlm.core.text import VocabKey, require_vocab
 from seqlm.rnn.compiled.network import CompiledNetwork
-from seqlm.rnn.settings import NETWORK_KINDS, NetworkSettings
+from seqlm.rnn.network import Network
+from seqlm.rnn.network_kinds import network_kind
+from seqlm.rnn.settings import NetworkSettings
 
 if TYPE_CHECKING:
     import torch
 
-    from seqlm.rnn.network import Network, Weights
+    from seqlm.rnn.torch_network import TorchNetwork
 
 _FORMAT = 4
 _ADVICE = "train again"
@@ -29,26 +30,32 @@ _ADVICE = "train again"
 
 def build_network(
     settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
-) -> "Network":
+) -> Network:
     """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
-    network: Network = resolve_name(NETWORK_KINDS[settings.model].network)(settings, vocab_size, seed)
+    network: TorchNetwork = resolve_name(network_kind(settings.model).network)(settings, vocab_size, seed)
     return compile_if_possible(network, settings, device)
 
 
 def compile_if_possible(
-    network: "Network", settings: NetworkSettings, device: "str | torch.device" = "cpu"
-) -> "Network":
-    """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and ``engine: auto``."""
+    network: "TorchNetwork", settings: NetworkSettings, device: "str | torch.device" = "cpu"
+) -> Network:
+    """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and ``engine: auto``.
+
+    The loops read text with as many threads as PyTorch has now.
+    """
     name = _compiled_parameters(settings, device)
     if name is None:
         return network.to(device)
-    from seqlm.rnn.compiled_rnn import CompiledRNN
+    import torch
 
-    return CompiledRNN(resolve_name(name)(settings, network.vocab_size), network.named_weights(), settings.dropout)
+    parameters = resolve_name(name)(settings, network.vocab_size)
+    weights = network.named_weights()
+    flat = np.concatenate([weights[name].numpy().reshape(-1) for name in parameters.shapes])
+    return CompiledNetwork(parameters, flat, settings.dropout, torch.get_num_threads())
 
 
 def save_network(
-    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "Weights", engine: str
+    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "dict[str, torch.Tensor]", engine: str
 ) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
 
@@ -69,30 +76,30 @@ def save_network(
     )
 
 
-def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> ArrayNetwork:
+def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> Network:
     """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
 
     ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
-    settings, or of another run, and MachineError if there is no such device.
+    settings, of another vocabulary, or of another run, and MachineError if there is no such device.
     """
-    (vocab_size, _), (settings, weights) = vocab, _read_network(folder, run, vocab)
+    settings, weights = _read_network(folder, run, vocab)
     if name := _compiled_parameters(settings, device):
-        shapes, spec = resolve_name(name)(settings, vocab_size)
-        if {name: weight.shape for name, weight in weights.items()} != shapes:
+        parameters = resolve_name(name)(settings, vocab[0])
+        if {name: weight.shape for name, weight in weights.items()} != parameters.shapes:
             raise _not_its_weights(folder)
-        flat = np.concatenate([weights[name].reshape(-1) for name in shapes])
-        return CompiledNetwork(spec, flat, num_threads)
+        flat = np.concatenate([weights[name].reshape(-1) for name in parameters.shapes])
+        return CompiledNetwork(parameters, flat, settings.dropout, num_threads)
     import torch
 
     from seqlm.core.devices import resolve_device
 
     torch.set_num_threads(num_threads)
-    network = build_network(settings, vocab_size, seed=0, device=resolve_device(device))
+    network = build_network(settings, vocab[0], seed=0, device=resolve_device(device))
     try:
         network.load_weights({name: torch.from_numpy(weight) for name, weight in weights.items()})
     except (KeyError, RuntimeError) as error:
         raise _not_its_weights(folder) from error
-    return network.eval().arrays
+    return network
 
 
 def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device") -> str | None:
@@ -101,17 +108,16 @@ def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device"
     It does with ``engine: auto``, on a CPU with FMA, if its kind has loops.
     """
     runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma()
-    return NETWORK_KINDS[settings.model].parameters if runs_compiled else None
+    return network_kind(settings.model).parameters if runs_compiled else None
 
 
 def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSettings, dict[str, Any]]:
-    """Return the settings, the vocabulary size and the weights of a stored network."""
+    """Return the settings and the weights of a stored network. Raises DataError as :func:`open_network` does."""
     path, weights = folder / "model.json", folder / "weights.safetensors"
     description = read_checksummed(path, _FORMAT, _ADVICE)
     if description["run"] != run:
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
-    if description["vocab"] != list(vocab):
-        raise DataError(f"{path}: trained with another vocabulary than the present one: {_ADVICE}")
+    require_vocab(path, description["vocab"], vocab, _ADVICE)
     require_sha256(weights, description["sha256"], path.name, _ADVICE)
     try:
         settings = check(description["network"], "network", NetworkSettings, source=str(path))

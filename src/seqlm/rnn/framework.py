@@ -3,15 +3,17 @@
 import torch
 from torch import Tensor, nn
 
-from seqlm.rnn.network import AutogradNetwork, Noise
+from seqlm.rnn.network import Ids
+from seqlm.rnn.noise import Noise
 from seqlm.rnn.settings import NetworkSettings
+from seqlm.rnn.torch_network import TorchNetwork
 
 State = list[Tensor | tuple[Tensor, Tensor]]
 
 _LAYERS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
-class FrameworkRNN(AutogradNetwork):
+class FrameworkRNN(TorchNetwork):
     """Layers of ``rnn``, ``gru`` or ``lstm`` between an embedding and an output layer.
 
     Shapes: V vocabulary, E embedding, h hidden units, B batch rows, T steps. Dropout has one mask for all steps of a
@@ -55,9 +57,9 @@ class FrameworkRNN(AutogradNetwork):
         return self.output(outputs), new_state
 
     @torch.no_grad()
-    def advance_state(self, ids: Tensor, state: State) -> State:
+    def advance_state(self, ids: Ids, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
-        return self._outputs(ids, state)[1]
+        return self._outputs(self.tensor(ids), state)[1]
 
     def _outputs(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
         """Return what the last layer outputs, ``(B, T, h)``, and the new state."""
@@ -75,4 +77,8 @@ class FrameworkRNN(AutogradNetwork):
         return hidden, new_state
 
     def _drop(self, hidden: Tensor, noise: Noise | None) -> Tensor:
-        return hidden if noise is None or self._dropout == 0 else hidden * noise.dropout_mask(hidden, self._dropout)
+        return (
+            hidden
+            if noise is None or self._dropout == 0
+            else hidden * noise.dropout_mask(hidden.shape[2], self._dropout)
+        )

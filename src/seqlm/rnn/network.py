@@ -1,159 +1,135 @@
-"""The interface of networks: what training, scoring and generation need of them."""
+"""Networks: what training, scoring and generation need of them, in arrays, and scoring and generation with them."""
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol, Self, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from numpy.typing import NDArray
 
+from seqlm.core.elementary import exp
 from seqlm.core.metrics import Nats
-from seqlm.core.threads import imap
-from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits, tokens_at_once
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+
+    from seqlm.rnn.noise import Noise
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_DOUBLES_AT_ONCE = 1 << 21
-"""Logits that are in double precision at a time."""
-
+Ids = NDArray[np.int64]
+Logits = NDArray[np.float32]
 State = Any
-"""What a network carries from step to step, such as hidden states or cached keys and values: a tensor, or lists and
-tuples of states. Only the network itself looks inside."""
-Weights = dict[str, Tensor]
+"""What a network carries from step to step, such as hidden states or the tokens of a window. Only the network itself
+looks inside."""
+Weights = list[Any]
+"""Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes. Both add, multiply
+and divide in the same way."""
+
+_LOGITS_AT_ONCE = 1 << 22
+"""Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
+_CHUNK = 4096
+"""Tokens that are read at once."""
 
 
-class Noise(Protocol):
-    """The random factors that a training draws anew for each minibatch."""
-
-    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:
-        """Return factors of shape ``(B, 1, size)`` for a tensor of shape ``(B, T, size)``: 0 or 1 / (1 - dropout)."""
-
-    def bptt_keep(self, num_steps: int) -> Tensor | None:
-        """Return factors of shape ``(T, B)`` on the gradient that each step sends back (8.7.8); None: all are 1."""
-
-
-class RandomNoise:
-    """Dropout masks, one for all steps of a minibatch, and randomized truncation."""
-
-    def __init__(
-        self, generator: torch.Generator, batch_size: int, rows: slice, keep_probability: float | None = None
-    ) -> None:
-        """Draw for a minibatch of ``batch_size`` rows, of which this process has ``rows``.
-
-        ``keep_probability``: chance that the gradient passes to the step before; None: it always does.
-        """
-        self._generator, self._batch_size, self._rows = generator, batch_size, rows
-        self._keep_probability = keep_probability
-
-    def dropout_mask(self, hidden: Tensor, dropout: float) -> Tensor:
-        """Return factors of shape ``(B, 1, size)``: 0 or 1 / (1 - dropout)."""
-        mask = hidden.new_empty(self._batch_size, 1, hidden.shape[2])
-        return mask.bernoulli_(1 - dropout, generator=self._generator).div_(1 - dropout)[self._rows]
-
-    def bptt_keep(self, num_steps: int) -> Tensor | None:
-        """Return factors of shape ``(T, B)``: 0, or 1 / ``keep_probability`` if the gradient passes (8.7.8)."""
-        chance = self._keep_probability
-        if chance is None:
-            return None
-        keep = torch.empty(num_steps, self._batch_size, device=self._generator.device)
-        return keep.bernoulli_(chance, generator=self._generator).div_(chance)[:, self._rows]
-
-
-def nll(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return -log p of ``targets`` (...) under ``logits`` (..., V), in double precision and on the CPU."""
-    if logits.device.type != "cuda":  # other devices may lack double precision
-        logits, targets = logits.cpu(), targets.cpu()
-    num_rows = max(_DOUBLES_AT_ONCE // logits.shape[-1], 1)
-    parts = zip(torch.split(logits.flatten(0, -2), num_rows), torch.split(targets.flatten(), num_rows), strict=True)
-    losses = [F.cross_entropy(rows.double(), wanted, reduction="none").cpu() for rows, wanted in parts]
-    return torch.cat(losses).view(targets.shape)
-
-
-class Network(nn.Module, ABC):
+class Network(ABC):
     """A model of the next token over a vocabulary of V tokens, for B rows of text at once.
 
-    A subclass needs the three abstract methods. The others are built on them; a subclass may have faster ones.
+    It is computed by PyTorch (:class:`seqlm.rnn.torch_network.TorchNetwork`), or as compiled loops
+    (:class:`seqlm.rnn.compiled.network.CompiledNetwork`), which need PyTorch only for training. All methods raise
+    IndexError for a token outside the vocabulary.
     """
 
     vocab_size: int
-    engine = "framework"
+    engine: str
     """What computes the network: ``framework``, or ``compiled`` for compiled loops."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where the parameters are."""
-        return next(self.parameters()).device
-
-    @property
-    def arrays(self) -> ArrayNetwork:
-        """The same network, with the same weights, for arrays."""
-        return _TensorNetwork(self)
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> State:
         """Return the zero state of ``batch_size`` rows."""
 
     @abstractmethod
-    def forward(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
+    def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
 
     @abstractmethod
-    def compute_gradients(
-        self, inputs: Tensor, targets: Tensor, state: State, noise: Noise | None = None
-    ) -> tuple[Tensor, State]:
-        """Set the parameters' gradients to those of the mean loss; return each target's -log p and the new state.
-
-        ``inputs``, ``targets`` and the result are ``(B, T)``. The given state is a constant: truncated
-        backpropagation through time. Without ``noise`` nothing is dropped.
-        """
-
-    @torch.no_grad()
-    def token_nll(self, ids: Tensor, targets: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return -log p of targets ``(B, T)``, on the CPU in double precision, and the state after ids ``(B, T)``.
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+        """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
         The logits of a large vocabulary are never in memory for all tokens at once.
         """
-        num_steps, found = max(tokens_at_once(self.vocab_size) // len(ids), 1), []
-        for inputs, wanted in zip(torch.split(ids, num_steps, 1), torch.split(targets, num_steps, 1), strict=True):
-            logits, state = self(inputs, state)
-            found.append(nll(logits, wanted))
-        return torch.cat(found, 1), state
 
-    @torch.no_grad()
-    def advance_state(self, ids: Tensor, state: State) -> State:
+    @abstractmethod
+    def advance_state(self, ids: Ids, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
-        return self(ids, state)[1]
 
-    @torch.no_grad()
-    def step_fn(self, state: State) -> Callable[[Tensor], Tensor]:
+    @abstractmethod
+    def step_fn(self, state: State) -> Callable[[Ids], Logits]:
         """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state.
 
         Its next call may overwrite the logits.
         """
 
-        def step(ids: Tensor) -> Tensor:
-            nonlocal state
-            logits, state = self(ids[:, None], state)
-            last: Tensor = logits[:, 0]
-            return last
+    @abstractmethod
+    def compute_gradients(
+        self, inputs: Ids, targets: Ids, state: State, noise: "Noise | None" = None
+    ) -> tuple[Any, State]:
+        """Set the gradients to those of the mean loss; return each target's -log p and the new state.
 
-        return step
+        ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on the device
+        (:func:`as_nats` reads both), so that training need not wait for it. The given state is a constant: truncated
+        backpropagation through time. Without ``noise`` nothing is dropped.
+        """
 
-    def named_weights(self) -> Weights:
-        """Return the weights by name, not as copies; tied weights come once."""
-        return {name: parameter.detach() for name, parameter in self.named_parameters()}
-
+    @property
+    @abstractmethod
     def weights(self) -> Weights:
+        """The parameters, not as copies."""
+
+    @property
+    @abstractmethod
+    def gradients(self) -> Weights:
+        """Their gradients."""
+
+    @abstractmethod
+    def dynamic_step(self, lr: float, scales: Weights, trained: Weights, pulls: Weights) -> None:
+        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return a copy with weights of its own, which one thread computes."""
+
+    @abstractmethod
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
+
+    @abstractmethod
+    def without_subnormals(self) -> AbstractContextManager[None]:
+        """Treat numbers below 1.2e-38 as zero in this thread, if the processor can.
+
+        They change no weight, and a processor may take a hundred times as long for them. They arise from the tiny
+        probabilities of most tokens of a large vocabulary, and from states of a network that keeps learning.
+        """
+
+    # For training, with PyTorch's optimizers.
+
+    @abstractmethod
+    def parameters(self) -> "Iterable[Parameter]":
+        """Return the parameters as an optimizer changes them, with their gradients."""
+
+    @abstractmethod
+    def named_weights(self) -> "dict[str, Tensor]":
+        """Return the weights by name, not as copies; tied weights come once."""
+
+    def weight_copies(self) -> "dict[str, Tensor]":
         """Return copies of the weights by name, on the CPU."""
         return {name: weight.cpu().clone() for name, weight in self.named_weights().items()}
 
-    def load_weights(self, weights: Weights) -> None:
-        """Copy weights in, as :meth:`weights` returns them. Raises KeyError for a missing one."""
+    def load_weights(self, weights: "dict[str, Tensor]") -> None:
+        """Copy weights in, as :meth:`weight_copies` returns them. Raises KeyError for a missing one."""
         for name, weight in self.named_weights().items():
             weight.copy_(weights[name])
 
@@ -162,106 +138,53 @@ class Network(nn.Module, ABC):
         return nullcontext()
 
 
-class AutogradNetwork(Network):
-    """A network whose gradients PyTorch finds by automatic differentiation."""
-
-    @abstractmethod
-    def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
-        """Do what :meth:`Network.forward` does; ``noise`` gives the dropout masks of a training."""
-
-    def compute_gradients(
-        self, inputs: Tensor, targets: Tensor, state: State, noise: Noise | None = None
-    ) -> tuple[Tensor, State]:
-        """Do what :meth:`Network.compute_gradients` does. The new state is detached from the graph."""
-        self.zero_grad(set_to_none=True)
-        logits, new_state = self(inputs, state, noise)
-        losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")  # (B * T,)
-        torch.autograd.backward(losses.mean())
-        return losses.detach().view(targets.shape), _detached(new_state)
+def as_nats(nll: Any) -> Nats:
+    """Return as an array what :meth:`Network.compute_gradients` returns."""
+    return nll if isinstance(nll, np.ndarray) else nll.cpu().double().numpy()
 
 
-def _detached(state: State) -> State:
-    return state.detach() if isinstance(state, Tensor) else type(state)(_detached(part) for part in state)
+def tokens_at_once(vocab_size: int) -> int:
+    """Return for how many tokens, at least one, the logits may be in memory at once."""
+    return max(_LOGITS_AT_ONCE // vocab_size, 1)
 
 
-class _TensorNetwork:
-    """A network of PyTorch for arrays (:class:`~seqlm.rnn.array_network.ArrayNetwork`); its states remain tensors."""
+def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the probabilities of all tokens under ``logits`` (N, V)."""
+    wide = np.asarray(logits, np.float64)
+    found = exp(wide - wide.max(1, keepdims=True))
+    found /= found.sum(1, keepdims=True)
+    return found
 
-    def __init__(self, network: Network) -> None:
-        self._network, self.vocab_size = network, network.vocab_size
-        self.initial_state = network.initial_state
 
-    @torch.no_grad()
-    def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
-        logits, state = self._network(self._tensor(ids), state)
-        return logits.cpu().numpy(), state
+def stream_nll(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
+    """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
 
-    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
-        nll, state = self._network.token_nll(self._tensor(ids), self._tensor(targets), state)
-        return nll.numpy(), state
+    The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
+    """
+    return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
 
-    def advance_state(self, ids: Ids, state: State) -> State:
-        return self._network.advance_state(self._tensor(ids), state)
 
-    def step_fn(self, state: State) -> Callable[[Ids], Logits]:
-        step = self._network.step_fn(state)
+def rows_nll(network: Network, rows: Ids, num_steps: int) -> Nats:
+    """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``.
 
-        @torch.no_grad()
-        def take_step(ids: Ids) -> Logits:
-            logits: Logits = step(self._tensor(ids)).cpu().numpy()
-            return logits
+    The rows are read together, ``num_steps`` tokens of each at a time.
+    """
+    state, found = network.initial_state(len(rows)), np.empty((len(rows), max(rows.shape[1] - 1, 0)))
+    for start in range(0, found.shape[1], num_steps):
+        end = min(start + num_steps, found.shape[1])
+        found[:, start:end], state = network.token_nll(rows[:, start:end], rows[:, start + 1 : end + 1], state)
+    return found
 
-        return take_step
 
-    @torch.no_grad()
-    def continue_greedily(self, ids: Ids, state: State, num_preds: int) -> Ids:
-        step, last = self._network.step_fn(state), self._tensor(ids)
-        chosen = last.new_empty(len(ids), num_preds)
-        for index in range(num_preds):
-            last = chosen[:, index] = step(last)[:, 1:].argmax(1) + 1
-        return chosen.cpu().numpy()
+def continue_prefixes(network: Network, prefixes: Ids, num_preds: int) -> Ids:
+    """Return the ``num_preds`` most likely tokens after each of some prefixes ``(B, T)``, as in section 8.5.
 
-    def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
-        nll, state = self._network.compute_gradients(self._tensor(inputs), self._tensor(targets), state)
-        return nll.cpu().double().numpy(), state
-
-    @property
-    def weights(self) -> list[Tensor]:
-        return [parameter.detach() for parameter in self._network.parameters()]
-
-    @property
-    def gradients(self) -> list[Tensor]:
-        parameters = self._network.parameters()
-        return [torch.zeros_like(one.detach()) if one.grad is None else one.grad for one in parameters]
-
-    def dynamic_step(self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]) -> None:
-        for parameter, scale, wanted, pull in zip(self._network.parameters(), scales, trained, pulls, strict=True):
-            if parameter.grad is not None:
-                weight = parameter.detach()
-                weight.addcdiv_(parameter.grad, scale, value=-lr).lerp_(wanted, pull)
-
-    def copy(self) -> Self:
-        return type(self)(copy.deepcopy(self._network))
-
-    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        num_threads = torch.get_num_threads() if self._network.device.type == "cpu" else 1
-        if num_threads == 1:
-            yield from map(function, items)
-            return
-        # A single text hardly gives PyTorch more than one thread's work: each item is computed by one thread.
-        torch.set_num_threads(1)
-        try:
-            yield from imap(function, items, num_threads)
-        finally:
-            torch.set_num_threads(num_threads)
-
-    @contextmanager
-    def without_subnormals(self) -> Iterator[None]:
-        torch.set_flush_denormal(True)
-        try:
-            yield
-        finally:
-            torch.set_flush_denormal(False)
-
-    def _tensor(self, ids: Ids) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(ids, np.int64)).to(self._network.device)
+    Their shape is ``(B, num_preds)``. The state warms up on the prefixes. ``<unk>``, token 0, is never chosen.
+    """
+    state = network.initial_state(len(prefixes))
+    if prefixes.shape[1] > 1:
+        state = network.advance_state(prefixes[:, :-1], state)
+    step, last, found = network.step_fn(state), prefixes[:, -1], np.empty((len(prefixes), num_preds), np.int64)
+    for index in range(num_preds):
+        last = found[:, index] = step(last)[:, 1:].argmax(1) + 1
+    return found

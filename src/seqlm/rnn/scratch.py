@@ -6,7 +6,7 @@
 The gradients are computed by (8.7.14)-(8.7.16) instead of by automatic differentiation: the loops over time contain one
 matrix product per step, everything else is done for all steps at once.
 
-This module runs on any device. On a CPU, the same equations run as compiled loops (:mod:`seqlm.rnn.compiled_rnn`).
+This module runs on any device. On a CPU, the same equations run as compiled loops (:mod:`seqlm.rnn.compiled`).
 """
 
 import itertools
@@ -16,14 +16,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.rnn.network import Network, Noise
+from seqlm.rnn.network import Ids
+from seqlm.rnn.noise import Noise
 from seqlm.rnn.settings import NetworkSettings
+from seqlm.rnn.torch_network import TorchNetwork
 
 _INIT_STD = 0.01
 """Standard deviation of the initial weights in the book."""
 
 
-class ScratchRNN(Network):
+class ScratchRNN(TorchNetwork):
     """A character RNN of one layer, without automatic differentiation.
 
     Shapes: V vocabulary, h hidden units, B batch rows, T steps. Parameters: ``W_xh`` (V, h),
@@ -57,8 +59,8 @@ class ScratchRNN(Network):
         return self.b_h.detach().new_zeros(batch_size, self.num_hiddens)
 
     @torch.no_grad()
-    def forward(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
+    def forward(self, ids: Tensor, state: Tensor, noise: Noise | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step; no dropout."""
         _, logits, after = self._run(ids.T, state)
         return logits.view(*ids.T.shape, -1).transpose(0, 1), after
 
@@ -79,20 +81,21 @@ class ScratchRNN(Network):
 
     @torch.no_grad()
     def compute_gradients(
-        self, inputs: Tensor, targets: Tensor, state: Tensor, noise: Noise | None = None
+        self, inputs: Ids, targets: Ids, state: Tensor, noise: Noise | None = None
     ) -> tuple[Tensor, Tensor]:
         """Do what :meth:`Network.compute_gradients` does."""
         keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
-        hiddens, logits, after = self._run(inputs.T, state)
+        steps, wanted = self.tensor(inputs).T, self.tensor(targets).T  # (T, B)
+        hiddens, logits, after = self._run(steps, state)
         outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)
-        nll, d_logits = _nll_and_gradient(logits, targets.T.flatten())  # (8.7.11)
+        nll, d_logits = _nll_and_gradient(logits, wanted.flatten())  # (8.7.11)
         self.W_hq.grad, self.b_q.grad = outputs.T @ d_logits, d_logits.sum(0)
         deltas = (d_logits @ self.W_hq.T).view_as(hiddens[1:])  # (T, B, h)
         self._backward_through_time(self.W_hh, hiddens, deltas, keep)
         deltas = deltas.flatten(0, 1)  # (T * B, h)
         self.W_hh.grad, self.b_h.grad = hiddens[:-1].flatten(0, 1).T @ deltas, deltas.sum(0)
-        self.W_xh.grad = torch.zeros_like(self.W_xh).index_add_(0, inputs.T.reshape(-1), deltas)
-        return nll.view_as(targets.T).T, after
+        self.W_xh.grad = torch.zeros_like(self.W_xh).index_add_(0, steps.reshape(-1), deltas)
+        return nll.view_as(wanted).T, after
 
     def _backward_through_time(self, w_hh: Tensor, hiddens: Tensor, deltas: Tensor, keep: Tensor | None) -> None:
         """Turn ``deltas`` from the outputs' part of dL/dH_t into dL/dZ_t, by (8.7.14).
@@ -118,8 +121,6 @@ def _nll_and_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
     The gradient is (softmax - one-hot) / number of targets (8.7.11).
     """
-    log_probs, wanted = torch.log_softmax(logits, 1), targets[:, None]
-    nll = -log_probs.gather(1, wanted)[:, 0]
-    d_logits = log_probs.exp_()
-    d_logits.scatter_add_(1, wanted, torch.full_like(wanted, -1, dtype=d_logits.dtype))
-    return nll, d_logits.mul_(1 / len(targets))
+    d_logits = logits.softmax(1)
+    d_logits[torch.arange(len(targets)), targets] -= 1
+    return F.cross_entropy(logits, targets, reduction="none"), d_logits / len(targets)

@@ -21,8 +21,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.rnn.network import AutogradNetwork, Noise
+from seqlm.rnn.network import Ids, Logits
+from seqlm.rnn.noise import Noise
 from seqlm.rnn.settings import NetworkSettings
+from seqlm.rnn.torch_network import TorchNetwork
 
 M = TypeVar("M", nn.Embedding, nn.Linear)
 
@@ -110,7 +112,7 @@ class Layer(nn.Module):
         return output
 
 
-class Transformer(AutogradNetwork):
+class Transformer(TorchNetwork):
     """A transformer whose window W is ``num_steps``.
 
     Shapes: V vocabulary, h hidden units, B batch rows, T steps, K windows of w tokens, where w = W or, if the text is
@@ -165,12 +167,12 @@ class Transformer(AutogradNetwork):
         return self.output(hidden[:, num_known : num_known + ids.shape[1]]), state
 
     @torch.no_grad()
-    def advance_state(self, ids: Tensor, state: Tensor) -> Tensor:
+    def advance_state(self, ids: Ids, state: Tensor) -> Tensor:
         """Return the window after ids ``(B, T)``."""
-        return self._windows(ids, state)[1]
+        return self._windows(self.tensor(ids), state)[1]
 
     @torch.no_grad()
-    def step_fn(self, state: Tensor) -> Callable[[Tensor], Tensor]:
+    def step_fn(self, state: Tensor) -> Callable[[Ids], Logits]:
         """Do what :meth:`Network.step_fn` does, with a cache of keys and values.
 
         A token costs one pass of one token. If the window is full, the last half of it is read again.
@@ -178,13 +180,14 @@ class Transformer(AutogradNetwork):
         window, caches = state, self._caches(state)
 
         @torch.no_grad()
-        def step(ids: Tensor) -> Tensor:
+        def step(ids: Ids) -> Logits:
             nonlocal window, caches
+            last = self.tensor(ids)[:, None]
             if window.shape[1] == self.window:
                 window = self._with_room(window)
                 caches = self._caches(window)
-            window = torch.cat([window, ids[:, None]], 1)
-            logits: Tensor = self.output(self._hidden(ids[:, None], caches=caches))
+            window = torch.cat([window, last], 1)
+            logits: Logits = self.output(self._hidden(last, caches=caches)).cpu().numpy()
             return logits[:, 0]
 
         return step
@@ -229,5 +232,5 @@ class Transformer(AutogradNetwork):
     def _drop(self, hidden: Tensor, noise: Noise | None) -> Tensor:
         if noise is None or self._dropout == 0:
             return hidden
-        mask = noise.dropout_mask(hidden, self._dropout)  # (B, 1, h)
+        mask = noise.dropout_mask(hidden.shape[2], self._dropout)  # (B, 1, h)
         return hidden * mask.repeat_interleave(len(hidden) // len(mask), 0)

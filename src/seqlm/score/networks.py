@@ -21,8 +21,8 @@ from seqlm.core.metrics import Nats
 from seqlm.core.progress import Log
 from seqlm.core.threads import raise_if_cancelled
 from seqlm.heldout.scored_text import Stream, Streams, read_beginning_of_train, read_streams
-from seqlm.rnn.array_network import ArrayNetwork, Ids, Weights, probabilities, rows_nll, stream_nll, tokens_at_once
 from seqlm.rnn.building import open_network
+from seqlm.rnn.network import Ids, Network, Weights, as_nats, probabilities, rows_nll, stream_nll, tokens_at_once
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.settings import DynamicParams
 from seqlm.score.store import (
@@ -67,7 +67,7 @@ class DynamicRule:
         """The settings to choose from."""
         return {"lr": self.lr, "decay": self.decay}
 
-    def apply(self, network: ArrayNetwork) -> None:
+    def apply(self, network: Network) -> None:
         """Change the weights by their gradients."""
         network.dynamic_step(self.lr, self._scales, self.trained, self._pulls)
 
@@ -87,7 +87,7 @@ class DynamicRule:
         return [(each * (self.decay / self._average_rms)).clip(max=1) for each in self.rms]
 
 
-def gradient_rms(network: ArrayNetwork, ids: NDArray[np.integer], *, segment_length: int, num_segments: int) -> Weights:
+def gradient_rms(network: Network, ids: NDArray[np.integer], *, segment_length: int, num_segments: int) -> Weights:
     """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
     num_starts = len(range(0, len(ids) - 1, segment_length))
     chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
@@ -99,9 +99,7 @@ def gradient_rms(network: ArrayNetwork, ids: NDArray[np.integer], *, segment_len
     return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
 
 
-def _sums_of_squares(
-    network: ArrayNetwork, ids: NDArray[np.integer], length: int, starts: NDArray[np.int64]
-) -> Weights:
+def _sums_of_squares(network: Network, ids: NDArray[np.integer], length: int, starts: NDArray[np.int64]) -> Weights:
     """Return the sums of each parameter's squared gradients over the segments that begin at ``starts``."""
     observed = network.copy()
     squares = [0 * weight for weight in observed.weights]
@@ -118,13 +116,13 @@ def _sums_of_squares(
     return squares
 
 
-def trained_weights(network: ArrayNetwork) -> Weights:
+def trained_weights(network: Network) -> Weights:
     """Return copies of the parameters, in their order."""
     return network.copy().weights
 
 
 def dynamic_nll(
-    network: ArrayNetwork, ids: NDArray[np.integer], *, update_every: int, update: Callable[[ArrayNetwork], None]
+    network: Network, ids: NDArray[np.integer], *, update_every: int, update: Callable[[Network], None]
 ) -> Nats:
     """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
 
@@ -137,8 +135,8 @@ def dynamic_nll(
         for start in range(0, len(stream) - 1, update_every):
             raise_if_cancelled()
             inputs, targets = _segment(stream, start, update_every)
-            nats, state = adapted.compute_gradients(inputs, targets, state)
-            segments.append(nats[0])
+            nll, state = adapted.compute_gradients(inputs, targets, state)
+            segments.append(as_nats(nll)[0])
             update(adapted)
     return np.concatenate(segments) if segments else np.empty(0)
 
@@ -178,13 +176,13 @@ def describe_run(config: RunConfig, vocab: Vocab, *, is_best: bool = False) -> M
         config.token,
         beginning_chars(vocab, config.max_tokens),
         network=config.model,
-        epoch="best" if is_best else config.keep,
-        chosen_on_val=is_best or config.keep == "best" or config.patience is not None,
+        epoch="best" if is_best else config.checkpoint,
+        chosen_on_val=is_best or config.checkpoint == "best" or config.patience is not None,
     )
 
 
 def score_network(
-    info: ModelInfo, network: ArrayNetwork, streams: Streams, train_subset: Stream | None, *, diagnosed: bool = True
+    info: ModelInfo, network: Network, streams: Streams, train_subset: Stream | None, *, diagnosed: bool = True
 ) -> Score:
     """Return a network's score on every split and, for characters and if asked, its diagnostics on test.
 
@@ -197,7 +195,7 @@ def score_network(
     return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
 
 
-def network_predictor(network: ArrayNetwork) -> Predictor:
+def network_predictor(network: Network) -> Predictor:
     """Return what the diagnostics need of a network."""
     at_once = tokens_at_once(network.vocab_size)
 
@@ -212,7 +210,7 @@ def network_predictor(network: ArrayNetwork) -> Predictor:
 
 def score_dynamically(
     static: Score,
-    network: ArrayNetwork,
+    network: Network,
     streams: Streams,
     train: NDArray[np.integer],
     params: DynamicParams,

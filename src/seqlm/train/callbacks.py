@@ -1,10 +1,8 @@
-"""What happens while a training runs: checkpoints, the terminal, Ctrl-C."""
+"""What happens while a network trains: checkpoints, the terminal, Ctrl-C."""
 
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime, timedelta
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from seqlm.core.errors import DataError, Interrupted
-from seqlm.rnn.array_network import continue_prefixes
+from seqlm.rnn.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
@@ -39,51 +37,20 @@ def checkpoint_writer(checkpoint: Checkpoint, seconds: float) -> Callback:
     return save
 
 
-@contextmanager
-def stop_at_interrupt(checkpoint: Checkpoint) -> Iterator[Callback]:
-    """Give a callback that, after Ctrl-C, saves a checkpoint and raises Interrupted.
-
-    Python would stop the training within a minibatch, whose state cannot be saved. A second Ctrl-C does that.
-    """
-    is_requested = False
-
-    def request(*_: object) -> None:
-        nonlocal is_requested
-        is_requested = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def stop(trainer: Trainer) -> None:
-        if is_requested:
-            checkpoint.save(*trainer.state())
-            raise Interrupted(f"interrupted at epoch {trainer.progress.epoch:.4g}; `dvc repro` continues from there")
-
-    previous = signal.signal(signal.SIGINT, request)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 _SAMPLE_TOKENS = 50
-_MEASURED_S = 2.0
-"""Seconds over which the speed of a training is measured before its end is forecast."""
-_LONG = timedelta(hours=1)
 
 
 def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str) -> None:
     """Run a training to its end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
-    with ExitStack() as stack:
-        callbacks: list[Callback] = [stack.enter_context(terminal(trainer, vocab, prefix))]
-        callbacks.append(checkpoint_writer(checkpoint, trainer.config.checkpoint_s))
-        if trainer.ranks.size == 1:  # a checkpoint needs all processes, and Ctrl-C may have ended the others
-            callbacks.append(stack.enter_context(stop_at_interrupt(checkpoint)))
+    save = checkpoint_writer(checkpoint, trainer.config.save_every_s)
+    with terminal(trainer, vocab, prefix) as show:
 
-        def call_all(trainer: Trainer) -> None:
-            for callback in callbacks:
-                callback(trainer)
+        def after_minibatch(trainer: Trainer) -> None:
+            show(trainer)
+            save(trainer)
 
         try:
-            trainer.run(call_all)
+            trainer.train(after_minibatch)
         except KeyboardInterrupt as error:
             where = f"at epoch {trainer.progress.epoch:.4g}"
             raise Interrupted(f"interrupted {where}; `dvc repro` continues from the last checkpoint") from error
@@ -106,44 +73,26 @@ def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer])
 
 @contextmanager
 def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
-    """Give a callback that shows a progress bar of tokens, a forecast, and how the network continues ``prefix``."""
+    """Give a callback that shows a progress bar of tokens, and how the network continues ``prefix``."""
     ids, rows_shown = vocab.encode(vocab.tokenize(prefix)).tolist(), len(trainer.progress.history)
-    start: tuple[float, int] | None = None
-    is_forecast_due = True
 
     def show(trainer: Trainer) -> None:
-        nonlocal rows_shown, start, is_forecast_due
+        nonlocal rows_shown
         progress, config = trainer.progress, trainer.config
         bar.update(progress.tokens - bar.n)
-        now = time.monotonic()
-        start = start or (now, progress.tokens)  # the first minibatch is left out: it compiles loops
-        seconds, num_tokens = now - start[0], progress.tokens - start[1]
-        if is_forecast_due and seconds >= _MEASURED_S and num_tokens and not trainer.is_done:
-            tqdm.write(forecast(num_tokens / seconds, trainer.plan.tokens_to_train - progress.tokens, datetime.now()))
-            is_forecast_due = False
         if len(progress.history) == rows_shown:
             return
         rows_shown, row = len(progress.history), progress.history[-1]
         epoch = _format_epochs(row.epoch)
         bar.set_postfix(epoch=epoch, train=f"{row.train_perplexity:.3f}", val=f"{progress.best_val_perplexity:.3f}")
         if ids and config.sample_every and rows_shown % config.sample_every == 0:
-            tokens = continue_prefixes(trainer.network.arrays, np.array([ids]), _SAMPLE_TOKENS)[0]
+            tokens = continue_prefixes(trainer.network, np.array([ids]), _SAMPLE_TOKENS)[0]
             text = vocab.join(vocab.decode([*ids, *tokens.tolist()]))
             tqdm.write(f"epoch {epoch}, train perplexity {row.train_perplexity:.2f}: {text}")
 
     options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
     with tqdm(total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options) as bar:
         yield show
-
-
-def forecast(rate: float, tokens_left: int, now: datetime) -> str:
-    """Return when a training of ``rate`` tokens per second ends."""
-    left = timedelta(seconds=round(max(tokens_left, 0) / rate))
-    line = f"{rate:,.0f} tokens per second: done in about {left}, at {now + left:%H:%M}"
-    if left > _LONG:
-        ten_minutes = int(rate * 600)
-        line += f" (token_budget: {round(ten_minutes, 1 - len(str(ten_minutes))):,} would take about ten minutes)"
-    return line
 
 
 def describe_plan(trainer: Trainer) -> list[str]:

@@ -12,15 +12,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from seqlm.core.compiling import has_fma
 from seqlm.core.errors import MachineError
 from seqlm.core.files import remove_others, sha256_of_file, write_bytes
-from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.network import State
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 
@@ -96,13 +97,14 @@ def run_lock(folder: Path) -> AbstractContextManager[object]:
 
 def flatten_state(state: State) -> list[Tensor]:
     """Return the tensors of a network's state: the state itself, or those of its parts, in order."""
-    if isinstance(state, Tensor):
-        return [state]
+    if isinstance(state, Tensor | np.ndarray):
+        return [torch.as_tensor(state)]
     return [tensor for part in state for tensor in flatten_state(part)]
 
 
 def unflatten_state(template: State, tensors: Iterator[Tensor]) -> State:
     """Return a state of the same structure as ``template`` that holds the next of ``tensors``."""
-    if isinstance(template, Tensor):
-        return next(tensors)
+    if isinstance(template, Tensor | np.ndarray):
+        found = next(tensors)
+        return found if isinstance(template, Tensor) else found.numpy()
     return type(template)(unflatten_state(part, tensors) for part in template)

@@ -61,19 +61,19 @@ class TrainParams(NetworkSettings):
     as many as were trained since the previous one, or 10,000 if that is more; null: no other limit."""
     patience: PositiveInt | None
     """Stop after this many evaluations without an improvement; null: never."""
-    keep: Literal["last", "best"]
+    checkpoint: Literal["last", "best"]
     """Which weights become the model: those of the last epoch, or the best on val."""
     sample_every: Annotated[int, Field(ge=0, le=10**9)]
     """Epochs between printed continuations of ``sample_prefix``; 0: none."""
     sample_prefix: Annotated[str, Field(min_length=1, max_length=1000)]
     """``auto``: the beginning of val."""
-    checkpoint_s: Annotated[float, Field(ge=0, le=86400)]
-    """Seconds between checkpoints, from which an interrupted training resumes."""
+    save_every_s: Annotated[float, Field(ge=0, le=86400)]
+    """Seconds between saves of the training itself, from which it resumes if it is interrupted."""
 
     @model_validator(mode="after")
     def _require_consistency(self) -> "TrainParams":
-        if self.keep == "best" and self.eval_every > self.num_epochs:
-            raise ValueError("keep: best needs an evaluation on val: eval_every must not exceed num_epochs")
+        if self.checkpoint == "best" and self.eval_every > self.num_epochs:
+            raise ValueError("checkpoint: best needs an evaluation on val: eval_every must not exceed num_epochs")
         if self.schedule == "constant" and self.warmup_share > 0:
             raise ValueError("warmup_share has no effect with schedule: constant: set it to 0")
         if self.optimizer == "sgd" and self.weight_decay > 0:

@@ -19,9 +19,9 @@ from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import Nats, perplexity
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
-from seqlm.rnn.array_network import ArrayNetwork, rows_nll, stream_nll, tokens_at_once
 from seqlm.rnn.building import build_network
-from seqlm.rnn.network import Network, RandomNoise, State
+from seqlm.rnn.network import Network, State, rows_nll, stream_nll, tokens_at_once
+from seqlm.rnn.noise import RandomNoise
 from seqlm.train.checkpoints import flatten_state, unflatten_state
 from seqlm.train.history import HistoryRow, Progress, RunningTotals
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, scheduled_lr, sequential_minibatches
@@ -76,7 +76,7 @@ class Trainer:
         self._carried: State | None = None
         self._best_weights: dict[str, Tensor] | None = None
 
-    def run(self, callback: Callback) -> None:
+    def train(self, callback: Callback) -> None:
         """Train to the end; call ``callback`` after each minibatch and after each epoch.
 
         Raises DivergenceError when it finds a loss that is not finite.
@@ -101,13 +101,13 @@ class Trainer:
         return stopped or len(self.progress.history) >= self.plan.num_rows
 
     def chosen_weights(self) -> tuple[float, dict[str, Tensor]]:
-        """Return the epoch and the weights that the setting ``keep`` chooses."""
-        if self.config.keep == "best" and self._best_weights is not None and self.progress.best_epoch is not None:
+        """Return the epoch and the weights that the setting ``checkpoint`` chooses."""
+        if self.config.checkpoint == "best" and self._best_weights is not None and self.progress.best_epoch is not None:
             return self.progress.best_epoch, self._best_weights
-        return self.progress.epoch, self.network.weights()
+        return self.progress.epoch, self.network.weight_copies()
 
     def better_weights(self) -> dict[str, Tensor] | None:
-        """Return the weights that were best on val, if these are not the ones that ``keep`` chooses."""
+        """Return the weights that were best on val, if these are not the ones that ``checkpoint`` chooses."""
         return self._best_weights if self.progress.best_epoch != self.chosen_weights()[0] else None
 
     def _rest_of_epoch(self) -> Iterator[Minibatch]:
@@ -122,17 +122,12 @@ class Trainer:
         progress, totals = self.progress, self._totals
         if self._carried is None or not self.config.carries_state:
             self._carried = self.network.initial_state(len(inputs))
-        nll, self._carried = self.network.compute_gradients(
-            torch.from_numpy(inputs).to(self.device),
-            torch.from_numpy(targets).to(self.device),
-            self._carried,
-            self._noise,
-        )
+        nll, self._carried = self.network.compute_gradients(inputs, targets, self._carried, self._noise)
         self.ranks.average(parameter.grad for parameter in self._parameters)
         totals.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, self._max_norm))
         totals.lr = scheduled_lr(self.config, progress.share_done)
         self._optimizer.step(totals.lr)
-        totals.nll = totals.nll + nll.sum().float()
+        totals.nll = totals.nll + torch.as_tensor(nll).sum().float()
         totals.tokens += targets.size
         if progress.epoch_minibatches % MINIBATCHES_BETWEEN_CHECKS == 0:
             self._mean_nll()
@@ -182,13 +177,13 @@ class Trainer:
         progress, row_number = self.progress, len(self.progress.history) + 1
         if row_number % self.config.eval_every and row_number != self.plan.num_rows:
             return None
-        nll = val_nll(self.network.arrays, self._val_ids, self.plan.val_token_budget(self.config))
+        nll = val_nll(self.network, self._val_ids, self.plan.val_token_budget(self.config))
         value = perplexity(float(nll.sum()), len(nll))
         progress.evaluations_since_best += 1
         if value < progress.best_val_perplexity:
             progress.best_epoch, progress.best_val_perplexity = progress.epoch, value
             progress.evaluations_since_best = 0
-            self._best_weights = self.network.weights()
+            self._best_weights = self.network.weight_copies()
         return value
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -196,7 +191,7 @@ class Trainer:
 
         If several processes train, all must call this: each adds its own totals and carried state.
         """
-        tensors = {f"model.{name}": weight for name, weight in self.network.weights().items()}
+        tensors = {f"model.{name}": weight for name, weight in self.network.weight_copies().items()}
         tensors |= {f"best.{name}": weight for name, weight in (self._best_weights or {}).items()}
         tensors |= {f"optimizer.{name}": tensor for name, tensor in self._optimizer.state().items()}
         tensors["generator"] = self._generator.get_state()
@@ -231,7 +226,7 @@ def _with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def val_nll(network: ArrayNetwork, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
+def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
     """Return -log p of the tokens of a split that an evaluation reads.
 
     Up to ``max_tokens`` are all read; many of them in parallel parts, each after a warm-up on the text before it. If
@@ -251,11 +246,7 @@ def val_nll(network: ArrayNetwork, ids: NDArray[np.integer], max_tokens: int | N
 
 
 def _windows_nll(
-    network: ArrayNetwork,
-    ids: NDArray[np.integer],
-    starts: NDArray[np.int64],
-    length: int,
-    scored_from: NDArray[np.int64],
+    network: Network, ids: NDArray[np.integer], starts: NDArray[np.int64], length: int, scored_from: NDArray[np.int64]
 ) -> Nats:
     """Return -log p of windows of ``length`` targets that are read in parallel, each from its position in the text
     ``scored_from`` on."""

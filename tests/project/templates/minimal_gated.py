@@ -8,11 +8,12 @@ H_t = (1 - F_t) * H_{t-1} + F_t * N_t
 import torch
 from torch import Tensor, nn
 
-from seqlm.rnn.network import AutogradNetwork, Noise
+from seqlm.rnn.noise import Noise
 from seqlm.rnn.settings import NetworkSettings
+from seqlm.rnn.torch_network import TorchNetwork
 
 
-class MinimalGatedRNN(AutogradNetwork):
+class MinimalGatedRNN(TorchNetwork):
     """One layer of minimal gated units between one-hot input and an output layer.
 
     Shapes: V vocabulary, h hidden units, B batch rows, T steps. The state is ``(B, h)``.
@@ -44,5 +45,5 @@ class MinimalGatedRNN(AutogradNetwork):
             hiddens.append(state)
         outputs = torch.stack(hiddens, 1)  # (B, T, h)
         if noise is not None and self.dropout > 0:
-            outputs = outputs * noise.dropout_mask(outputs, self.dropout)
+            outputs = outputs * noise.dropout_mask(self.num_hiddens, self.dropout)
         return self.output(outputs), state

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, read_npy, require_sha256, write_blocks, write_checksummed
-from seqlm.core.text import VocabKey
+from seqlm.core.text import VocabKey, require_vocab
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -91,8 +91,7 @@ def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, d
     """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models` does."""
     path = folder / "models.json"
     description = read_checksummed(path, FORMAT, _ADVICE)
-    if description["vocab"] != list(vocab):
-        raise DataError(f"{path}: counted with another vocabulary than the present one: {_ADVICE}")
+    require_vocab(path, description["vocab"], vocab, _ADVICE)
 
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""

@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.compiling import jit_inline, jit_internal
-from seqlm.rnn.compiled.elementary import sigmoid, tanh
+from seqlm.core.compiling import jit_inline, jit_internal
+from seqlm.core.elementary import sigmoid_single, tanh_single
 from seqlm.rnn.compiled.tiles import Panels
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
@@ -98,7 +98,7 @@ def _rows(panels: Panels, p: int, first: int, num_rows: int) -> Any:
 @jit_internal
 def _apply_sigmoid(values: NDArray[np.float32]) -> None:
     for k in range(len(values)):
-        values[k] = sigmoid(values[k])
+        values[k] = sigmoid_single(values[k])
 
 
 @jit_internal
@@ -110,7 +110,7 @@ def _activate_rnn(step: CellStep, p: int, is_relu: bool) -> None:
             state[k] = _ZERO if total[k] < 0 else total[k]  # NaN stays NaN
     else:
         for k in range(len(state)):
-            state[k] = tanh(total[k])
+            state[k] = tanh_single(total[k])
 
 
 @jit_internal
@@ -149,7 +149,7 @@ def _activate_gru(step: CellStep, p: int) -> None:
     _apply_sigmoid(reset)
     _apply_sigmoid(update)
     for k in range(len(after)):
-        candidate[k] = tanh(candidate[k] + reset[k] * recurrent[k])
+        candidate[k] = tanh_single(candidate[k] + reset[k] * recurrent[k])
     for k in range(len(after)):
         after[k] = candidate[k] + update[k] * (before[k] - candidate[k])
 
@@ -186,12 +186,12 @@ def _activate_lstm(step: CellStep, p: int) -> None:
     _apply_sigmoid(input_gate)
     _apply_sigmoid(forget_gate)
     for k in range(len(after)):
-        candidate[k] = tanh(candidate[k])
+        candidate[k] = tanh_single(candidate[k])
     _apply_sigmoid(output_gate)
     for k in range(len(after)):
         after[k] = forget_gate[k] * before[k] + input_gate[k] * candidate[k]
     for k in range(len(after)):
-        state[k] = output_gate[k] * tanh(after[k])
+        state[k] = output_gate[k] * tanh_single(after[k])
 
 
 @jit_internal
@@ -201,7 +201,7 @@ def _differentiate_lstm(step: CellStep, gradients: StepGradients, p: int) -> Non
     before, after = _rows(step.memories, p, step.before, n), _rows(step.memories, p, step.after, n)
     d_state, carry = _rows(gradients.states, p, gradients.row, n), _rows(gradients.carry, p, gradients.batch_row, n)
     for k in range(len(carry)):
-        squashed = tanh(after[k])
+        squashed = tanh_single(after[k])
         carry[k] += d_state[k] * output_gate[k] * (_ONE - squashed * squashed)
         output_gate[k] *= d_state[k] * squashed * (_ONE - output_gate[k])
     for k in range(len(carry)):

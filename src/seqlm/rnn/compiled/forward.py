@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.cells import CellStep, activate
-from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.team import Control, barrier
 from seqlm.rnn.compiled.tiles import (
     PANELS_OF_ROW,
@@ -177,25 +177,6 @@ def read(
                 piece, row = tokens[start : min(start + at_once, num_steps)], start * batch_size
                 _take_steps(weights, layer, piece, time + start, buffers, logits, outputs, row, first, last)
         barrier(control, size)
-
-
-@jit_entry
-def write_greedily(
-    weights: PackedWeights, tokens: Tokens, buffers: InferenceBuffers, logits: Panels, first: int, last: int
-) -> None:
-    """Fill rows 1.. of ``tokens`` (N, B), for batch rows ``first`` to ``last``, with the likeliest tokens except 0.
-
-    ``buffers`` are for one step at a time; ``logits`` is (B, V).
-    """
-    for n in range(len(tokens) - 1):
-        for layer in range(len(weights.spec.layers)):
-            _take_steps(weights, layer, tokens[n : n + 1], n, buffers, logits, logits[:0], START, first, last)
-        for b in range(first, last):
-            best = 1
-            for token in range(2, weights.spec.vocab_size):
-                if logits[token // WIDTH, b, token % WIDTH] > logits[best // WIDTH, b, best % WIDTH]:
-                    best = token
-            tokens[n + 1, b] = best
 
 
 def to_tokens(ids: NDArray[np.int64], vocab_size: int) -> Tokens:

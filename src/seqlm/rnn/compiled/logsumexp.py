@@ -11,9 +11,8 @@ import numpy as np
 from numpy import float32, float64
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import log_of
-from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_internal
-from seqlm.rnn.compiled.elementary import exp_in_double
+from seqlm.core.compiling import ONCE, START, jit_entry, jit_internal
+from seqlm.core.elementary import exp_below_zero, log_of
 from seqlm.rnn.compiled.team import in_threads, split_rows
 from seqlm.rnn.compiled.tiles import WIDTH, Panels, Tokens, add_product, empty_panels
 
@@ -65,12 +64,12 @@ def _add(logits: Panels, row: int, buffers: LogSumExpBuffers, index: int) -> Non
             value, top = logits[p, row, k], following[start + k]
             following[start + k] = value if value > top else top
     for column in range(_NUM_SUMS):
-        totals[column] *= exp_in_double(float64(largest[column]) - float64(following[column]))
+        totals[column] *= exp_below_zero(float64(largest[column]) - float64(following[column]))
         largest[column] = following[column]
     for p in range(logits.shape[0]):
         start = p % _PANELS_OF_SUMS * WIDTH
         for k in range(WIDTH):
-            totals[start + k] += exp_in_double(float64(logits[p, row, k]) - float64(largest[start + k]))
+            totals[start + k] += exp_below_zero(float64(logits[p, row, k]) - float64(largest[start + k]))
 
 
 @jit_internal
@@ -81,7 +80,7 @@ def _nll(buffers: LogSumExpBuffers, index: int, wanted: float32) -> float64:
     for column in range(1, _NUM_SUMS):
         top = max(top, largest[column])
     for column in range(_NUM_SUMS):
-        total += totals[column] * exp_in_double(float64(largest[column]) - float64(top))
+        total += totals[column] * exp_below_zero(float64(largest[column]) - float64(top))
     return log_of(total) + (float64(top) - float64(wanted))
 
 

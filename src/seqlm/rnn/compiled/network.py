@@ -1,10 +1,11 @@
 """A network that runs as compiled loops on NumPy's arrays: for training, scoring, dynamic evaluation and generation."""
 
 import itertools
+import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from llvmlite import ir
@@ -13,14 +14,22 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from seqlm.core.compiling import jit_entry
 from seqlm.core.threads import imap
-from seqlm.rnn.compiled.compiling import jit_entry
-from seqlm.rnn.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens, write_greedily
+from seqlm.rnn.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens
 from seqlm.rnn.compiled.logsumexp import Nll, nll_of_outputs
 from seqlm.rnn.compiled.team import in_threads, new_control, split_rows
-from seqlm.rnn.compiled.tiles import Matrix, Panels, empty_panels, from_panels, padded
+from seqlm.rnn.compiled.tiles import Panels, empty_panels, from_panels, padded
 from seqlm.rnn.compiled.training import CompiledGradients
-from seqlm.rnn.compiled.weights import Flat, NetworkSpec, PackedWeights, empty_packed, pack_weights
+from seqlm.rnn.compiled.weights import Flat, PackedWeights, empty_packed, pack_weights
+from seqlm.rnn.network import Network
+from seqlm.rnn.parameters import Parameters, places
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+
+    from seqlm.rnn.noise import Noise
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,18 +46,20 @@ _SUBNORMALS_ARE_ZERO = np.uint32(0x1F80 | 0x8040)
 """Of the control register: the default, and small results (bit 15) and small arguments (bit 6) are zero."""
 
 
-class CompiledNetwork:
+class CompiledNetwork(Network):
     """The network of a :class:`~seqlm.rnn.compiled.weights.NetworkSpec`, with weights in one flat array.
 
-    Implements :class:`seqlm.rnn.array_network.ArrayNetwork`. A state is (L, P, B, h) for L layers, P state arrays (2 of
-    an lstm, 1 of the others), B batch rows and h hidden units. All methods raise IndexError for a token
-    outside the vocabulary.
+    A state is (L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch rows and h hidden
+    units. Clipping and optimizers see one tensor.
     """
 
-    def __init__(self, spec: NetworkSpec, flat: Flat, num_threads: int = 1) -> None:
-        """Use the weights ``flat`` in place. ``num_threads`` read text; gradients take one unless told otherwise."""
-        self._spec, self.flat, self.gradient, self.num_threads = spec, flat, np.zeros_like(flat), num_threads
-        self.vocab_size = spec.vocab_size
+    engine = "compiled"
+
+    def __init__(self, parameters: Parameters, flat: Flat, dropout: float = 0.0, num_threads: int = 1) -> None:
+        """Use the weights ``flat`` in place. ``num_threads`` read text; gradients take one outside of a team."""
+        self._parameters, self._dropout = parameters, dropout
+        self._spec, self.vocab_size = parameters.spec, parameters.spec.vocab_size
+        self.flat, self.gradient, self.num_threads, self._team_size = flat, np.zeros_like(flat), num_threads, 1
         self._gradient_loops: tuple[tuple[object, ...], CompiledGradients] | None = None
         self._packed: tuple[Flat, PackedWeights] | None = None
 
@@ -103,42 +114,69 @@ class CompiledNetwork:
 
         return step
 
-    def continue_greedily(self, ids: Ids, state: State, num_preds: int) -> Ids:
-        """Return ``(B, num_preds)`` tokens that follow ``ids`` ``(B,)``, each the most likely except token 0."""
-        tokens, weights = np.empty((num_preds + 1, len(ids)), np.int64), self._packed_weights()
-        tokens[0] = to_tokens(ids[:, None], self.vocab_size)
-        buffers, logits = self._buffers(1, state), empty_panels(len(ids), self.vocab_size)
-
-        def write(first: int, last: int) -> None:
-            write_greedily(weights, tokens, buffers, logits, first, last)
-
-        in_threads(write, split_rows(len(ids), self.num_threads))
-        return tokens[1:].T.copy()
-
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: State, masks: Sequence[Matrix] = (), keep: Matrix | None = None,
-        *, num_threads: int = 1,
-    ) -> tuple[Nll, State]:  # fmt: skip
-        """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state.
-
-        ``masks`` and ``keep`` are those of :meth:`seqlm.rnn.compiled.training.CompiledGradients.compute`.
-        """
-        if 6 * self.flat.size * inputs.size < _MIN_FLOPS_OF_A_TEAM:
-            num_threads = 1
-        key = (*inputs.shape, bool(masks), num_threads, self.gradient.ctypes.data)
+        self, inputs: Ids, targets: Ids, state: State, noise: "Noise | None" = None
+    ) -> tuple[Nll, State]:
+        """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the team."""
+        keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
+        masks = self._dropout_masks(noise)
+        is_small = 6 * self.flat.size * math.prod(inputs.shape) < _MIN_FLOPS_OF_A_TEAM
+        num_threads = 1 if is_small else self._team_size
+        key = (*inputs.shape, bool(masks), num_threads)
         if self._gradient_loops is None or self._gradient_loops[0] != key:
-            self.stop_threads()
+            self._stop_threads()
             loops = CompiledGradients(
                 self._spec, self.flat, self.gradient, *inputs.shape, has_dropout=bool(masks), num_threads=num_threads
             )
             self._gradient_loops = (key, loops)
         return self._gradient_loops[1].compute(inputs, targets, state, masks, keep)
 
-    def stop_threads(self) -> None:
+    def _dropout_masks(self, noise: "Noise | None") -> "list[Tensor]":
+        """Return dropout masks ``(B, size)``, of the embeddings if there are any and of every layer, or none."""
+        if noise is None or self._dropout == 0:
+            return []
+        spec = self._spec
+        sizes = [spec.embedding_size] * bool(spec.embedding_size) + [spec.num_hiddens] * len(spec.layers)
+        return [noise.dropout_mask(size, self._dropout)[:, 0] for size in sizes]
+
+    @contextmanager
+    def thread_team(self) -> Iterator[None]:
+        """Use PyTorch's number of threads for gradients inside this context, while PyTorch itself works with one.
+
+        The threads of both spin while they wait, and would take the processors from each other.
+        """
+        import torch
+
+        self._team_size = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            self._stop_threads()
+            torch.set_num_threads(self._team_size)
+            self._team_size = 1
+
+    def _stop_threads(self) -> None:
         """End the threads that wait for the next minibatch."""
         if self._gradient_loops is not None:
             self._gradient_loops[1].close()
         self._gradient_loops = None
+
+    def parameters(self) -> "list[Parameter]":
+        """Return all parameters as one tensor, with its gradient; both are in the network's own memory."""
+        import torch
+
+        parameter = torch.nn.Parameter(torch.from_numpy(self.flat))
+        parameter.grad = torch.from_numpy(self.gradient)
+        return [parameter]
+
+    def named_weights(self) -> "dict[str, Tensor]":
+        """Return the parameters by name, as views."""
+        import torch
+
+        flat, shapes = torch.from_numpy(self.flat), self._parameters.shapes
+        starts = places(shapes)
+        return {name: flat[starts[name] :][: math.prod(shape)].view(shape) for name, shape in shapes.items()}
 
     def dynamic_step(self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]) -> None:
         """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
@@ -146,7 +184,7 @@ class CompiledNetwork:
 
     def copy(self) -> Self:
         """Return a copy with weights of its own, which one thread computes."""
-        return type(self)(self._spec, self.flat.copy())
+        return type(self)(self._parameters, self.flat.copy(), self._dropout)
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""

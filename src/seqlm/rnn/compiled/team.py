@@ -22,9 +22,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
 from seqlm.core.processes import OtherLoad
 from seqlm.core.threads import imap
-from seqlm.rnn.compiled.compiling import jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.tiles import ROWS
 
 Control = NDArray[np.int64]

@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from seqlm.rnn.compiled.compiling import cpu_features, jit_internal
+from seqlm.core.compiling import cpu_features, jit_internal
 
 _IS_WIDE = "+avx512f" in cpu_features()
 """Whether this processor has the 32 registers of 16 numbers of AVX-512."""

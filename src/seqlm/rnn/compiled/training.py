@@ -6,15 +6,14 @@ weights' gradients. Every sum has one order, whatever the number of members.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import log_of
+from seqlm.core.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
+from seqlm.core.elementary import exp_single, log_of
 from seqlm.rnn.compiled.cells import CellStep, StepGradients, differentiate
-from seqlm.rnn.compiled.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
-from seqlm.rnn.compiled.elementary import exp
 from seqlm.rnn.compiled.forward import (
     BatchRows,
     add_products,
@@ -57,6 +56,9 @@ from seqlm.rnn.compiled.weights import (
     pack,
     pack_transposed,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _ROWS_OF_STEPS = 256
 """Rows of the steps that a layer takes at a time."""
@@ -197,7 +199,7 @@ def _softmax_cross_entropy_backward(logits: Panels, row: int, vocab_size: int, t
     total = np.float32(0)
     for p in range(logits.shape[0]):
         for column in range(WIDTH):
-            logits[p, row, column] = exp(logits[p, row, column] - largest)
+            logits[p, row, column] = exp_single(logits[p, row, column] - largest)
         width = min(WIDTH, vocab_size - p * WIDTH)
         for column in range(width):
             total += logits[p, row, column]
@@ -442,7 +444,7 @@ class CompiledGradients(Team):
 
     def compute(
         self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: NDArray[np.float32],
-        masks: Sequence[Matrix], keep: Matrix | None,
+        masks: "Sequence[Tensor]", keep: "Tensor | None",
     ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:  # fmt: skip
         """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state.
 
@@ -456,12 +458,12 @@ class CompiledGradients(Team):
         put_state(state, buffers.states, buffers.memories, 0)
         if buffers.has_dropout:
             if spec.embedding_size:
-                buffers.input_mask[:] = to_panels(masks[0])
+                buffers.input_mask[:] = to_panels(masks[0].numpy())
             for layer, mask in enumerate(masks[-len(buffers.masks) :]):
-                buffers.masks[layer] = to_panels(mask)
+                buffers.masks[layer] = to_panels(mask.numpy())
         buffers.has_keep[0] = keep is not None
         if keep is not None:
-            buffers.keep[:] = keep
+            buffers.keep[:] = keep.numpy()
         self.run()
         after = state_at(buffers.states, buffers.memories, buffers.inputs.size, *state.shape[2:])
         return buffers.nll.T.copy(), after

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.compiling import START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.cells import CellLayout
-from seqlm.rnn.compiled.compiling import START, jit_entry, jit_inline, jit_internal
 from seqlm.rnn.compiled.team import member_range
 from seqlm.rnn.compiled.tiles import WIDTH, Matrix, Panels, copy_in, empty_panels, padded
 
