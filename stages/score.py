@@ -73,8 +73,9 @@ def main(
 
 def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
     from seqlm.core.files import write_json
+    from seqlm.score.metrics import headline
     from seqlm.score.networks import score_run
-    from seqlm.score.store import headline, save_scores
+    from seqlm.score.store import save_scores
     from seqlm.train.settings import read_config
 
     config = read_config(layout.config(run))

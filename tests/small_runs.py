@@ -10,7 +10,8 @@ from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.heldout.selection import cross_validate, select_heldout
+from seqlm.heldout.folds import cross_validate
+from seqlm.heldout.selection import select_heldout
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.registry import save_models
 from seqlm.rnn.building import build_network, save_network

@@ -12,7 +12,7 @@ import pytest
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
-from seqlm.heldout.scored_text import Folds
+from seqlm.heldout.folds import Folds
 from seqlm.models.exporting import export_models
 from small_runs import write_models
 from smoke import ROOT

@@ -15,7 +15,7 @@ from seqlm.core.files import sha256_of_file, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.processes import default_processes
 from seqlm.core.settings import load
-from seqlm.heldout.scored_text import read_beginning_of_train
+from seqlm.heldout.store import read_beginning_of_train
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -57,14 +57,14 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     static, dynamic = load_scores(layout.scores_of_run("small"))
     network = open_network(layout.run("small"), "small", Vocab.load(layout.vocab("char")).key, "cpu", 1)
     for split in SPLITS:
-        assert static.nats[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
+        assert static.nll[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
     assert set(static.metadata) == {"positions", "calibration"}
-    assert set(dynamic.nats) == {"val", "test"}
+    assert set(dynamic.nll) == {"val", "test"}
     assert (dynamic.name, dynamic.info.dynamic, dynamic.info.members) == ("small+dynamic", True, ("small",))
     assert dynamic.metadata["choices"] == {"dynamic_lr": 0.001, "dynamic_decay": 0.01}
     headline = json.loads(layout.reports("score", "small", "metrics.json").read_text())
     assert set(headline) == {"val_bits", "val_perplexity", "test_bits", "test_perplexity"}
-    assert headline["test_perplexity"] == pytest.approx(np.exp(static.nats["test"].mean()))
+    assert headline["test_perplexity"] == pytest.approx(np.exp(static.nll["test"].mean()))
     # A limit that train does not reach is none.
     unlimited = config("small").model_copy(update={"max_tokens": 10**6})
     write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | unlimited.model_dump())
@@ -84,8 +84,8 @@ def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layo
     assert run_stage("score", "--model", "small").returncode == 0
     kept, found = load_scores(layout.scores_of_run("small"))
     assert (kept.name, kept.info.epoch, found.name, found.info.epoch) == ("small", "last", "small@best", "best")
-    assert found.nats["test"] == pytest.approx(stream_nll(best.arrays, load_split(layout.corpus("char"), "test")))
-    assert set(found.nats) == set(SPLITS)
+    assert found.nll["test"] == pytest.approx(stream_nll(best.arrays, load_split(layout.corpus("char"), "test")))
+    assert set(found.nll) == set(SPLITS)
     assert found.metadata == {}
 
 
@@ -100,7 +100,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(run_stage: RunStage, 
     model = KneserNey(count_ngrams(train[:60], len(vocab), 2), 2, unknown="good_turing")
     for split in SPLITS:
         expected = token_nll(model, load_split(layout.corpus("char"), split))
-        assert score.nats[split] == pytest.approx(expected)
+        assert score.nll[split] == pytest.approx(expected)
     assert score.metrics[TRAIN_SUBSET]["nats_per_token"] == pytest.approx(token_nll(model, train[:60]).mean())
     assert (score.info.train_chars, score.info.order, score.info.dynamic) == (60, 2, False)
     change_params(layout.params, {"score.train_subset.max_tokens": len(train)})
@@ -123,9 +123,9 @@ def test_ngram_models_are_scored_and_one_is_best_of_its_kind(kind: str, run_stag
     assert {(score.info.family, score.info.token, score.info.counted_token) for score in scores} == {
         ("ngram", kind, kind)
     }
-    assert [set(score.nats) for score in scores if score.info.dynamic] == [{"val", "test"}]
+    assert [set(score.nll) for score in scores if score.info.dynamic] == [{"val", "test"}]
     (best,) = (score for score in scores if score.metadata.get(BEST_OF_KIND))
-    assert best.nats["val"].sum() == min(score.nats["val"].sum() for score in static)
+    assert best.nll["val"].sum() == min(score.nll["val"].sum() for score in static)
     # Only models of characters are diagnosed.
     assert ("positions" in best.metadata) == (kind == "char")
 
@@ -151,11 +151,11 @@ def test_a_model_over_words_is_scored_over_characters(dynamic: bool, run_stage: 
     assert static.name == "char-by-word-kneser-ney-3"
     assert (static.info.token, static.info.counted_token, static.info.order) == ("char", "word", 3)
     assert [score.name for score in others] == (["char-by-word-kneser-ney-3+dynamic"] if dynamic else [])
-    assert {split: len(nats) for split, nats in static.nats.items()} == {
+    assert {split: len(nll) for split, nll in static.nll.items()} == {
         split: len(load_split(layout.corpus("char"), split)) - 1 for split in SPLITS
     }
     # The text repeats nine words twenty times: soon every character is almost certain.
-    assert static.nats["val"][-200:].mean() < 0.1
+    assert static.nll["val"][-200:].mean() < 0.1
 
 
 @pytest.mark.skipif(default_processes() == 1, reason="only Linux copies processes")

@@ -30,7 +30,7 @@ def predictor(separator: str) -> CharacterPredictor:
     return CharacterPredictor(LEXICON, estimate_separators(TEXT, separator), model())
 
 
-def nats(characters: Sequence[str], separator: str) -> np.ndarray:
+def nll(characters: Sequence[str], separator: str) -> np.ndarray:
     return word_to_char_nll(LEXICON, estimate_separators(TEXT, separator), lambda _: model(), characters)
 
 
@@ -58,7 +58,7 @@ def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
     ids = np.array([LEXICON.id_of.get(word, 0) for word in words])
     separators = estimate_separators(TEXT, " ")
     # The spelling model also gives the empty word a probability, which is left out.
-    spelled = np.exp(-SPELLING.nats(words)) / (1 - np.exp(-SPELLING.nats([""])))
+    spelled = np.exp(-SPELLING.nll(words)) / (1 - np.exp(-SPELLING.nll([""])))
     unigram, bigram = model().next_distribution(np.empty(0, np.int64)), model()
     expected = 0.0
     for index in range(len(words)):
@@ -68,7 +68,7 @@ def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
         expected -= np.log(separators.after_word[" "]) + np.log(separators.after_blank[""])
     text = " ".join(words) + " "
     first = predictor(" ").read(text[0])
-    assert nats(text, " ").sum() - np.log(first) == pytest.approx(expected, rel=1e-9)
+    assert nll(text, " ").sum() - np.log(first) == pytest.approx(expected, rel=1e-9)
 
 
 def test_words_that_end_without_a_separator_are_found() -> None:
@@ -90,7 +90,7 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
     text = " ".join(WORDS[:30])
     separators = estimate_separators(TEXT, " ")
     found = word_to_char_nll(LEXICON, separators, model_after, text, num_updates=3)
-    assert found == pytest.approx(nats(text, " "))
+    assert found == pytest.approx(nll(text, " "))
     third = -(-(len(text) - 1) // 3)
     ends = [0, third, 2 * third]
     assert seen == [text[: end + 1].split(" ")[:-1] if end else [] for end in ends]
@@ -98,7 +98,7 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
 
 @pytest.mark.parametrize(("text", "size"), [("", 0), ("a", 0), ("qz" * 300 + " " + WORDS[0], 600 + len(WORDS[0]))])
 def test_texts_of_no_length_and_very_long_words_have_finite_surprisals(text: str, size: int) -> None:
-    found = nats(text, "")
+    found = nll(text, "")
     assert len(found) == size
     assert np.isfinite(found).all()
 
@@ -117,7 +117,7 @@ def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -
     shown = [character if character in few else "<unk>" for character in text]
     found = word_to_char_nll(lexicon, separators, lambda _: model(), shown)
     # One letter instead of two is easier to predict.
-    assert found.sum() < nats(text, " ").sum()
+    assert found.sum() < nll(text, " ").sum()
     reader = CharacterPredictor(lexicon, separators, model())
     for character in shown[:100]:
         probs = [prob_of_next(reader, other) for other in few if other != "\n"]

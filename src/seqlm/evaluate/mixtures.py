@@ -14,9 +14,11 @@ from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, remove_others, write_checksummed
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import ScoredText
-from seqlm.score.store import DYNAMIC, ModelInfo, Score, finite_bits, load_scores, make_score
+from seqlm.score.metrics import finite_bits
+from seqlm.score.model_info import DYNAMIC, ModelInfo
+from seqlm.score.store import Score, load_scores, make_score
 from seqlm.vocab.kinds import KINDS
 
 FORMAT = 1
@@ -41,10 +43,10 @@ def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Text
     networks = [score for run in runs for score in load_scores(layout.scores_of_run(run))]
     stored = sorted([*ngrams, *networks], key=lambda score: score.info.dynamic)
     for score in stored:
-        for split, nats in score.nats.items():
-            if len(nats) != (expected := texts[score.info.token][split].num_scored):
+        for split, nll in score.nll.items():
+            if len(nll) != (expected := texts[score.info.token][split].num_scored):
                 raise DataError(
-                    f"{score.name}: {len(nats):,} surprisals on {split}, but {expected:,} of its tokens are "
+                    f"{score.name}: {len(nll):,} surprisals on {split}, but {expected:,} of its tokens are "
                     "scored: score again"
                 )
     return [*stored, *make_mixtures(ngrams, networks, texts)] if mixtures else stored
@@ -98,7 +100,7 @@ def _mixtures(networks: Sequence[Score], partners: Sequence[Score], texts: Texts
     There is no mixture if only one member has a weight that matters.
     """
     pairs = [(partner, best_mixture([networks[0], partner], texts)) for partner in partners]
-    partner, pair = min(pairs, key=lambda tried: float(tried[1].nats["val"].sum()))
+    partner, pair = min(pairs, key=lambda tried: float(tried[1].nll["val"].sum()))
     all_together = best_mixture([*networks, partner], texts)
     for mixture in (pair, all_together):
         if len(mixture.info.members) > 1:
@@ -111,12 +113,12 @@ def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
     Members with a negligible weight are left out; one member may remain.
     """
     members = list(members)
-    weights = choose_weights([member.nats["val"] for member in members])
+    weights = choose_weights([member.nll["val"] for member in members])
     while weights.min() < _MIN_WEIGHT:
         del members[int(np.argmin(weights))]
-        weights = choose_weights([member.nats["val"] for member in members])
-    splits = [split for split in members[0].nats if all(split in member.nats for member in members)]
-    mixed = {split: mix([member.nats[split] for member in members], weights) for split in splits}
+        weights = choose_weights([member.nll["val"] for member in members])
+    splits = [split for split in members[0].nll if all(split in member.nll for member in members)]
+    mixed = {split: mix([member.nll[split] for member in members], weights) for split in splits}
     chosen = {f"weight of {member.name}": weight for member, weight in zip(members, weights.tolist(), strict=True)}
     metadata = {"choices": chosen, "weights": {m.name: w for m, w in zip(members, weights.tolist(), strict=True)}}
     return make_score(describe_mixture([member.info for member in members]), mixed, texts, metadata)
@@ -141,21 +143,21 @@ def load_mixtures(folder: Path) -> dict[ModelInfo, dict[str, float]]:
     return {ModelInfo.from_json(value["model"]): value["weights"] for value in values}
 
 
-def mix(nats: Sequence[Nats], weights: Weights) -> Nats:
-    """Return the surprisals of the mixture of models whose surprisals are ``nats``."""
-    probs = np.zeros(len(nats[0]))
-    for weight, each in zip(weights, nats, strict=True):
+def mix(nll: Sequence[Nll], weights: Weights) -> Nll:
+    """Return the surprisals of the mixture of models whose surprisals are ``nll``."""
+    probs = np.zeros(len(nll[0]))
+    for weight, each in zip(weights, nll, strict=True):
         probs += weight * exp(-each)
     return -log(probs)
 
 
-def choose_weights(nats: Sequence[Nats]) -> Weights:
+def choose_weights(nll: Sequence[Nll]) -> Weights:
     """Return the weights that make a text most likely, by expectation maximisation from equal weights.
 
     The log likelihood is concave in the weights, so there is one maximum. Tokens to which no member gives any
     probability are ignored.
     """
-    probs = exp(-np.stack([np.asarray(each) for each in nats]))
+    probs = exp(-np.stack([np.asarray(each) for each in nll]))
     probs = np.ascontiguousarray(probs[:, probs.any(axis=0)])  # a selection of columns is stored by columns
     weights = np.full(len(probs), 1 / len(probs))
     if not probs.size:

@@ -7,8 +7,9 @@ from typing import Any
 
 from seqlm.evaluate.mixtures import Texts, predicting_all, val_bits
 from seqlm.evaluate.uncertainty import Interval, IntervalScales, Pair
-from seqlm.heldout.scored_text import Folds
-from seqlm.score.store import Score, finite_bits
+from seqlm.heldout.folds import Folds
+from seqlm.score.metrics import finite_bits
+from seqlm.score.store import Score
 
 GROUPS = ("static", "dynamic", "ngram")
 """Of models that have a leader; ``ngram`` has the static n-gram models."""
@@ -102,7 +103,7 @@ def _compare(
         return {}, {}
     bits = {score.name: score.metrics["test"]["bits_per_character"] for score in scores}
     blocks = {
-        score.name: texts[score.info.token]["test"].block_bits(score.nats["test"], shortest.num_blocks)
+        score.name: texts[score.info.token]["test"].block_bits(score.nll["test"], shortest.num_blocks)
         for score in scores
         if bits[score.name] is not None
     }

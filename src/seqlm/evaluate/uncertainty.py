@@ -24,7 +24,8 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.heldout.scored_text import Folds, ScoredText
+from seqlm.heldout.folds import Folds
+from seqlm.heldout.scored_text import ScoredText
 
 LEVEL = 0.05
 """Share of intervals that miss, and probability of a false verdict."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,7 +41,7 @@ class ArrayNetwork(Protocol):
     def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
 
-    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
         The logits of a large vocabulary are never in memory for all tokens at once.
@@ -56,7 +56,7 @@ class ArrayNetwork(Protocol):
     def continue_greedily(self, ids: Ids, state: State, num_preds: int) -> Ids:
         """Return ``(B, num_preds)`` tokens that follow ``ids`` ``(B,)``, each the most likely except token 0."""
 
-    def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+    def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state."""
 
     @property
@@ -97,7 +97,7 @@ def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return found
 
 
-def stream_nll(network: ArrayNetwork, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
+def stream_nll(network: ArrayNetwork, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nll:
     """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
 
     The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
@@ -105,7 +105,7 @@ def stream_nll(network: ArrayNetwork, ids: NDArray[np.integer], *, chunk: int = 
     return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
 
 
-def rows_nll(network: ArrayNetwork, rows: Ids, num_steps: int) -> Nats:
+def rows_nll(network: ArrayNetwork, rows: Ids, num_steps: int) -> Nll:
     """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``.
 
     The rows are read together, ``num_steps`` tokens of each at a time.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.threads import imap
 from seqlm.rnn.array_network import ArrayNetwork, Ids, Logits, tokens_at_once
 
@@ -196,7 +196,7 @@ class _TensorNetwork:
         logits, state = self._network(self._tensor(ids), state)
         return logits.cpu().numpy(), state
 
-    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         nll, state = self._network.token_nll(self._tensor(ids), self._tensor(targets), state)
         return nll.numpy(), state
 
@@ -221,7 +221,7 @@ class _TensorNetwork:
             last = chosen[:, index] = step(last)[:, 1:].argmax(1) + 1
         return chosen.cpu().numpy()
 
-    def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+    def compute_gradients(self, inputs: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         nll, state = self._network.compute_gradients(self._tensor(inputs), self._tensor(targets), state)
         return nll.cpu().double().numpy(), state
 

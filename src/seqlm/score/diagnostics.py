@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.metrics import Nats, perplexity
+from seqlm.core.metrics import Nll, perplexity
 
 NUM_POSITIONS = 128
 """Positions after the zero state for which a model's perplexity is reported."""
@@ -21,7 +21,7 @@ _NUM_BINS = 10
 class Predictor:
     """What the diagnostics need of a model."""
 
-    window_nats: Callable[[NDArray[np.int64]], Nats]
+    window_nll: Callable[[NDArray[np.int64]], Nll]
     """From windows ``(B, T)`` to surprisals of their tokens 2 to T, ``(B, T - 1)``, each window read on its own."""
     distributions: Callable[[NDArray[np.int64]], Iterator[NDArray[np.float64]]]
     """From a stream of N tokens to p of every token at positions 2 to N: parts ``(n, V)`` of bounded size, in order."""
@@ -40,7 +40,7 @@ def perplexity_by_position(predictor: Predictor, ids: NDArray[np.integer]) -> li
     length = min(NUM_POSITIONS + 1, len(ids))
     starts = np.unique(np.linspace(0, len(ids) - length, _MAX_WINDOWS).astype(np.int64))
     windows = np.asarray(ids)[starts[:, None] + np.arange(length)].astype(np.int64)
-    values = [perplexity(float(total), len(starts)) for total in predictor.window_nats(windows).sum(0)]
+    values = [perplexity(float(total), len(starts)) for total in predictor.window_nll(windows).sum(0)]
     return [value if np.isfinite(value) else None for value in values]
 
 

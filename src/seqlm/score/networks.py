@@ -17,25 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
 from seqlm.core.threads import raise_if_cancelled
-from seqlm.heldout.scored_text import Stream, Streams, read_beginning_of_train, read_streams
+from seqlm.heldout.scored_text import Stream, Streams
+from seqlm.heldout.store import read_beginning_of_train, read_streams
 from seqlm.rnn.array_network import ArrayNetwork, Ids, Weights, probabilities, rows_nll, stream_nll, tokens_at_once
 from seqlm.rnn.building import open_network
 from seqlm.score.diagnostics import Predictor, diagnose
+from seqlm.score.metrics import shown_bits, summarise, total_nll
+from seqlm.score.model_info import ModelInfo, beginning_chars
 from seqlm.score.settings import DynamicParams
-from seqlm.score.store import (
-    ModelInfo,
-    Score,
-    beginning_chars,
-    if_better,
-    make_score,
-    shown_bits,
-    summarise,
-    total_nats,
-    with_train_subset,
-)
+from seqlm.score.store import Score, if_better, make_score, with_train_subset
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import token_kind
@@ -125,7 +118,7 @@ def trained_weights(network: ArrayNetwork) -> Weights:
 
 def dynamic_nll(
     network: ArrayNetwork, ids: NDArray[np.integer], *, update_every: int, update: Callable[[ArrayNetwork], None]
-) -> Nats:
+) -> Nll:
     """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
 
     Each segment is scored before the network learns from it; ``update`` gets the network with its gradients.
@@ -137,8 +130,8 @@ def dynamic_nll(
         for start in range(0, len(stream) - 1, update_every):
             raise_if_cancelled()
             inputs, targets = _segment(stream, start, update_every)
-            nats, state = adapted.compute_gradients(inputs, targets, state)
-            segments.append(nats[0])
+            nll, state = adapted.compute_gradients(inputs, targets, state)
+            segments.append(nll[0])
             update(adapted)
     return np.concatenate(segments) if segments else np.empty(0)
 
@@ -193,8 +186,8 @@ def score_network(
     score = partial(stream_nll, network)
     diagnosed = diagnosed and token_kind(info.token).is_character
     metadata = diagnose(network_predictor(network), streams["test"].ids) if diagnosed else {}
-    found = make_score(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
-    return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
+    found = make_score(info, {split: stream.nll(score) for split, stream in streams.items()}, streams, metadata)
+    return found if train_subset is None else with_train_subset(found, train_subset.nll(score), train_subset)
 
 
 def network_predictor(network: ArrayNetwork) -> Predictor:
@@ -227,29 +220,29 @@ def score_dynamically(
     info = static.info.as_dynamic()
     val, beginning = streams["val"], streams["val"].beginning(num_tuning_tokens)
 
-    def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nats, float]:
+    def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nll, float]:
         begin = time.monotonic()
-        nats = stream.nats(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
-        return nats, time.monotonic() - begin
+        nll = stream.nll(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
+        return nll, time.monotonic() - begin
 
-    unchanged = static.nats["val"] if beginning is val else beginning.nats(partial(stream_nll, network))
+    unchanged = static.nll["val"] if beginning is val else beginning.nll(partial(stream_nll, network))
     log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
     rms = gradient_rms(network, train, segment_length=params.update_every, num_segments=params.rms_segments)
     trained = trained_weights(network)
     rules = [DynamicRule(lr, decay, rms, trained) for lr in params.lrs for decay in params.decays]
-    tried: list[Nats] = []
+    tried: list[Nll] = []
     on_beginning = network.imap(partial(evaluate, stream=beginning), rules)
-    for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
-        tried.append(nats)
+    for rule, (nll, seconds) in zip(rules, on_beginning, strict=True):
+        tried.append(nll)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
-        log(f"{info.name}, {settings}: {shown_bits(summarise(nats, beginning))} on val, {seconds:.1f} s")
-    best = min(range(len(rules)), key=lambda index: total_nats(tried[index]))
-    if total_nats(tried[best]) >= total_nats(unchanged):
+        log(f"{info.name}, {settings}: {shown_bits(summarise(nll, beginning))} on val, {seconds:.1f} s")
+    best = min(range(len(rules)), key=lambda index: total_nll(tried[index]))
+    if total_nll(tried[best]) >= total_nll(unchanged):
         log(f"{info.name}: left out, because no learning rate is better than 0 on val")
         return
     rest = ["test"] if beginning is val else ["val", "test"]
     scored = network.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
-    nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
+    nll_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
     metadata = {"choices": chosen, "update_every": params.update_every, "rms_segments": params.rms_segments}
-    yield from if_better(make_score(info, nats_of, streams, metadata), static, log)
+    yield from if_better(make_score(info, nll_of, streams, metadata), static, log)

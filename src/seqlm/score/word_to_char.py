@@ -23,17 +23,19 @@ from numpy.typing import NDArray
 from seqlm.core import elementary
 from seqlm.core.files import read_text
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Ids, Streams, read_streams
+from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators, SpellingModel, estimate_separators
+from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import ModelInfo, Score, if_better, make_score, save_scores
+from seqlm.score.store import Score, if_better, make_score, save_scores
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
@@ -234,7 +236,7 @@ class CharacterPredictor:
 
 def word_to_char_nll(
     lexicon: Lexicon, separators: Separators, model_after: ModelAfter, characters: Sequence[str], num_updates: int = 1
-) -> Nats:
+) -> Nll:
     """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
 
     At the beginning of each of ``num_updates`` equal parts of the text, ``model_after`` gets the ids of the words read
@@ -283,7 +285,7 @@ class WordToCharReader:
         self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens)
         self._separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
 
-    def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nats:
+    def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nll:
         """Return -log p of characters 2 to N, given as ids; see :func:`word_to_char_nll`."""
         characters = self.characters.decode(ids.tolist())
         return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
@@ -309,8 +311,8 @@ def _scores(
     layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams, log: Log
 ) -> Iterator[Score]:
     reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), words.key)
-    nats = _nats(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
-    static = make_score(reader.describe(model.order), nats, streams)
+    nll = _nll(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
+    static = make_score(reader.describe(model.order), nll, streams)
     yield static
     train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
     if dynamic is not None and len(train) <= dynamic.max_tokens:
@@ -318,11 +320,11 @@ def _scores(
         recount = partial(recounted_on, train, vocab_size=len(words), order=order, unknown=model.unknown)
         score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
         info = reader.describe(order).as_dynamic()
-        nats, metadata = _nats(streams, ("val", "test"), score), {"num_updates": dynamic.num_updates}
-        yield from if_better(make_score(info, nats, streams, metadata), static, log)
+        nll, metadata = _nll(streams, ("val", "test"), score), {"num_updates": dynamic.num_updates}
+        yield from if_better(make_score(info, nll, streams, metadata), static, log)
 
 
-def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
+def _nll(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nll]) -> dict[str, Nll]:
     """Return the surprisals of some splits. Reading is slow in Python, so processes share the splits."""
-    nats = map_in_processes(lambda split: streams[split].nats(score), splits, default_processes())
-    return dict(zip(splits, nats, strict=True))
+    nll = map_in_processes(lambda split: streams[split].nll(score), splits, default_processes())
+    return dict(zip(splits, nll, strict=True))
