@@ -103,11 +103,11 @@ def test_a_row_has_the_properties_of_its_model() -> None:
     assert rows.loc["all", "members"] == "lstm+dynamic counts"
     assert pd.isna(rows.loc["lstm", "order"])
     assert pd.isna(rows.loc["all", "train_bits"])  # dynamic models are scored on val and test only
-    assert rows.loc["uniform", "train_subset_bits"] == rows.loc["uniform", "train_bits"]
+    assert rows.loc["uniform", "seen_bits"] == rows.loc["uniform", "train_bits"]
     # A model of a part of train shows its bits on that part.
     metrics = {**MODELS[0].metrics, TRAIN_SUBSET: {"bits_per_character": 0.5}}
     (row,) = table(Score(LSTM, MODELS[0].nll, metrics)).to_dict("records")
-    assert (row["train_subset_bits"], row["train_bits"]) == (0.5, row["test_bits"])
+    assert (row["seen_bits"], row["train_bits"]) == (0.5, row["test_bits"])
 
 
 def test_leaders_are_compared() -> None:
@@ -121,7 +121,7 @@ def test_leaders_are_compared() -> None:
     assert dynamic["perplexity"] == pytest.approx(np.exp(NOISE.mean() + 0.05))
     assert (found["ngram"]["model"], found["ngram"]["against"]) == ("counts", "lstm")
     assert static["bits"] == pytest.approx((NOISE.mean() + 0.2) / np.log(2))
-    assert static["low"] < static["bits"] < static["high"]
+    assert static["ci_low"] < static["bits"] < static["ci_high"]
     assert [leader["best_on_test"] for leader in found.values()] == [None, None, None]
 
 
@@ -155,7 +155,7 @@ def test_a_group_without_a_model_has_no_leader_and_an_infinite_leader_no_verdict
     found = rank(score(LSTM, NOISE), score(ngram("never"), NOISE, test=ONES * np.inf))[1]
     assert found["dynamic"] is None
     assert (found["static"]["model"], found["static"]["against"], found["static"]["verdict"]) == ("lstm", None, None)
-    assert (found["ngram"]["model"], found["ngram"]["bits"], found["ngram"]["low"]) == ("never", None, None)
+    assert (found["ngram"]["model"], found["ngram"]["bits"], found["ngram"]["ci_low"]) == ("never", None, None)
 
 
 @pytest.mark.parametrize(

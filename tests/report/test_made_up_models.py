@@ -62,7 +62,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def save_made_up_score(layout: Layout, info: ModelInfo, nll: float) -> None:
     """Save surprisals of about ``nll`` on average; the models disagree about which tokens are difficult."""
     rng = np.random.default_rng(len(info.name))
-    texts = load_heldout(layout.heldout(info.token), info.token).texts()
+    texts = load_heldout(layout.heldout(info.token)).texts()
     surprisals = {
         split: nll * rng.uniform(0.2, 1.8, text.num_scored)
         for split, text in texts.items()

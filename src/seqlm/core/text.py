@@ -10,6 +10,7 @@ from codecs import utf_8_decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,14 @@ BLOCK_BYTES = 1 << 16
 """Text that is processed at once: it fits into the processor's cache."""
 VocabKey = tuple[int, str]
 """The size of a vocabulary, and the SHA-256 of its tokens: stored models know with which one they belong."""
+
+
+def require_vocab(stored: list[Any], vocab: VocabKey, path: Path, advice: str) -> None:
+    """Raise DataError, which ends with ``advice``, if the model that a file describes has another vocabulary."""
+    if stored != list(vocab):
+        raise DataError(f"{path}: belongs to another vocabulary than the present one: {advice}")
+
+
 SPACE, LINE_END = ord(" "), ord("\n")
 NUM_CODE_POINTS = 0x110000
 """All characters of Unicode, and the code points that are none yet."""

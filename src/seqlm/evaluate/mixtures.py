@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
-from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, remove_others, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
@@ -22,10 +21,11 @@ from seqlm.score.store import Score, load_scores, make_score
 from seqlm.vocab.kinds import KINDS
 
 FORMAT = 1
-_MIN_WEIGHT = 0.05
+MIN_WEIGHT = 0.05
 """A member with a smaller weight is left out."""
-_NUM_STEPS = 200
-_NUM_PARTNERS = 4
+NUM_STEPS = 200
+"""Steps of expectation maximisation."""
+NUM_PARTNERS = 4
 """The best n-gram models on val are tried as partners of the best network: the best of them need not help most."""
 
 Texts = Mapping[str, ScoredText]
@@ -36,19 +36,12 @@ Weights = NDArray[np.float64]
 def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Texts], mixtures: bool) -> list[Score]:
     """Return the scores of all n-gram models and runs, static before dynamic ones, and of mixtures if asked for.
 
-    ``texts``: kind of token -> its scored texts. Raises DataError if a score is missing or belongs to another text.
+    ``texts``: kind of token -> its scored texts. Raises DataError if the scores of a model are missing.
     """
     folders = [*map(layout.scores_of_ngrams, KINDS), layout.scores_word_to_char]
     ngrams = [score for folder in folders for score in load_scores(folder)]
     networks = [score for run in runs for score in load_scores(layout.scores_of_run(run))]
     stored = sorted([*ngrams, *networks], key=lambda score: score.info.dynamic)
-    for score in stored:
-        for split, nll in score.nll.items():
-            if len(nll) != (expected := texts[score.info.token][split].num_scored):
-                raise DataError(
-                    f"{score.name}: {len(nll):,} surprisals on {split}, but {expected:,} of its tokens are "
-                    "scored: score again"
-                )
     return [*stored, *make_mixtures(ngrams, networks, texts)] if mixtures else stored
 
 
@@ -67,7 +60,7 @@ def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Map
     for dynamic in (False, True):
         members = _members(of_token, dynamic)
         allowed = [partner for partner in partners if dynamic or not partner.info.dynamic]
-        for mixture in _mixtures(members, allowed[:_NUM_PARTNERS], texts[token]):
+        for mixture in _mixtures(members, allowed[:NUM_PARTNERS], texts[token]):
             made.setdefault(mixture.name, mixture)
     return list(made.values())
 
@@ -114,7 +107,7 @@ def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
     """
     members = list(members)
     weights = choose_weights([member.nll["val"] for member in members])
-    while weights.min() < _MIN_WEIGHT:
+    while weights.min() < MIN_WEIGHT:
         del members[int(np.argmin(weights))]
         weights = choose_weights([member.nll["val"] for member in members])
     splits = [split for split in members[0].nll if all(split in member.nll for member in members)]
@@ -162,7 +155,7 @@ def choose_weights(nll: Sequence[Nll]) -> Weights:
     weights = np.full(len(probs), 1 / len(probs))
     if not probs.size:
         return weights
-    for _ in range(_NUM_STEPS):
+    for _ in range(NUM_STEPS):
         shares = weights[:, None] * probs
         weights = (shares / shares.sum(axis=0)).mean(axis=1)
     return weights

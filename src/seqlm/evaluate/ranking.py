@@ -140,8 +140,8 @@ def _describe(leader: Leader, result: Result, comparison: Comparison) -> dict[st
     return {
         "model": leader.score.name,
         "bits": result.bits("test"),
-        "low": low,
-        "high": high,
+        "ci_low": low,
+        "ci_high": high,
         "perplexity": leader.score.metrics["test"]["perplexity"],
         **asdict(comparison),
         "best_on_test": None if leader.best_on_test is leader.score else leader.best_on_test.name,

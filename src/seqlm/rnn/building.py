@@ -12,7 +12,7 @@ from safetensors.numpy import save as save_arrays
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
 from seqlm.core.settings import check
-from seqlm.core.text import VocabKey
+from seqlm.core.text import VocabKey, require_vocab
 from seqlm.rnn.array_network import ArrayNetwork
 from seqlm.rnn.compiled.compiling import has_fma
 from seqlm.rnn.compiled.network import CompiledNetwork
@@ -110,8 +110,7 @@ def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSetti
     description = read_checksummed(path, _FORMAT, _ADVICE)
     if description["run"] != run:
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
-    if description["vocab"] != list(vocab):
-        raise DataError(f"{path}: trained with another vocabulary than the present one: {_ADVICE}")
+    require_vocab(description["vocab"], vocab, path, _ADVICE)
     require_sha256(weights, description["sha256"], path.name, _ADVICE)
     try:
         settings = check(description["network"], "network", NetworkSettings, source=str(path))

@@ -41,14 +41,14 @@ def _scores(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Iterat
     train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
     counts, settings = load_counts(layout.ngrams(kind), vocab.key)
     unknown = settings[KneserNey.smoothing]["unknown"]
-    static = None
     for score in score_ngrams(build_models(counts, settings), vocab, streams, log):
+        if (score.info.smoothing, score.info.order) == (KneserNey.smoothing, counts.max_order):
+            static = score  # which the dynamic one has to beat
         yield score
-        static = score  # the last one is the Kneser-Ney model of the highest order
     if (few := params.train_subset) is not None and kind in few.orders and few.max_tokens < len(train):
         subset = read_beginning_of_train(layout, kind, few.max_tokens)
         yield from score_train_subset(train[: few.max_tokens], vocab, streams, subset, few.orders[kind], unknown)
-    if params.dynamic_counts is not None and static is not None:
+    if params.dynamic_counts is not None:
         if len(train) > (most := params.dynamic_counts.max_tokens):
             why = f"train has {len(train):,} tokens, score.dynamic_counts.max_tokens allows {most:,}"
             log(f"{kind}: no dynamic counts: {why}")

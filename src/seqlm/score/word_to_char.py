@@ -39,15 +39,15 @@ from seqlm.score.store import Score, if_better, make_score, save_scores
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
-_LEAST_SHARE = 1e-4
-"""A hypothesis with a smaller share of the probability is dropped."""
-_MAX_HYPOTHESES = 16
+LEAST_SHARE = 1e-4
+"""A hypothesis with a smaller share of the probability is dropped: with all, reading takes four times as long."""
+MAX_HYPOTHESES = 16
 _CACHED_DISTRIBUTIONS = 64
 """Distributions of the next word that are cached; with a large vocabulary, each is large."""
 _CACHED_RANGES = 100_000
 """Prefixes of words whose range in the sorted vocabulary is cached."""
 
-_MAX_UNKNOWN_SHARE = 0.5
+MAX_UNKNOWN_SHARE = 0.5
 """If more of the words of val are unknown, as in scripts without spaces, only their spelling would predict."""
 
 _UNKNOWN_LETTER = "\U0010ffff"
@@ -169,8 +169,8 @@ class CharacterPredictor:
         if share <= 0:  # a blank that never occurs between words of train: begin a new text
             self._hypotheses, self._is_after_blank = [self._new_word((), (), 1.0)], True
             return 0.0
-        most = sorted(following, key=lambda each: -each.share)[:_MAX_HYPOTHESES]
-        self._hypotheses = [each.scaled(1 / share) for each in most if each.share >= _LEAST_SHARE * share]
+        most = sorted(following, key=lambda each: -each.share)[:MAX_HYPOTHESES]
+        self._hypotheses = [each.scaled(1 / share) for each in most if each.share >= LEAST_SHARE * share]
         self._is_after_blank = character in BLANKS
         return share / before
 
@@ -200,7 +200,7 @@ class CharacterPredictor:
         yield from extended
         unseparated = self._separators.after_word.get(NO_SEPARATOR, 0.0)
         # A word that begins here can only lose probability to its first letter.
-        least = _LEAST_SHARE * math.fsum(each.share for each in extended)
+        least = LEAST_SHARE * math.fsum(each.share for each in extended)
         for hypothesis in self._hypotheses:
             if (share := self._ended_share(hypothesis) * unseparated) > least:
                 context, ended = self._with_word(hypothesis)
@@ -273,7 +273,7 @@ def _why_not(words: Vocab, max_words: int) -> str | None:
     num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
     if num_words > max_words:
         return f"train has {num_words:,} words, score.word_to_char.max_words allows {max_words:,}"
-    return f"{unknown:.0%} of the words of val are unknown" if unknown > _MAX_UNKNOWN_SHARE else None
+    return f"{unknown:.0%} of the words of val are unknown" if unknown > MAX_UNKNOWN_SHARE else None
 
 
 class WordToCharReader:
