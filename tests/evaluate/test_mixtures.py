@@ -261,10 +261,3 @@ def test_each_group_has_the_figures_of_its_best_model_on_val(layout: Layout) -> 
     assert headlines(static)["combined"] == {}
     mixture = next(one for one in collect(layout) if one.name == "good+counts")
     assert headlines([*static, mixture])["combined"] == headline(mixture.metrics)
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_scores_of_another_text_are_refused(layout: Layout, split: str) -> None:
-    save(layout, score(GOOD, ZERO, **{split: ZERO[:99]}))
-    with pytest.raises(DataError, match=f"good: 99 surprisals on {split}, but 200 of its tokens are scored"):
-        collect(layout)

@@ -166,15 +166,6 @@ def test_the_beginning_of_train(layout: Layout) -> None:
         assert beginning.scored_chars == pytest.approx(len(text), rel=0.05)
 
 
-def test_a_text_other_than_the_encoded_one_is_refused(tmp_path: Path) -> None:
-    layout = write_corpus(tmp_path, num_lines=100)
-    with layout.split("val").open("a") as file:
-        file.write("more\n")
-    for kind in ("char", "word"):
-        with pytest.raises(DataError, match=r"val\.txt: not the text that was encoded: run the vocab stage again"):
-            select_heldout(layout, kind, ENOUGH)
-
-
 def test_blank_lines_before_the_first_word_are_not_scored(tmp_path: Path) -> None:
     # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
     layout = encode(Layout(tmp_path), ["char", "word"], "\n", "\n\nthe sea\n")
@@ -206,11 +197,6 @@ def test_the_stage_and_what_it_stores(run_stage: RunStage, tmp_path: Path) -> No
     assert (result.returncode, result.stderr) == (0, "")
     sizes = {split: f"{stream.scored_chars:,}" for split, stream in read_streams(layout, "char").items()}
     assert result.stdout == "char: scored characters: " + ", ".join(f"{s} {size}" for s, size in sizes.items()) + "\n"
-    with pytest.raises(DataError, match="holds tokens of kind char, not word: run the heldout stage again"):
-        load_heldout(layout.heldout("char"))
-    np.save(layout.heldout("char") / "ends_val.npy", np.arange(3))
-    with pytest.raises(DataError, match=r"ends_val\.npy: its content does not match the SHA-256 in heldout\.json"):
-        read_streams(layout, "char")
 
 
 PEAK_MEMORY = """
@@ -361,15 +347,12 @@ def test_folds_are_as_long_as_test(num_test_lines: int, max_chars: int, num_fold
     texts = ["the sea came in\nand went out again\n" * size for size in (100, 10, num_test_lines)]
     layout = encode(Layout(tmp_path), ["char"], " ", *texts)
     select_heldout(layout, "char", max_chars)
-    folds, path = cross_validate(layout), layout.heldout("char") / "folds.json"
+    folds = cross_validate(layout)
     if num_folds is None:
         assert folds == Folds([], [])
-        assert Folds.load(path.parent) is None
+        assert Folds.load(layout.heldout("char")) is None
         return
     assert [len(bits) for bits in folds.bits] == [num_folds, num_folds]
     # About 35 characters a pair of lines, and at least 20 a block.
     assert [len(blocks) for blocks in folds.test_blocks] == [min(num_test_lines * 35 // 20, 50)] * 2
-    assert Folds.load(path.parent) == folds
-    path.write_text(path.read_text().replace(".", ".1", 1))
-    with pytest.raises(DataError, match="does not match"):
-        Folds.load(path.parent)
+    assert Folds.load(layout.heldout("char")) == folds

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.core.errors import DataError
 from seqlm.core.files import write_json
 from seqlm.heldout.scored_text import stream_of
 from seqlm.score.metrics import headline, summarise
@@ -23,19 +22,12 @@ def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -
     loaded = load_score(tmp_path / "a+b")
     assert (loaded.info, loaded.metrics, loaded.metadata) == (info, stored.metrics, stored.metadata)
     assert {split: nll.tolist() for split, nll in loaded.nll.items()} == {"val": [1.0, np.inf], "test": [0.5]}
-    (tmp_path / "a+b").rename(tmp_path / "c")
-    with pytest.raises(DataError, match=r"c: holds the score of 'a\+b': score again"):
-        load_score(tmp_path / "c")
 
 
 def test_surprisals_stay_in_their_files_until_they_are_needed(tmp_path: Path) -> None:
     save_score(tmp_path / "m", score(network("m"), {"val": np.arange(5.0), "test": np.arange(3.0)}))
     loaded = load_score(tmp_path / "m")
     assert isinstance(loaded.nll["val"].base, np.memmap)
-    np.save(tmp_path / "m" / "test.npy", np.ones(3))
-    assert loaded.nll["test"].tolist() == [1, 1, 1]  # nothing was read before
-    with pytest.raises(DataError, match=r"test\.npy: its content does not match the SHA-256 in score\.json"):
-        load_score(tmp_path / "m")
 
 
 def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
@@ -60,7 +52,7 @@ def test_metrics_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nats", "finite", "reason"),
+    ("nll", "finite", "reason"),
     [
         ([1.0, np.inf], {"tokens"}, "infinite: 1 tokens have probability 0"),
         ([1.0, np.nan], {"tokens"}, "not a number: 1 tokens have no probability"),

@@ -23,7 +23,7 @@ from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import KINDS, token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space or line end", "other")
-_MAX_PASSAGES = 8
+MAX_PASSAGES = 8
 
 
 def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
@@ -117,7 +117,7 @@ def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_cha
         shown += sorted(static, key=val_bits)[:1]
     tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
-    for score in shown[:_MAX_PASSAGES]:
+    for score in shown[:MAX_PASSAGES]:
         token = score.info.token
         nll = heldouts[token].text("test").with_unknown_cost(score.nll["test"])
         found[score.name] = passage(token_kind(token), tokens[token], nll, num_chars)

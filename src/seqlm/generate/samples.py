@@ -12,7 +12,7 @@ from seqlm.vocab.corpus import AUTO, load_split, prompts
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 
-_NUM_AUTO_PREFIXES = 2
+NUM_AUTO_PREFIXES = 2
 
 
 def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
@@ -23,10 +23,10 @@ def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     if setting != AUTO:
         return list(setting)
     vocab, val = Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True)
-    return prompts(vocab, val, _NUM_AUTO_PREFIXES)
+    return prompts(vocab, val, NUM_AUTO_PREFIXES)
 
 
-_REPEATED_LENGTH = 8
+REPEATED_LENGTH = 8
 _HEADING = """# What each model writes
 
 *Copied* is the length of the longest substring that also occurs in the training text; *repeated* is the
@@ -107,7 +107,7 @@ def longest_common_substring(text: str, source: str) -> int:
 
 def repeated_share(text: str) -> float:
     """Return the share of the substrings of eight characters that occurred earlier in ``text``."""
-    substrings = [text[start : start + _REPEATED_LENGTH] for start in range(len(text) - _REPEATED_LENGTH + 1)]
+    substrings = [text[start : start + REPEATED_LENGTH] for start in range(len(text) - REPEATED_LENGTH + 1)]
     return 1 - len(set(substrings)) / len(substrings) if substrings else 0.0
 
 

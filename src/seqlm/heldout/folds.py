@@ -36,6 +36,10 @@ class Folds:
     test_blocks: list[list[float]]
     """For each model, its bits on each block of test, trained on all of train."""
 
+    def save(self, folder: Path) -> None:
+        """Write what :meth:`load` reads."""
+        write_checksummed(folder / "folds.json", {"format": FORMAT} | asdict(self))
+
     @classmethod
     def load(cls, folder: Path) -> "Folds | None":
         """Return what was stored; None if the text was too short or too long to be cross-validated."""
@@ -59,7 +63,7 @@ def cross_validate(layout: Layout) -> Folds:
         blocks = [text.block_bits(nll, text.num_blocks) for nll in _nll(train, test, vocab_size)]
         bits = np.transpose(list(fold_bits(np.asarray(train), vocab_size, length)))
         folds = Folds(bits.tolist(), np.asarray(blocks).tolist())
-    write_checksummed(layout.heldout("char") / "folds.json", {"format": FORMAT} | asdict(folds))
+    folds.save(layout.heldout("char"))
     return folds
 
 

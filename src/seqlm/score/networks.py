@@ -38,9 +38,9 @@ NUM_TUNING_TOKENS = 20_000
 """The settings of dynamic evaluation are chosen on this many tokens of val."""
 DAMPING = 0.3
 """This share of the average root mean square is added to each one before dividing by it."""
-_WARMUP = 64
+WARMUP = 64
 """Tokens that the network reads before a segment of train."""
-_PARTS = 8
+NUM_PARTS = 8
 """The segments of train are summed in this many parts, whatever the number of threads, so that sums have one order."""
 
 
@@ -84,7 +84,7 @@ def gradient_rms(network: ArrayNetwork, ids: NDArray[np.integer], *, segment_len
     """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
     num_starts = len(range(0, len(ids) - 1, segment_length))
     chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
-    parts = np.array_split(chosen * segment_length, _PARTS)
+    parts = np.array_split(chosen * segment_length, NUM_PARTS)
     totals = [0 * weight for weight in network.weights]
     for part in network.imap(partial(_sums_of_squares, network, ids, segment_length), parts):
         for total, squares in zip(totals, part, strict=True):
@@ -101,7 +101,7 @@ def _sums_of_squares(
     with observed.without_subnormals():
         for start in starts.tolist():
             raise_if_cancelled()
-            state, before = observed.initial_state(1), min(start, _WARMUP)
+            state, before = observed.initial_state(1), min(start, WARMUP)
             stream = np.asarray(ids[start - before : start + length + 1], np.int64)  # not all of a large text at once
             if before > 0:
                 state = observed.advance_state(stream[None, :before], state)
