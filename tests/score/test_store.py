@@ -1,6 +1,5 @@
 """Stored scores, and the figures that sum up a model's surprisals."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.core.files import write_json
 from seqlm.heldout.scored_text import stream_of
 from seqlm.score.metrics import headline, summarise
 from seqlm.score.store import load_score, load_scores, save_score, save_scores
@@ -54,20 +52,14 @@ def test_metrics_by_hand() -> None:
 @pytest.mark.parametrize(
     ("nll", "finite", "reason"),
     [
-        ([1.0, np.inf], {"tokens"}, "infinite: 1 tokens have probability 0"),
-        ([1.0, np.nan], {"tokens"}, "not a number: 1 tokens have no probability"),
+        ([1.0, np.inf], set(), "1 tokens have probability 0, 0 none; inf nats per token"),
+        ([1.0, np.nan], set(), "0 tokens have probability 0, 1 none; nan nats per token"),
         # exp(800) is too large for a number; 800 nats are 1154 bits.
-        (
-            [800.0, 800.0],
-            {"tokens", "nats_per_token", "bits_per_character"},
-            "infinite: 800 nats per token give a perplexity beyond the largest number",
-        ),
+        ([800.0, 800.0], {"nats_per_token", "bits_per_character"}, "0 tokens have probability 0, 0 none; 800 nats"),
     ],
 )
-def test_infinite_values_have_a_reason(nll: list[float], finite: set[str], reason: str, tmp_path: Path) -> None:
+def test_infinite_values_have_a_reason(nll: list[float], finite: set[str], reason: str) -> None:
     metrics = summarise(np.array(nll), scored_text(2))
-    keys = {"tokens", "nats_per_token", "perplexity", "bits_per_character"}
-    assert {key for key in keys if metrics[key] is not None} == finite
-    assert metrics["reason"] == reason
-    write_json(tmp_path / "x.json", {"metrics": metrics, "headline": headline({"val": metrics, "test": metrics})})
-    assert json.loads((tmp_path / "x.json").read_text())["headline"]["test_perplexity"] is None
+    assert {key for key in ("nats_per_token", "perplexity", "bits_per_character") if metrics[key] is not None} == finite
+    assert metrics["reason"].startswith(reason)
+    assert headline({"val": metrics, "test": metrics})["test_perplexity"] is None

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import groupby
 
 from seqlm.core.layout import Layout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
@@ -27,13 +26,6 @@ def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
 
 
 REPEATED_LENGTH = 8
-_HEADING = """# What each model writes
-
-*Copied* is the length of the longest substring that also occurs in the training text; *repeated* is the
-share of the substrings of eight characters that occurred earlier in the same sample.
-"""
-_IN_CELL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "*": "\\*", "_": "\\_", "\n": " ⏎ "})
-"""Characters that would end a table's cell or start markup, and what replaces them."""
 SEARCHED_TOKENS = 5_000_000
 """Tokens of train, from its beginning, in which copied substrings are looked for."""
 
@@ -109,15 +101,3 @@ def repeated_share(text: str) -> float:
     """Return the share of the substrings of eight characters that occurred earlier in ``text``."""
     substrings = [text[start : start + REPEATED_LENGTH] for start in range(len(text) - REPEATED_LENGTH + 1)]
     return 1 - len(set(substrings)) / len(substrings) if substrings else 0.0
-
-
-def samples_markdown(samples: Sequence[Sample]) -> str:
-    """Return the samples as Markdown, one section for each model."""
-    lines = [_HEADING]
-    for model, of_model in groupby(samples, lambda sample: sample.model):
-        lines += [f"## {model}", "", "| temperature | copied | repeated | text |", "| --- | --- | --- | --- |"]
-        for sample in of_model:
-            text = f"**{sample.prefix.translate(_IN_CELL)}**{sample.text.translate(_IN_CELL)}"
-            lines.append(f"| {sample.temperature:g} | {sample.copied} | {sample.repeated:.0%} | {text} |")
-        lines.append("")
-    return "\n".join(lines)

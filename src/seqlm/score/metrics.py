@@ -30,21 +30,14 @@ def summarise(nll: Nll, text: ScoredText) -> dict[str, Any]:
     }
     found: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in values.items()}
     if None in found.values():
-        found["reason"] = _why_infinite(nll, per_token)
+        impossible, invalid = int(np.isinf(nll).sum()), int(np.isnan(nll).sum())
+        found["reason"] = f"{impossible} tokens have probability 0, {invalid} none; {per_token:.0f} nats per token"
     return found | {
         "separator_bits": bits_per_character(text.separator_nll, chars),
         "tokens": len(nll),
         "unknown_share": text.unknown_share,
         "scored_share": text.share,
     }
-
-
-def _why_infinite(nll: Nll, per_token: float) -> str:
-    if np.isnan(nll).any():
-        return f"not a number: {int(np.isnan(nll).sum())} tokens have no probability"
-    if missing := int(np.isinf(nll).sum()):
-        return f"infinite: {missing} tokens have probability 0"
-    return f"infinite: {per_token:.0f} nats per token give a perplexity beyond the largest number"
 
 
 def total_nll(nll: Nll) -> float:

@@ -8,7 +8,6 @@ that train hardly uses, such as a row for a rare token, would otherwise take hug
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -220,10 +219,8 @@ def score_dynamically(
     info = static.info.as_dynamic()
     val, beginning = streams["val"], streams["val"].beginning(num_tuning_tokens)
 
-    def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nll, float]:
-        begin = time.monotonic()
-        nll = stream.nll(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
-        return nll, time.monotonic() - begin
+    def adapt(rule: DynamicRule, stream: Stream) -> Nll:
+        return stream.nll(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
 
     unchanged = static.nll["val"] if beginning is val else beginning.nll(partial(stream_nll, network))
     log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
@@ -231,17 +228,16 @@ def score_dynamically(
     trained = trained_weights(network)
     rules = [DynamicRule(lr, decay, rms, trained) for lr in params.lrs for decay in params.decays]
     tried: list[Nll] = []
-    on_beginning = network.imap(partial(evaluate, stream=beginning), rules)
-    for rule, (nll, seconds) in zip(rules, on_beginning, strict=True):
+    for rule, nll in zip(rules, network.imap(partial(adapt, stream=beginning), rules), strict=True):
         tried.append(nll)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
-        log(f"{info.name}, {settings}: {shown_bits(summarise(nll, beginning))} on val, {seconds:.1f} s")
+        log(f"{info.name}, {settings}: {shown_bits(summarise(nll, beginning))} on val")
     best = min(range(len(rules)), key=lambda index: total_nll(tried[index]))
     if total_nll(tried[best]) >= total_nll(unchanged):
         log(f"{info.name}: left out, because no learning rate is better than 0 on val")
         return
     rest = ["test"] if beginning is val else ["val", "test"]
-    scored = network.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
+    scored = network.imap(lambda split: adapt(rules[best], streams[split]), rest)
     nll_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
     metadata = {"choices": chosen, "update_every": params.update_every, "rms_segments": params.rms_segments}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +26,6 @@ from seqlm.vocab.vocabulary import Vocab
 
 ModelAfter = Callable[[Sequence[int] | Ids], NGramModel]
 """Returns the model of the tokens that follow those read so far."""
-BEST_OF_KIND = "best_of_kind"
-"""In a score's metadata: whether the model is the best n-gram model over its kind of token, on val."""
 
 
 def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> None:
@@ -62,9 +59,8 @@ def score_ngrams(models: Mapping[str, NGramModel], vocab: Vocab, streams: Stream
     on_val = {name: float(_nll(model, streams["val"]).sum()) for name, model in models.items()}
     best = min(on_val, key=lambda name: on_val[name])
     for name, model in models.items():
-        metadata: dict[str, Any] = {BEST_OF_KIND: name == best}
-        if name == best and token_kind(vocab.kind).is_character:
-            metadata |= diagnose(ngram_predictor(model), streams["test"].ids)
+        is_diagnosed = name == best and token_kind(vocab.kind).is_character
+        metadata = diagnose(ngram_predictor(model), streams["test"].ids) if is_diagnosed else {}
         info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
         yield make_score(info, {split: _nll(model, stream) for split, stream in streams.items()}, streams, metadata)
 

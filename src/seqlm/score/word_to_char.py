@@ -14,6 +14,7 @@ import copy
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
-from seqlm.score.model_info import ModelInfo
+from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, if_better, make_score, save_scores
@@ -58,14 +59,16 @@ Words = tuple[int, ...]
 
 
 class Lexicon:
-    """The sorted words that a model knows, and the spelling of all others."""
+    """The sorted words that a model knows, the spelling of all others, and what separates words."""
 
-    def __init__(self, tokens: Sequence[str], counts: Sequence[int], characters: Sequence[str]) -> None:
+    def __init__(
+        self, tokens: Sequence[str], counts: Sequence[int], characters: Sequence[str], separators: Separators
+    ) -> None:
         """Sort those ``tokens`` that occur in train according to their ``counts``.
 
-        ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``.
+        ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``; ``separators`` are probabilities.
         """
-        letters = set(characters)
+        self.separators, letters = separators, set(characters)
         self.id_of: dict[str, int] = {}
         for index, (token, count) in enumerate(zip(tokens, counts, strict=True)):
             if token != UNKNOWN and count > 0:
@@ -93,6 +96,24 @@ class Lexicon:
         """Return p of the next character of an unknown word; characters that no word has share one probability."""
         prob = self.spelling.prob(prefix, character)
         return prob if self.spelling.knows(character) else prob / self._num_unspelled
+
+    def nll(self, characters: Sequence[str], model_after: ModelAfter, num_updates: int = 1) -> Nll:
+        """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
+
+        At the beginning of each of ``num_updates`` equal parts of the text, ``model_after`` gets the ids of the words
+        read so far and returns the model for the words that begin in this part.
+        """
+        num_scored = max(len(characters) - 1, 0)
+        predictor = CharacterPredictor(self, model_after(()))
+        probs = np.ones(num_scored)
+        for number, part in enumerate(equal_parts(num_scored, num_updates)):
+            if number == 0:
+                predictor.read(characters[0])
+            else:
+                predictor.use(model_after(predictor.words_read))
+            for place in part:
+                probs[place] = predictor.read(characters[place + 1])
+        return -elementary.log(probs)
 
 
 class _Hypothesis(NamedTuple):
@@ -133,9 +154,9 @@ class _Hypothesis(NamedTuple):
 class CharacterPredictor:
     """Reads characters one by one and returns the probability of each."""
 
-    def __init__(self, lexicon: Lexicon, separators: Separators, model: NGramModel) -> None:
+    def __init__(self, lexicon: Lexicon, model: NGramModel) -> None:
         """Begin a text with a model over the words of the lexicon."""
-        self._lexicon, self._separators = lexicon, separators
+        self._lexicon, self._separators = lexicon, lexicon.separators
         self.words_read: list[int] = []
         """The ids of the words up to the last blank, according to the most likely hypothesis."""
         self.use(model)
@@ -234,27 +255,6 @@ class CharacterPredictor:
         return context, (*hypothesis.ended, word)
 
 
-def word_to_char_nll(
-    lexicon: Lexicon, separators: Separators, model_after: ModelAfter, characters: Sequence[str], num_updates: int = 1
-) -> Nll:
-    """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
-
-    At the beginning of each of ``num_updates`` equal parts of the text, ``model_after`` gets the ids of the words read
-    so far and returns the model for the words that begin in this part.
-    """
-    num_scored = max(len(characters) - 1, 0)
-    predictor = CharacterPredictor(lexicon, separators, model_after(()))
-    probs = np.ones(num_scored)
-    for number, part in enumerate(equal_parts(num_scored, num_updates)):
-        if number == 0:
-            predictor.read(characters[0])
-        else:
-            predictor.use(model_after(predictor.words_read))
-        for place in range(part.start, part.stop):
-            probs[place] = predictor.read(characters[place + 1])
-    return -elementary.log(probs)
-
-
 def score_word_to_char(layout: Layout, params: ScoreParams, log: Log) -> None:
     """Score the Kneser-Ney model over words on characters, with static and with dynamic counts.
 
@@ -282,29 +282,21 @@ class WordToCharReader:
     def __init__(self, layout: Layout, words: Vocab) -> None:
         """Collect the words of train and estimate how they are separated."""
         self.characters = Vocab.load(layout.vocab("char"), "char")
-        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens)
-        self._separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
+        separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
+        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens, separators)
 
     def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nll:
-        """Return -log p of characters 2 to N, given as ids; see :func:`word_to_char_nll`."""
-        characters = self.characters.decode(ids.tolist())
-        return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
+        """Return -log p of characters 2 to N, given as ids; see :meth:`Lexicon.nll`."""
+        return self._lexicon.nll(self.characters.decode(ids.tolist()), model_after, num_updates)
 
-    def predictor(self, model: NGramModel) -> CharacterPredictor:
+    def predictor(self, model: NGramModel) -> "CharacterPredictor":
         """Return a reader of a new text, character by character."""
-        return CharacterPredictor(self._lexicon, self._separators, model)
+        return CharacterPredictor(self._lexicon, model)
 
     def describe(self, order: int) -> ModelInfo:
         """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""
-        return ModelInfo(
-            f"char-by-word-{KneserNey.smoothing}-{order}",
-            "ngram",
-            "char",
-            self.characters.num_chars["train"],
-            counted_token="word",
-            smoothing=KneserNey.smoothing,
-            order=order,
-        )
+        info = describe_ngram(KneserNey.smoothing, order, self.characters)
+        return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
 
 
 def _scores(
