@@ -17,7 +17,7 @@ from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.core.text import words
 from seqlm.heldout.folds import Folds, cross_validate, fold_bits
-from seqlm.heldout.scored_text import Stream, Streams, stream_of
+from seqlm.heldout.scored_text import Streams, stream_of
 from seqlm.heldout.selection import encode_text, find_passages, select_heldout
 from seqlm.heldout.spelling import NLL_OF_ANY_CHARACTER, SpellingModel
 from seqlm.heldout.store import WARMUP, load_heldout, read_beginning_of_train, read_streams
@@ -238,15 +238,6 @@ def repeat_train(layout: Layout, kind: Kind, num_chars: int) -> None:
     np.save(path, repeated)
     vocab.splits["train"] = type(vocab.splits["train"])(len(repeated), len(text) * times - 1, 0, sha256_of_file(path))
     vocab.save(layout.vocab(kind))
-
-
-def test_a_warm_up_is_read_and_not_scored() -> None:
-    # Tokens 10 and 11 are scored, 12 is a warm-up, 13 and 14 are scored again.
-    read, is_scored = np.arange(10, 15), np.array([True, True, False, True, True])
-    text = made_stream([10, 11, 13, 14])
-    passages = Stream(**vars(text) | {"input_ids": read, "is_scored": is_scored})
-    assert passages.nll(lambda ids: ids[1:] / 10).tolist() == [1.1, 1.3, 1.4]
-    assert text.nll(lambda ids: ids[1:] / 10).tolist() == [1.1, 1.3, 1.4]
 
 
 def test_the_beginning_of_a_stream() -> None:
