@@ -169,8 +169,8 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
             counts = count_separators(texts, vocab.line_separator)
             separators = separators or counts.probabilities()  # those of train, which is the first split
             separator_nll = counts.nll(separators)
-        share_unknown = unknown_share(np.concatenate([split.ids[begin:end] for begin, end in ranges]))
-        figures = scored_chars, share_unknown, separator_nll, chars / num_chars
+        ids = np.concatenate([split.ids[begin:end] for begin, end in ranges])
+        figures = scored_chars, unknown_share(ids), separator_nll, chars / num_chars
         selections[name] = Selection([list(each) for each in ranges], *figures)
     test_tokens = [token for each in ranges for token in split.texts(*each)]  # test is the last split
     save_heldout(layout.heldout(kind), max_chars, selections, arrays, test_tokens)

@@ -165,7 +165,8 @@ class KneserNey(InterpolatedModel):
             return self.unigram[rows]
         table, statistics = self.counts.table(n), self.statistics[n - 1]
         prefixes, _ = table.split(rows)
-        return statistics.discounted(rows, prefixes) + statistics.backoffs[prefixes] * below[table.suffixes[rows]]
+        backed_off: Probs = statistics.backoffs[prefixes] * below[table.suffixes[rows]]
+        return statistics.discounted(rows, prefixes) + backed_off
 
     def backoff_weights(self, n: int, rows: slice) -> Probs:
         """Return the weights of some n-grams of order n as contexts; those of the highest order have none.
