@@ -18,14 +18,11 @@ from seqlm.evaluate.tables import (
     diagnostic_tables,
     order_table,
     passages,
-    position_table,
 )
 from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.spelling import NLL_OF_ANY_CHARACTER
 from seqlm.heldout.store import Heldout, load_heldout
-from seqlm.ngrams.models.base import Uniform
 from seqlm.score.diagnostics import Predictor, diagnose
-from seqlm.score.ngrams import ngram_predictor
 from seqlm.score.store import Score, make_score
 from seqlm.vocab.corpus import SPLITS
 from subwords import encode
@@ -52,12 +49,6 @@ def test_surprisal_by_class_is_a_mean_in_bits() -> None:
     found = dict(zip(table["token_class"], table["bits"], strict=True))
     assert found == pytest.approx({"second letter": 1, "space or line end": 2, "first letter": 3})
     assert table["share"].tolist() == pytest.approx([1 / 3] * 3)
-
-
-def test_positions_are_numbered_by_the_tokens_of_context() -> None:
-    table = position_table([diagnosed("uniform", ngram_predictor(Uniform(5)), np.arange(400) % 5)])
-    assert table["position"].tolist() == list(range(1, 129))
-    assert table["perplexity"].tolist() == pytest.approx([5.0] * 128)
 
 
 def test_a_model_with_true_probabilities_is_calibrated_and_an_overconfident_one_is_not() -> None:
