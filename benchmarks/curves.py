@@ -38,19 +38,21 @@ import torch
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.settings import read_params
 from seqlm.evaluate.mixtures import best_mixture, val_bits
-from seqlm.heldout.scored_text import Ids, Streams, read_streams
+from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.rnn.network import stream_nll
+from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.networks import describe_run
-from seqlm.score.store import ModelInfo, Score, describe_ngram, make_score
+from seqlm.score.store import Score, make_score
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
@@ -108,8 +110,8 @@ class Corpus:
     streams: Streams
     """The scored text of val and test."""
 
-    def score(self, info: ModelInfo, nll: Callable[[Ids], Nats]) -> Score:
-        return make_score(info, {split: stream.nats(nll) for split, stream in self.streams.items()}, self.streams)
+    def score(self, info: ModelInfo, nll: Callable[[Ids], Nll]) -> Score:
+        return make_score(info, {split: stream.nll(nll) for split, stream in self.streams.items()}, self.streams)
 
     def config(self, name: str, num_chars: int) -> RunConfig:
         """Return the settings of a network that is trained on the beginning of train."""

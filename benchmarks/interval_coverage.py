@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.evaluate.uncertainty import IntervalScales, Scale
-from seqlm.heldout.scored_text import NUM_BLOCKS, Folds
-from seqlm.heldout.selection import ORDERS as REFERENCES
+from seqlm.heldout.folds import ORDERS as REFERENCES
+from seqlm.heldout.folds import Folds
+from seqlm.heldout.scored_text import NUM_BLOCKS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey

@@ -17,14 +17,14 @@ from functools import partial
 from pathlib import Path
 
 from seqlm.core.layout import Layout
-from seqlm.heldout.scored_text import read_streams
 from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.score.store import summarise
+from seqlm.score.metrics import summarise
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import SubwordParams
@@ -50,7 +50,7 @@ def measured(layout: Layout, vocab: Vocab) -> tuple[float, dict[int, float]]:
     bits = {}
     for order in orders:
         model = KneserNey(counts, order)
-        bits[order] = summarise(stream.nats(partial(token_nll, model)), stream)["bits_per_character"]
+        bits[order] = summarise(stream.nll(partial(token_nll, model)), stream)["bits_per_character"]
     info = vocab.splits["val"]
     return info.num_tokens / info.num_chars, bits
 

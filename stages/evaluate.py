@@ -16,13 +16,14 @@ def main(layout: Layout) -> None:
     from seqlm.evaluate.mixtures import collect_scores, save_mixtures
     from seqlm.evaluate.ranking import rank_models
     from seqlm.evaluate.settings import EvaluateParams
-    from seqlm.heldout.scored_text import Folds, load_heldout
+    from seqlm.heldout.folds import Folds
+    from seqlm.heldout.store import load_heldout
     from seqlm.train.settings import run_names, training_summaries
     from seqlm.vocab.settings import KINDS
 
     params = load(layout.params, "evaluate", EvaluateParams)
     runs = run_names(layout.configs)
-    heldouts = {kind: load_heldout(layout.heldout(kind), kind) for kind in KINDS}
+    heldouts = {kind: load_heldout(layout.heldout(kind)) for kind in KINDS}
     texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
     scores = collect_scores(layout, runs, texts, params.mixtures)
     results, leaders = rank_models(scores, texts, Folds.load(layout.heldout("char")))

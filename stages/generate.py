@@ -38,15 +38,9 @@ def main(
 
     from dataclasses import asdict
 
-    from seqlm.core.files import write_json, write_text
+    from seqlm.core.files import write_json
     from seqlm.core.progress import clocked
-    from seqlm.generate.samples import (
-        chosen_prefixes,
-        generate_samples,
-        measured,
-        models_that_generate,
-        samples_markdown,
-    )
+    from seqlm.generate.samples import chosen_prefixes, generate_samples, measured, models_that_generate
     from seqlm.models.language_model import SamplingConfig
     from seqlm.models.loading import Models
 
@@ -70,7 +64,6 @@ def main(
             click.echo(f"{of_model[0].model}: {len(of_model)} samples, {seconds:.1f} s")
     if not by_hand:
         samples = measured(samples, models)
-        write_text(layout.reports("generate", "samples.md"), samples_markdown(samples))
         write_json(layout.reports("generate", "samples.json"), [asdict(sample) for sample in samples])
 
 

@@ -13,7 +13,8 @@ from seqlm.vocab.settings import KINDS
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
 def main(layout: Layout, kind: str) -> None:
     """Select the text of each split that models are scored on, and price the tokens that the vocabulary lacks."""
-    from seqlm.heldout.selection import cross_validate, select_heldout
+    from seqlm.heldout.folds import cross_validate
+    from seqlm.heldout.selection import select_heldout
 
     params = load(layout.params, "heldout", HeldoutParams)
     selections = select_heldout(layout, kind, params.max_chars)

@@ -73,8 +73,9 @@ def main(
 
 def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
     from seqlm.core.files import write_json
+    from seqlm.score.metrics import headline
     from seqlm.score.networks import score_run
-    from seqlm.score.store import headline, save_scores
+    from seqlm.score.store import save_scores
     from seqlm.train.settings import read_config
 
     config = read_config(layout.config(run))
@@ -100,7 +101,6 @@ def _score_texts(
     from seqlm.models.loading import Models
     from seqlm.preprocess.settings import PreprocessParams
     from seqlm.report.page import build_surprisal_page
-    from seqlm.vocab.vocabulary import Vocab
 
     if page is not None and len(paths) > 1:
         raise ParamsError("--page shows one text: give one --text")
@@ -109,10 +109,10 @@ def _score_texts(
     preprocess = load(layout.params, "preprocess", PreprocessParams)
     max_bytes = load(layout.params, "download", DownloadParams).max_bytes
     device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
-    opened = Models(layout, device, num_threads)
-    models = [*(opened.select(names).values() if names or not arpas else ()), *map(open_arpa, arpas)]
-    if (own := layout.vocab("char")).exists():  # the corpus may have been cleaned with another setting
-        preprocess = preprocess.model_copy(update={"normalise": Vocab.load(own).normalise})
+    own = list(Models(layout, device, num_threads).select(names).values()) if names or not arpas else []
+    if own:  # their corpus may have been cleaned with another setting
+        preprocess = preprocess.model_copy(update={"normalise": own[0].vocab.normalise})
+    models = [*own, *map(open_arpa, arpas)]
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     for text in texts:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import ScoredText, Stream, stream_of
-from seqlm.score.store import ModelInfo, Score, make_score
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import Score, make_score
 from seqlm.vocab.corpus import SPLITS
 
 
@@ -35,10 +36,10 @@ def ngram(name: str, token: str = "char", **changes: object) -> ModelInfo:
 
 
 def score(
-    info: ModelInfo, nats: Nats | Mapping[str, Nats], metadata: Mapping[str, object] | None = None, **splits: Nats
+    info: ModelInfo, nll: Nll | Mapping[str, Nll], metadata: Mapping[str, object] | None = None, **splits: Nll
 ) -> Score:
     """Return a score with the same surprisals on each split; only on val and test if the model is dynamic."""
-    if not isinstance(nats, Mapping):
-        nats = dict.fromkeys(SPLITS[1:] if info.dynamic else SPLITS, nats)
-    nats = {**nats, **splits}
-    return make_score(info, nats, {split: scored_text(len(values)) for split, values in nats.items()}, metadata)
+    if not isinstance(nll, Mapping):
+        nll = dict.fromkeys(SPLITS[1:] if info.dynamic else SPLITS, nll)
+    nll = {**nll, **splits}
+    return make_score(info, nll, {split: scored_text(len(values)) for split, values in nll.items()}, metadata)

@@ -2,17 +2,25 @@
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from default_params import PARAMS_FILE
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.heldout.selection import cross_validate, select_heldout
+from seqlm.heldout.folds import cross_validate
+from seqlm.heldout.selection import select_heldout
+from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.registry import save_models
+from seqlm.ngrams.models.laplace import Laplace
+from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
+from seqlm.ngrams.settings import NgramsParams
 from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
 from seqlm.vocab.corpus import load_split
@@ -32,13 +40,18 @@ def config(run: str = "x", seed: int = 0, **changes: object) -> RunConfig:
     return resolve_runs(values, source="params.yaml")[run]
 
 
-def ngram_settings(*epsilons: float) -> dict[str, dict[str, object]]:
+def ngram_settings(counts: NgramCounts, *epsilons: float, backoff: str = "unigram") -> dict[str, Mapping[str, Any]]:
     """Return the settings of all smoothing methods, with these epsilons for Laplace."""
-    return {
-        "uniform": {},
-        "laplace": {"epsilons": list(epsilons), "backoff": "unigram", "chosen_on_val": True},
-        "kneser-ney": {"unknown": "good_turing"},
-    }
+    params, val = NgramsParams.model_validate(PARAMS["ngrams"]), np.zeros(2, np.int64)
+    found = {method.smoothing: method.fit(counts, val, params).settings for method in SMOOTHINGS if method != Laplace}
+    return found | {"laplace": {"epsilons": list(epsilons), "backoff": backoff, "chosen_on_val": True}}
+
+
+def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
+    """Return the names of the models of all smoothing methods with orders up to the highest."""
+    counts = count_ngrams(np.zeros(max_order, np.int64), 2, max_order)
+    names = build_models(counts, ngram_settings(counts, *[1.0] * max_order))
+    return [f"{kind}-{name}" if kind else name for name in names]
 
 
 def write_models(folder: Path, text: str = LINES * 20) -> Layout:
@@ -56,7 +69,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     for kind in ("subword", "word", "char"):
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
-        save_models(layout.ngrams(kind), counts, ngram_settings(1.0, 1.0, 1.0), vocab.key)
+        save_models(layout.ngrams(kind), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
         select_heldout(layout, kind, 300_000)
     cross_validate(layout)
     write_run(layout, "small", vocab)

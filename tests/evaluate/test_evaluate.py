@@ -7,12 +7,10 @@ import pytest
 
 from seqlm.core.files import read_csv, write_csv, write_json
 from seqlm.core.layout import Layout
-from seqlm.heldout.selection import select_heldout
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT, change_params
 from stages_by_hand import RunStage, in_this_process, prepare, refused, succeeded
-from subwords import encode
 
 SETTINGS = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic_counts": None}
 
@@ -54,16 +52,6 @@ def test_a_dynamic_model_that_is_no_longer_scored_is_gone(layout: Layout, run_st
     succeeded(run_stage("evaluate"))
     assert models(layout) >= {"small", "char-kneser-ney-3"}
     assert not any("dynamic" in model for model in models(layout))
-
-
-def test_scores_of_another_corpus_are_refused_in_one_line(layout: Layout, run_stage: RunStage) -> None:
-    text = "the sea came in\n" * 40
-    encode(layout, KINDS, " ", text)
-    for kind in KINDS:
-        select_heldout(layout, kind, 300_000)
-    complaint = f"738 surprisals on train, but {len(text) - 2} of its tokens are scored: score again\n"
-    refused(run_stage("evaluate"), 3, f"error: char-kneser-ney-1: {complaint}")
-    assert not layout.reports("evaluate").exists()
 
 
 def test_a_run_that_was_not_scored_is_named(layout: Layout, run_stage: RunStage) -> None:

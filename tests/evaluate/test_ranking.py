@@ -13,8 +13,9 @@ from seqlm.core.files import read_csv, write_csv
 from seqlm.evaluate.columns import COLUMNS, Column, describe_reduced_batches, describe_share, main_table, table_text
 from seqlm.evaluate.ranking import Comparison, Result, rank_models
 from seqlm.evaluate.tables import headlines
-from seqlm.heldout.scored_text import Folds
-from seqlm.score.store import TRAIN_SUBSET, ModelInfo, Score
+from seqlm.heldout.folds import Folds
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import TRAIN_SUBSET, Score
 from seqlm.vocab.corpus import SPLITS
 
 NOISE, ONES = np.random.default_rng(0).exponential(1.0, 1000), np.ones(1000)
@@ -34,7 +35,7 @@ STEADY = score(LSTM, np.linspace(1, 2, 100))
 
 
 def rank(*scores: Score, folds: Folds | None = None) -> tuple[list[Result], Any]:
-    texts = dict.fromkeys(SPLITS, scored_text(len(scores[0].nats["test"])))
+    texts = dict.fromkeys(SPLITS, scored_text(len(scores[0].nll["test"])))
     return rank_models(scores, {"char": texts}, folds)
 
 
@@ -44,8 +45,8 @@ def table(*scores: Score) -> pd.DataFrame:
 
 def test_the_best_model_on_test_comes_first_and_infinite_ones_last() -> None:
     # exp(800) is no number, but the bits are.
-    nats = {"weak": 2.0, "never": np.inf, "exploded": 800.0, "strong": 1.0}
-    made = table(*(score(network(name), ONES * value) for name, value in nats.items()))
+    nll = {"weak": 2.0, "never": np.inf, "exploded": 800.0, "strong": 1.0}
+    made = table(*(score(network(name), ONES * value) for name, value in nll.items()))
     assert made["model"].tolist() == ["strong", "weak", "exploded", "never"]
     assert made["test_bits"].isna().tolist() == [False, False, False, True]
     assert made["test_perplexity"].isna().tolist() == [False, False, True, True]
@@ -102,11 +103,11 @@ def test_a_row_has_the_properties_of_its_model() -> None:
     assert rows.loc["all", "members"] == "lstm+dynamic counts"
     assert pd.isna(rows.loc["lstm", "order"])
     assert pd.isna(rows.loc["all", "train_bits"])  # dynamic models are scored on val and test only
-    assert rows.loc["uniform", "train_subset_bits"] == rows.loc["uniform", "train_bits"]
+    assert rows.loc["uniform", "seen_bits"] == rows.loc["uniform", "train_bits"]
     # A model of a part of train shows its bits on that part.
     metrics = {**MODELS[0].metrics, TRAIN_SUBSET: {"bits_per_character": 0.5}}
-    (row,) = table(Score(LSTM, MODELS[0].nats, metrics)).to_dict("records")
-    assert (row["train_subset_bits"], row["train_bits"]) == (0.5, row["test_bits"])
+    (row,) = table(Score(LSTM, MODELS[0].nll, metrics)).to_dict("records")
+    assert (row["seen_bits"], row["train_bits"]) == (0.5, row["test_bits"])
 
 
 def test_leaders_are_compared() -> None:
@@ -120,7 +121,7 @@ def test_leaders_are_compared() -> None:
     assert dynamic["perplexity"] == pytest.approx(np.exp(NOISE.mean() + 0.05))
     assert (found["ngram"]["model"], found["ngram"]["against"]) == ("counts", "lstm")
     assert static["bits"] == pytest.approx((NOISE.mean() + 0.2) / np.log(2))
-    assert static["low"] < static["bits"] < static["high"]
+    assert static["ci_low"] < static["bits"] < static["ci_high"]
     assert [leader["best_on_test"] for leader in found.values()] == [None, None, None]
 
 
@@ -142,7 +143,7 @@ def test_leaders_are_chosen_on_val_and_say_what_test_would_choose() -> None:
 def test_a_model_that_need_not_predict_separators_leads_nothing() -> None:
     words, others = score(ngram("words"), NOISE - 0.2), [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
     metrics = {split: values | {"separator_bits": 0.1} for split, values in words.metrics.items()}
-    words = Score(words.info, words.nats, metrics)
+    words = Score(words.info, words.nll, metrics)
     results, found = rank(words, *others)
     assert results[0].score.name == "words"
     assert [found[group]["model"] for group in ("static", "ngram")] == ["lstm", "counts"]
@@ -154,7 +155,7 @@ def test_a_group_without_a_model_has_no_leader_and_an_infinite_leader_no_verdict
     found = rank(score(LSTM, NOISE), score(ngram("never"), NOISE, test=ONES * np.inf))[1]
     assert found["dynamic"] is None
     assert (found["static"]["model"], found["static"]["against"], found["static"]["verdict"]) == ("lstm", None, None)
-    assert (found["ngram"]["model"], found["ngram"]["bits"], found["ngram"]["low"]) == ("never", None, None)
+    assert (found["ngram"]["model"], found["ngram"]["bits"], found["ngram"]["ci_low"]) == ("never", None, None)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_marks_are_explained_only_if_there_are_any() -> None:
     assert "chosen on val" not in text
     assert "not of other texts or seeds" in text
     # Models that are not told apart have a mark.
-    shuffled = np.random.default_rng(0).permutation(STEADY.nats["test"])
+    shuffled = np.random.default_rng(0).permutation(STEADY.nll["test"])
     assert len(re.findall(r"~ [+-]0.000 ±\d", table_text(table(STEADY, score(network("other"), shuffled))))) == 2
 
 

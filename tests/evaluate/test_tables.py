@@ -18,14 +18,11 @@ from seqlm.evaluate.tables import (
     diagnostic_tables,
     order_table,
     passages,
-    position_table,
 )
-from seqlm.heldout.scored_text import Heldout, load_heldout
 from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.spelling import NATS_OF_ANY_CHARACTER
-from seqlm.ngrams.models.base import Uniform
+from seqlm.heldout.spelling import NLL_OF_ANY_CHARACTER
+from seqlm.heldout.store import Heldout, load_heldout
 from seqlm.score.diagnostics import Predictor, diagnose
-from seqlm.score.ngrams import ngram_predictor
 from seqlm.score.store import Score, make_score
 from seqlm.vocab.corpus import SPLITS
 from subwords import encode
@@ -52,12 +49,6 @@ def test_surprisal_by_class_is_a_mean_in_bits() -> None:
     found = dict(zip(table["token_class"], table["bits"], strict=True))
     assert found == pytest.approx({"second letter": 1, "space or line end": 2, "first letter": 3})
     assert table["share"].tolist() == pytest.approx([1 / 3] * 3)
-
-
-def test_positions_are_numbered_by_the_tokens_of_context() -> None:
-    table = position_table([diagnosed("uniform", ngram_predictor(Uniform(5)), np.arange(400) % 5)])
-    assert table["position"].tolist() == list(range(1, 129))
-    assert table["perplexity"].tolist() == pytest.approx([5.0] * 128)
 
 
 def test_a_model_with_true_probabilities_is_calibrated_and_an_overconfident_one_is_not() -> None:
@@ -99,14 +90,14 @@ def heldouts(tmp_path: Path) -> dict[str, Heldout]:
     layout, found = encode(Layout(tmp_path), ("char", "word"), " ", train, train, "the zoo the sea\n"), {}
     for kind in ("char", "word"):
         select_heldout(layout, kind, 1000)
-        found[kind] = load_heldout(layout.heldout(kind), kind)
+        found[kind] = load_heldout(layout.heldout(kind))
     return found
 
 
 def one_bit_each(heldout: Heldout, token: str) -> Score:
     texts = heldout.texts()
-    nats = {split: np.full(text.num_scored, BIT) for split, text in texts.items()}
-    return make_score(network("m", token), nats, texts, {"positions": [], "calibration": []})
+    nll = {split: np.full(text.num_scored, BIT) for split, text in texts.items()}
+    return make_score(network("m", token), nll, texts, {"positions": [], "calibration": []})
 
 
 def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
@@ -116,7 +107,7 @@ def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[s
     table = tables[1][1]
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.
-    assert first == pytest.approx(1 + NATS_OF_ANY_CHARACTER / BIT / 3)
+    assert first == pytest.approx(1 + NLL_OF_ANY_CHARACTER / BIT / 3)
     # The mean over all classes is the value in the main table.
     assert (table["share"] * table["bits"]).sum() == pytest.approx(score.metrics["test"]["bits_per_character"])
 
@@ -142,8 +133,8 @@ def test_the_ngram_model_of_each_kind_that_is_shown_is_static_and_chosen_on_val(
         (ngram("words", "word"), 9, 9),
     ):
         of_kind = texts[info.token]
-        nats = {split: np.full(of_kind[split].num_scored, size) for split, size in zip(SPLITS[1:], sizes, strict=True)}
-        scores.append(make_score(info, nats, of_kind))
+        nll = {split: np.full(of_kind[split].num_scored, size) for split, size in zip(SPLITS[1:], sizes, strict=True)}
+        scores.append(make_score(info, nll, of_kind))
     results, _ = rank_models(scores, texts, None)
     assert results[0].score.name == "lucky"
     assert list(passages(results, heldouts, 100)) == ["chosen", "words"]

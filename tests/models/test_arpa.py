@@ -14,7 +14,7 @@ from seqlm.models.ngram_models import NGram, Recounting
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.store import describe_ngram
+from seqlm.score.model_info import describe_ngram
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from smoke import ROOT
 

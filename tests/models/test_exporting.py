@@ -12,7 +12,7 @@ import pytest
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
-from seqlm.heldout.scored_text import Folds
+from seqlm.heldout.folds import Folds
 from seqlm.models.exporting import export_models
 from small_runs import write_models
 from smoke import ROOT
@@ -90,16 +90,16 @@ def test_texts_are_compared_with_intervals(run: Layout) -> None:
     table = seqlm.compare(long, chosen, run.root).set_index("model")
     assert set(table.index) == set(chosen)
     assert table["bits_per_character"].is_monotonic_increasing
-    assert ((table["low"] < table["bits_per_character"]) & (table["bits_per_character"] < table["high"])).all()
+    assert ((table["ci_low"] < table["bits_per_character"]) & (table["bits_per_character"] < table["ci_high"])).all()
     assert table.loc["small", "verdict"] == "worse"
     # A model over words need not predict spaces, so it is not the one that others are compared with.
     assert table["difference"].isna().tolist() == [name == "char-kneser-ney-3" for name in table.index]
     short = seqlm.compare(TEXT, chosen[:2], run.root)
-    assert short["low"].isna().all()
+    assert short["ci_low"].isna().all()
     # As in the main table, parts of train say how far test may be from other texts.
     Folds([[1.0, 5.0, 9.0], [1.0, 2.0, 3.0]], [[0.0, 1.0], [1.0, 1.5]]).save(run.heldout("char"))
     wide = seqlm.compare(long, chosen, run.root).set_index("model")
-    assert (wide["high"] - wide["low"] > 3 * (table["high"] - table["low"])).all()
+    assert (wide["ci_high"] - wide["ci_low"] > 3 * (table["ci_high"] - table["ci_low"])).all()
 
 
 def test_the_code_of_the_docs_runs(run: Layout, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import describe_mixture, mix, save_mixtures
-from seqlm.heldout.scored_text import load_heldout
+from seqlm.heldout.store import load_heldout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.models.loading import Models, open_models
 from seqlm.models.user_text import surprisal_table
@@ -63,10 +63,10 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, dict[str, 
 
 
 def _mixture(layout: Layout, members: Sequence[Score]) -> Score:
-    texts = load_heldout(layout.heldout("char"), "char").texts()
-    nats = {split: mix([member.nats[split] for member in members], np.array(WEIGHTS)) for split in ("val", "test")}
+    texts = load_heldout(layout.heldout("char")).texts()
+    nll = {split: mix([member.nll[split] for member in members], np.array(WEIGHTS)) for split in ("val", "test")}
     weights = dict(zip([member.name for member in members], WEIGHTS, strict=True))
-    return make_score(describe_mixture([member.info for member in members]), nats, texts, {"weights": weights})
+    return make_score(describe_mixture([member.info for member in members]), nll, texts, {"weights": weights})
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def test_a_model_over_words_can_be_read_as_one_over_characters(score: Score) -> 
     ("content", "run", "code", "complaint"),
     [
         (b"the sea", "nope", 2, "--model nope: no such model: choose from small, char-uniform, char-laplace-1"),
-        (b"the sea", "char-by-word-kneser-ney-2", 2, "subword-kneser-ney-3, char-by-word-kneser-ney-3\n"),
+        (b"the sea", "char-by-word-kneser-ney-2", 2, ", char-by-word-kneser-ney-3\n"),
         (b"12345", "small", 3, "my.txt: has no letters A-Z: use another text, or set preprocess.normalise: none"),
         (b"a", "small", 3, "my.txt: has only 1 character after cleaning"),
         (b"sea", "word-kneser-ney-2", 3, "the text has only 1 word: use a longer text"),

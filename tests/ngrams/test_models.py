@@ -92,16 +92,11 @@ texts = st.lists(st.integers(0, 4), min_size=4, max_size=80)
 contexts = st.lists(st.integers(0, 5), max_size=5)
 
 
-def laplace_settings(backoff: Backoff, *epsilons: float) -> dict[str, dict[str, object]]:
-    laplace = {"epsilons": list(epsilons), "backoff": backoff, "chosen_on_val": True}
-    return ngram_settings(*epsilons) | {"laplace": laplace}
-
-
 @given(texts, contexts, st.sampled_from(["unigram", "lower"]), st.floats(0, 100))
 @example([1, 1, 2, 0], [0], "unigram", 5e-324)  # the smallest number there is
 def test_every_model_is_a_distribution(text: list[int], context: list[int], backoff: Backoff, epsilon: float) -> None:
     counts = count_ngrams(np.array(text), 6, 4)  # token 5 is never seen
-    for name, model in build_models(counts, laplace_settings(backoff, *[epsilon] * 4)).items():
+    for name, model in build_models(counts, ngram_settings(counts, *[epsilon] * 4, backoff=backoff)).items():
         probs = model.next_distribution(np.array(context, int))
         assert probs.shape == (6,)
         assert (probs >= 0).all()
@@ -111,7 +106,7 @@ def test_every_model_is_a_distribution(text: list[int], context: list[int], back
 @given(texts, texts, st.sampled_from(["unigram", "lower"]))
 def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text: list[int], backoff: Backoff) -> None:
     counts = count_ngrams(np.array(train), 6, 3)
-    for name, model in build_models(counts, laplace_settings(backoff, 0.5, 1.0, 2.0)).items():
+    for name, model in build_models(counts, ngram_settings(counts, 0.5, 1.0, 2.0, backoff=backoff)).items():
         whole = model.probs(np.array(text))
         for end in range(1, len(text)):
             assert whole[end - 1] == pytest.approx(model.next_distribution(np.array(text[:end]))[text[end]]), name
@@ -181,9 +176,10 @@ def test_unknown_tokens_are_as_likely_as_tokens_seen_once() -> None:
     assert KneserNey(counts, 1, unknown="good_turing").unigram.min() > 0
 
 
-def test_stored_models_are_those_that_were_saved_and_changed_ones_are_refused(tmp_path: Path) -> None:
+def test_stored_models_are_those_that_were_saved_with_their_vocabulary(tmp_path: Path) -> None:
     ids = np.random.default_rng(0).integers(0, 4, 200)
-    counts, settings = count_ngrams(ids[:100], 4, 3), ngram_settings(1.0, 2.0)
+    counts = count_ngrams(ids[:100], 4, 3)
+    settings = ngram_settings(counts, 1.0, 2.0)
     save_models(tmp_path, counts, settings, (4, "abc"))
     stored, expected = load_models(tmp_path, (4, "abc")), build_models(counts, settings)
     assert list(stored) == list(expected)
@@ -192,24 +188,14 @@ def test_stored_models_are_those_that_were_saved_and_changed_ones_are_refused(tm
     assert load_kneser_ney(tmp_path, (4, "abc")).probs(ids).tolist() == expected["kneser-ney-3"].probs(ids).tolist()
     with pytest.raises(DataError, match="made with another vocabulary than the present one: count again"):
         load_models(tmp_path, (4, "abd"))
-    path = tmp_path / "keys_2.npy"
-    path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(DataError, match="does not match the SHA-256"):
-        load_models(tmp_path, (4, "abc"))
-    path = tmp_path / "models.json"
-    path.write_text(path.read_text().replace('"format": 6', '"format": 9'))
-    with pytest.raises(DataError, match="not in format 6"):
-        load_models(tmp_path, (4, "abc"))
 
 
-def test_a_method_that_is_added_is_built_stored_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_is_added_is_built_and_listed_once_it_has_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = count_ngrams(TEXT, V, 2)
-    save_models(tmp_path, counts, ngram_settings(1.0), (V, ""))
-    monkeypatch.setattr(registry, "SMOOTHINGS", (*registry.SMOOTHINGS, AbsoluteDiscounting))
-    with pytest.raises(DataError, match="no settings of absolute: count again"):
-        load_models(tmp_path, (V, ""))
-    save_models(tmp_path, counts, ngram_settings(1.0) | {"absolute": {"discount": 0.5}}, (V, ""))
-    models = load_models(tmp_path, (V, ""))
+    settings = ngram_settings(counts, 1.0)
+    monkeypatch.setattr(registry, "SMOOTHINGS", (AbsoluteDiscounting, *registry.SMOOTHINGS))
+    assert "absolute-2" not in build_models(counts, settings)
+    models = build_models(counts, settings | {"absolute": {"discount": 0.5}})
     assert "absolute-2" in [model.name for model in highest_orders(models)]
     # a, b, c are 3 types of 6 tokens: P(b) = (2 - 0.5 + 0.5 x 3/4) / 6. After a, b twice and c once:
     # P(b | a) = (2 - 0.5 + 0.5 x 2 P(b)) / 3.

@@ -6,11 +6,11 @@ import pytest
 from seqlm.report import findings
 
 LEADER = {
-    "model": "lstm", "bits": 2.0, "low": 1.9, "high": 2.1, "against": "counts", "difference": -0.05, "margin": 0.0111,
-    "verdict": "better", "best_on_test": None, "best_on_test_bits": 2.0,
+    "model": "lstm", "bits": 2.0, "ci_low": 1.9, "ci_high": 2.1, "against": "counts", "difference": -0.05,
+    "margin": 0.0111, "verdict": "better", "best_on_test": None, "best_on_test_bits": 2.0,
 }  # fmt: skip
 TIE = {"verdict": "not told apart", "best_on_test": "lucky", "best_on_test_bits": 1.95}
-UNKNOWN = {"low": None, "high": None, "verdict": None}
+UNKNOWN = {"ci_low": None, "ci_high": None, "verdict": None}
 WITH_INTERVAL = "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100). It is "
 
 

@@ -10,13 +10,14 @@ import pytest
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
-from seqlm.heldout.scored_text import load_heldout
+from seqlm.heldout.store import load_heldout
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import all_findings, highlights
 from seqlm.report.page import build_page
 from seqlm.report.parity import empty_tables
-from seqlm.score.store import ModelInfo, make_score, save_score
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import make_score, save_score
 from small_runs import write_models
 from smoke import ROOT
 from stages_by_hand import in_this_process, prepare, succeeded
@@ -43,8 +44,8 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout = write_models(folder)
     layout.config("small").unlink()
     layout.scores_word_to_char.mkdir(parents=True)
-    for info, nats in SURPRISALS.items():
-        save_made_up_score(layout, info, nats)
+    for info, nll in SURPRISALS.items():
+        save_made_up_score(layout, info, nll)
     for run in (RUN.name, OTHER.name):
         write_json(layout.config(run), {})
         history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run=run)
@@ -56,12 +57,12 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     return layout
 
 
-def save_made_up_score(layout: Layout, info: ModelInfo, nats: float) -> None:
-    """Save surprisals of about ``nats`` on average; the models disagree about which tokens are difficult."""
+def save_made_up_score(layout: Layout, info: ModelInfo, nll: float) -> None:
+    """Save surprisals of about ``nll`` on average; the models disagree about which tokens are difficult."""
     rng = np.random.default_rng(len(info.name))
-    texts = load_heldout(layout.heldout(info.token), info.token).texts()
+    texts = load_heldout(layout.heldout(info.token)).texts()
     surprisals = {
-        split: nats * rng.uniform(0.2, 1.8, text.num_scored)
+        split: nll * rng.uniform(0.2, 1.8, text.num_scored)
         for split, text in texts.items()
         if split != "train" or not info.dynamic
     }

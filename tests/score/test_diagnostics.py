@@ -22,7 +22,7 @@ def test_windows_and_distributions_agree_with_the_surprisals_of_the_stream(famil
     ngrams, network = KneserNey(count_ngrams(TEXT, 5, 3), 3), strong_network(5)
     predictor = network_predictor(network) if family == "network" else ngram_predictor(ngrams)
     expected = stream_nll(network, TEXT[:60]) if family == "network" else token_nll(ngrams, TEXT[:60])
-    assert predictor.window_nats(TEXT[None, :60])[0] == pytest.approx(expected, abs=1e-5)
+    assert predictor.window_nll(TEXT[None, :60])[0] == pytest.approx(expected, abs=1e-5)
     probs = np.concatenate(list(predictor.distributions(TEXT[:60])))
     assert probs.sum(1) == pytest.approx(np.ones(59))
     assert -np.log(probs[np.arange(59), TEXT[1:60]]) == pytest.approx(expected, abs=1e-5)

@@ -52,7 +52,7 @@ def test_the_order_is_at_most_the_length_of_train(num_train: int, order: int) ->
     vocab = Vocab("char", list("?abcdef"), [0] * 7, "", {"train": SplitInfo(num_train, num_train, 0, "")})
     streams = {split: stream(TEXT) for split in ("train", "val", "test")}
     score = score_recounted(TRAIN[:num_train], vocab, streams, params, "uniform")
-    assert set(score.nats) == {"val", "test"}
+    assert set(score.nll) == {"val", "test"}
     info = score.info
     assert (info.dynamic, info.smoothing, info.order, info.train_chars) == (True, "kneser-ney", order, num_train)
     assert (info.name, info.members) == (f"char-kneser-ney-{order}+dynamic", (f"char-kneser-ney-{order}",))

@@ -1,6 +1,5 @@
 """A model over words, read as a model over characters."""
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from seqlm.heldout.spelling import Separators, SpellingModel, estimate_separators
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.word_to_char import CharacterPredictor, Lexicon, word_to_char_nll
+from seqlm.score.word_to_char import CharacterPredictor, Lexicon
 from smoke import ROOT
 
 WORDS = (ROOT / "data" / "sample.txt").read_text(encoding="ascii").lower().replace(".", "").split()[:2000]
@@ -18,7 +17,6 @@ TOKENS = ["<unk>", *sorted(set(WORDS))]
 CHARACTERS = ["<unk>", " ", "\n", *sorted(set("".join(WORDS)))]
 IDS = np.array([TOKENS.index(word) for word in WORDS])
 COUNTS = np.bincount(IDS).tolist()
-LEXICON = Lexicon(TOKENS, COUNTS, CHARACTERS)
 SPELLING = SpellingModel(TOKENS[1:])
 
 
@@ -26,12 +24,16 @@ def model(order: int = 2) -> KneserNey:
     return KneserNey(count_ngrams(IDS, len(TOKENS), order), order, unknown="good_turing")
 
 
+def lexicon(separator: str, characters: Sequence[str] = CHARACTERS) -> Lexicon:
+    return Lexicon(TOKENS, COUNTS, characters, estimate_separators(TEXT, separator))
+
+
 def predictor(separator: str) -> CharacterPredictor:
-    return CharacterPredictor(LEXICON, estimate_separators(TEXT, separator), model())
+    return CharacterPredictor(lexicon(separator), model())
 
 
-def nats(characters: Sequence[str], separator: str) -> np.ndarray:
-    return word_to_char_nll(LEXICON, estimate_separators(TEXT, separator), lambda _: model(), characters)
+def nll(characters: Sequence[str], separator: str) -> np.ndarray:
+    return lexicon(separator).nll(characters, lambda _: model())
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\n"])
@@ -40,25 +42,18 @@ def test_the_probabilities_of_all_characters_sum_to_one(separator: str) -> None:
     possible = [character for character in CHARACTERS if character != "\n" or separator == "\n"]
     reader = predictor(separator)
     for index, character in enumerate(beginning):
-        probs = [prob_of_next(reader, other) for other in possible]
+        probs = [reader.prob(other) for other in possible]
         # Unlikely hypotheses are dropped, so a little is missing.
         assert 1 - 1e-3 <= sum(probs) <= 1 + 1e-9
         assert reader.read(character) == probs[possible.index(character)] > 0, index
 
 
-def prob_of_next(reader: CharacterPredictor, character: str) -> float:
-    """Return p of the next character without reading it."""
-    other = copy.copy(reader)
-    other.words_read = []
-    return other.read(character)
-
-
 def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
     words = [*WORDS[:40], "unheardof", *WORDS[40:50]]
-    ids = np.array([LEXICON.id_of.get(word, 0) for word in words])
+    ids = np.array([lexicon(" ").id_of.get(word, 0) for word in words])
     separators = estimate_separators(TEXT, " ")
     # The spelling model also gives the empty word a probability, which is left out.
-    spelled = np.exp(-SPELLING.nats(words)) / (1 - np.exp(-SPELLING.nats([""])))
+    spelled = np.exp(-SPELLING.nll(words)) / (1 - np.exp(-SPELLING.nll([""])))
     unigram, bigram = model().next_distribution(np.empty(0, np.int64)), model()
     expected = 0.0
     for index in range(len(words)):
@@ -68,7 +63,7 @@ def test_a_text_costs_as_much_as_its_words_and_separators() -> None:
         expected -= np.log(separators.after_word[" "]) + np.log(separators.after_blank[""])
     text = " ".join(words) + " "
     first = predictor(" ").read(text[0])
-    assert nats(text, " ").sum() - np.log(first) == pytest.approx(expected, rel=1e-9)
+    assert nll(text, " ").sum() - np.log(first) == pytest.approx(expected, rel=1e-9)
 
 
 def test_words_that_end_without_a_separator_are_found() -> None:
@@ -88,9 +83,8 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
         return model()
 
     text = " ".join(WORDS[:30])
-    separators = estimate_separators(TEXT, " ")
-    found = word_to_char_nll(LEXICON, separators, model_after, text, num_updates=3)
-    assert found == pytest.approx(nats(text, " "))
+    found = lexicon(" ").nll(text, model_after, num_updates=3)
+    assert found == pytest.approx(nll(text, " "))
     third = -(-(len(text) - 1) // 3)
     ends = [0, third, 2 * third]
     assert seen == [text[: end + 1].split(" ")[:-1] if end else [] for end in ends]
@@ -98,43 +92,42 @@ def test_the_model_of_each_part_gets_the_words_read_before_it() -> None:
 
 @pytest.mark.parametrize(("text", "size"), [("", 0), ("a", 0), ("qz" * 300 + " " + WORDS[0], 600 + len(WORDS[0]))])
 def test_texts_of_no_length_and_very_long_words_have_finite_surprisals(text: str, size: int) -> None:
-    found = nats(text, "")
+    found = nll(text, "")
     assert len(found) == size
     assert np.isfinite(found).all()
 
 
 def test_characters_that_no_word_has_share_one_probability() -> None:
-    more = Lexicon(TOKENS, COUNTS, [*CHARACTERS, "é", "ß"])
-    assert more.spelling_prob("a", "é") == LEXICON.spelling_prob("a", "é") / 3  # <unk> is the third of them
-    assert more.spelling_prob("a", "b") == LEXICON.spelling_prob("a", "b")
+    fewer, more = lexicon(""), lexicon("", [*CHARACTERS, "é", "ß"])
+    assert more.spelling_prob("a", "é") == fewer.spelling_prob("a", "é") / 3  # <unk> is the third of them
+    assert more.spelling_prob("a", "b") == fewer.spelling_prob("a", "b")
 
 
 def test_all_letters_that_the_character_vocabulary_lacks_count_as_one_letter() -> None:
     """With ``vocab.char.min_freq`` a rare letter is ``<unk>``; words with this letter are known nevertheless."""
     few = [character for character in CHARACTERS if character not in ("w", "y")]
-    lexicon, separators = Lexicon(TOKENS, COUNTS, few), estimate_separators(TEXT, " ")
     text = " ".join(WORDS[:60])
     shown = [character if character in few else "<unk>" for character in text]
-    found = word_to_char_nll(lexicon, separators, lambda _: model(), shown)
     # One letter instead of two is easier to predict.
-    assert found.sum() < nats(text, " ").sum()
-    reader = CharacterPredictor(lexicon, separators, model())
+    assert lexicon(" ", few).nll(shown, lambda _: model()).sum() < nll(text, " ").sum()
+    reader = CharacterPredictor(lexicon(" ", few), model())
     for character in shown[:100]:
-        probs = [prob_of_next(reader, other) for other in few if other != "\n"]
+        probs = [reader.prob(other) for other in few if other != "\n"]
         assert 1 - 1e-3 <= sum(probs) <= 1 + 1e-9
         reader.read(character)
 
 
 def test_a_reserved_token_that_train_lacks_is_no_word() -> None:
-    assert Lexicon(["<unk>", "a", "b", "pad"], [5, 3, 2, 0], ["<unk>", " ", "a", "b"]).words == ["a", "b"]
+    separators = estimate_separators("a b\n", " ")
+    assert Lexicon(["<unk>", "a", "b", "pad"], [5, 3, 2, 0], ["<unk>", " ", "a", "b"], separators).words == ["a", "b"]
 
 
 def test_a_reading_is_dropped_only_after_the_next_character() -> None:
     """Words almost never end without a separator, so this reading is unlikely until the next character asks for it."""
     rare = Separators({" ": 1 - 1e-5, "": 1e-5}, {" ": 0.01, "": 0.99})
-    lexicon = Lexicon(["<unk>", "sea", "quay"], [0, 500, 500], ["<unk>", " ", *"seaquy"])
+    two_words = Lexicon(["<unk>", "sea", "quay"], [0, 500, 500], ["<unk>", " ", *"seaquy"], rare)
     words = KneserNey(count_ngrams(np.array([1, 2] * 500), 3, 1), 1)
-    reader = CharacterPredictor(lexicon, rare, words)
+    reader = CharacterPredictor(two_words, words)
     for character in "sea":
         reader.read(character)
     # p(q | sea) is at least p of a word that ends, of no separator, and of quay.

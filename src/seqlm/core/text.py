@@ -22,6 +22,8 @@ BLOCK_BYTES = 1 << 16
 """Text that is processed at once: it fits into the processor's cache."""
 VocabKey = tuple[int, str]
 """The size of a vocabulary, and the SHA-256 of its tokens: stored models know with which one they belong."""
+
+
 SPACE, LINE_END = ord(" "), ord("\n")
 NUM_CODE_POINTS = 0x110000
 """All characters of Unicode, and the code points that are none yet."""

@@ -71,7 +71,7 @@ def _test_with_mark(row: Cells) -> str:
 
 
 def _interval(row: Cells) -> str:
-    return "" if is_missing(row["low"]) else f"±{(row['high'] - row['low']) / 2:.{DIGITS}f}"
+    return "" if is_missing(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.{DIGITS}f}"
 
 
 def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
@@ -119,7 +119,7 @@ COLUMNS = [
            lambda r: " ".join(r.score.info.members) or None, str),
     Column("train_chars", "Characters of train that the model was trained on.",
            lambda r: r.score.info.train_chars, int, "train characters", in_terminal=False),
-    Column("train_subset_bits", "Bits per character on the text that the model was trained on.",
+    Column("seen_bits", "Bits per character on the text that the model was trained on.",
            lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
            in_terminal=False),
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
@@ -129,9 +129,9 @@ COLUMNS = [
            "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
     Column("test_bits", "Bits per character on test; infinite if a token has probability zero; marked > if "
            "separator_bits would have to be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
-    Column("low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval[0], float,
+    Column("ci_low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval[0], float,
            "95 %", _interval),
-    Column("high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),
+    Column("ci_high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),
     *_comparison_columns("best", "the model that is best on val", lambda r: r.to_best),
     *_comparison_columns("next", "the next model in the table", lambda r: r.to_next),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",

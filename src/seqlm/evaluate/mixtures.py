@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
-from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, remove_others, write_checksummed
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import ScoredText
-from seqlm.score.store import DYNAMIC, ModelInfo, Score, finite_bits, load_scores, make_score
+from seqlm.score.metrics import finite_bits
+from seqlm.score.model_info import DYNAMIC, ModelInfo
+from seqlm.score.store import Score, load_scores, make_score
 from seqlm.vocab.kinds import KINDS
 
 FORMAT = 1
-_MIN_WEIGHT = 0.05
+MIN_WEIGHT = 0.05
 """A member with a smaller weight is left out."""
-_NUM_STEPS = 200
-_NUM_PARTNERS = 4
+NUM_STEPS = 200
+"""Steps of expectation maximisation."""
+NUM_PARTNERS = 4
 """The best n-gram models on val are tried as partners of the best network: the best of them need not help most."""
 
 Texts = Mapping[str, ScoredText]
@@ -34,19 +36,12 @@ Weights = NDArray[np.float64]
 def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Texts], mixtures: bool) -> list[Score]:
     """Return the scores of all n-gram models and runs, static before dynamic ones, and of mixtures if asked for.
 
-    ``texts``: kind of token -> its scored texts. Raises DataError if a score is missing or belongs to another text.
+    ``texts``: kind of token -> its scored texts. Raises DataError if the scores of a model are missing.
     """
     folders = [*map(layout.scores_of_ngrams, KINDS), layout.scores_word_to_char]
     ngrams = [score for folder in folders for score in load_scores(folder)]
     networks = [score for run in runs for score in load_scores(layout.scores_of_run(run))]
     stored = sorted([*ngrams, *networks], key=lambda score: score.info.dynamic)
-    for score in stored:
-        for split, nats in score.nats.items():
-            if len(nats) != (expected := texts[score.info.token][split].num_scored):
-                raise DataError(
-                    f"{score.name}: {len(nats):,} surprisals on {split}, but {expected:,} of its tokens are "
-                    "scored: score again"
-                )
     return [*stored, *make_mixtures(ngrams, networks, texts)] if mixtures else stored
 
 
@@ -65,7 +60,7 @@ def make_mixtures(ngrams: Sequence[Score], networks: Sequence[Score], texts: Map
     for dynamic in (False, True):
         members = _members(of_token, dynamic)
         allowed = [partner for partner in partners if dynamic or not partner.info.dynamic]
-        for mixture in _mixtures(members, allowed[:_NUM_PARTNERS], texts[token]):
+        for mixture in _mixtures(members, allowed[:NUM_PARTNERS], texts[token]):
             made.setdefault(mixture.name, mixture)
     return list(made.values())
 
@@ -98,7 +93,7 @@ def _mixtures(networks: Sequence[Score], partners: Sequence[Score], texts: Texts
     There is no mixture if only one member has a weight that matters.
     """
     pairs = [(partner, best_mixture([networks[0], partner], texts)) for partner in partners]
-    partner, pair = min(pairs, key=lambda tried: float(tried[1].nats["val"].sum()))
+    partner, pair = min(pairs, key=lambda tried: float(tried[1].nll["val"].sum()))
     all_together = best_mixture([*networks, partner], texts)
     for mixture in (pair, all_together):
         if len(mixture.info.members) > 1:
@@ -111,12 +106,12 @@ def best_mixture(members: Sequence[Score], texts: Texts) -> Score:
     Members with a negligible weight are left out; one member may remain.
     """
     members = list(members)
-    weights = choose_weights([member.nats["val"] for member in members])
-    while weights.min() < _MIN_WEIGHT:
+    weights = choose_weights([member.nll["val"] for member in members])
+    while weights.min() < MIN_WEIGHT:
         del members[int(np.argmin(weights))]
-        weights = choose_weights([member.nats["val"] for member in members])
-    splits = [split for split in members[0].nats if all(split in member.nats for member in members)]
-    mixed = {split: mix([member.nats[split] for member in members], weights) for split in splits}
+        weights = choose_weights([member.nll["val"] for member in members])
+    splits = [split for split in members[0].nll if all(split in member.nll for member in members)]
+    mixed = {split: mix([member.nll[split] for member in members], weights) for split in splits}
     chosen = {f"weight of {member.name}": weight for member, weight in zip(members, weights.tolist(), strict=True)}
     metadata = {"choices": chosen, "weights": {m.name: w for m, w in zip(members, weights.tolist(), strict=True)}}
     return make_score(describe_mixture([member.info for member in members]), mixed, texts, metadata)
@@ -141,26 +136,26 @@ def load_mixtures(folder: Path) -> dict[ModelInfo, dict[str, float]]:
     return {ModelInfo.from_json(value["model"]): value["weights"] for value in values}
 
 
-def mix(nats: Sequence[Nats], weights: Weights) -> Nats:
-    """Return the surprisals of the mixture of models whose surprisals are ``nats``."""
-    probs = np.zeros(len(nats[0]))
-    for weight, each in zip(weights, nats, strict=True):
+def mix(nll: Sequence[Nll], weights: Weights) -> Nll:
+    """Return the surprisals of the mixture of models whose surprisals are ``nll``."""
+    probs = np.zeros(len(nll[0]))
+    for weight, each in zip(weights, nll, strict=True):
         probs += weight * exp(-each)
     return -log(probs)
 
 
-def choose_weights(nats: Sequence[Nats]) -> Weights:
+def choose_weights(nll: Sequence[Nll]) -> Weights:
     """Return the weights that make a text most likely, by expectation maximisation from equal weights.
 
     The log likelihood is concave in the weights, so there is one maximum. Tokens to which no member gives any
     probability are ignored.
     """
-    probs = exp(-np.stack([np.asarray(each) for each in nats]))
+    probs = exp(-np.stack([np.asarray(each) for each in nll]))
     probs = np.ascontiguousarray(probs[:, probs.any(axis=0)])  # a selection of columns is stored by columns
     weights = np.full(len(probs), 1 / len(probs))
     if not probs.size:
         return weights
-    for _ in range(_NUM_STEPS):
+    for _ in range(NUM_STEPS):
         shares = weights[:, None] * probs
         weights = (shares / shares.sum(axis=0)).mean(axis=1)
     return weights

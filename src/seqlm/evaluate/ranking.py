@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqlm.evaluate.mixtures import Texts, predicting_all, val_bits
 from seqlm.evaluate.uncertainty import Interval, IntervalScales, Pair
-from seqlm.heldout.scored_text import Folds
-from seqlm.score.store import Score, finite_bits
+from seqlm.heldout.folds import Folds
+from seqlm.score.metrics import finite_bits
+from seqlm.score.store import Score
 
 GROUPS = ("static", "dynamic", "ngram")
 """Of models that have a leader; ``ngram`` has the static n-gram models."""
@@ -47,8 +48,7 @@ class Result:
         return value
 
 
-@dataclass(frozen=True)
-class Leader:
+class Leader(NamedTuple):
     """The best model of a group on val."""
 
     score: Score
@@ -56,11 +56,6 @@ class Leader:
     """The model that it is compared with; "" if there is none."""
     best_on_test: Score
     """The best model of the group on test, often the same."""
-
-    @property
-    def pair(self) -> Pair:
-        """The leader and the model that it is compared with."""
-        return self.score.name, self.against
 
 
 def rank_models(
@@ -76,7 +71,8 @@ def rank_models(
     names = [score.name for score in ranked]
     best, following = min(predicting_all(ranked), key=val_bits).name, [*names[1:], ""]
     leaders = _leaders(predicting_all(ranked))
-    pairs = [*((name, best) for name in names), *pairwise(names), *(leader.pair for leader in leaders.values())]
+    of_leaders = {group: (leader.score.name, leader.against) for group, leader in leaders.items()}
+    pairs = [*((name, best) for name in names), *pairwise(names), *of_leaders.values()]
     intervals, comparisons = _compare(ranked, texts, folds, pairs)
 
     def compared(pair: Pair) -> Comparison:
@@ -87,7 +83,8 @@ def rank_models(
         for score, name, after in zip(ranked, names, following, strict=True)
     }
     described = {
-        group: _describe(leader, results[leader.score.name], compared(leader.pair)) for group, leader in leaders.items()
+        group: _describe(leader, results[leader.score.name], compared(of_leaders[group]))
+        for group, leader in leaders.items()
     }
     return list(results.values()), dict.fromkeys(GROUPS) | described
 
@@ -102,7 +99,7 @@ def _compare(
         return {}, {}
     bits = {score.name: score.metrics["test"]["bits_per_character"] for score in scores}
     blocks = {
-        score.name: texts[score.info.token]["test"].block_bits(score.nats["test"], shortest.num_blocks)
+        score.name: texts[score.info.token]["test"].block_bits(score.nll["test"], shortest.num_blocks)
         for score in scores
         if bits[score.name] is not None
     }
@@ -139,8 +136,8 @@ def _describe(leader: Leader, result: Result, comparison: Comparison) -> dict[st
     return {
         "model": leader.score.name,
         "bits": result.bits("test"),
-        "low": low,
-        "high": high,
+        "ci_low": low,
+        "ci_high": high,
         "perplexity": leader.score.metrics["test"]["perplexity"],
         **asdict(comparison),
         "best_on_test": None if leader.best_on_test is leader.score else leader.best_on_test.name,

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.evaluate.mixtures import predicting_all, val_bits
 from seqlm.evaluate.ranking import Result
-from seqlm.heldout.scored_text import Heldout
-from seqlm.score.store import TRAIN_SUBSET, Score, headline
+from seqlm.heldout.store import Heldout
+from seqlm.score.metrics import headline
+from seqlm.score.store import TRAIN_SUBSET, Score
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import KINDS, token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space or line end", "other")
-_MAX_PASSAGES = 8
+MAX_PASSAGES = 8
 
 
 def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
@@ -52,7 +53,7 @@ def diagnostic_tables(scores: Sequence[Score], heldout: Heldout) -> Iterator[tup
     """
     test, characters = heldout.text("test"), "".join(heldout.test_tokens())
     yield "positions", position_table(scores)
-    yield "classes", class_table({s.name: test.with_unknown_cost(s.nats["test"]) for s in scores}, characters)
+    yield "classes", class_table({s.name: test.with_unknown_cost(s.nll["test"]) for s in scores}, characters)
     calibration = calibration_table(scores)
     yield "calibration", calibration
     yield "calibration", calibration_error(calibration)
@@ -77,17 +78,17 @@ def calibration_error(table: pd.DataFrame) -> dict[str, float]:
     return {str(name): float(value) for name, value in sums.items()}
 
 
-def class_table(nats: Mapping[str, Nats], text: str) -> pd.DataFrame:
+def class_table(nll: Mapping[str, Nll], text: str) -> pd.DataFrame:
     """Return each model's surprisal by the class of the character: columns model, token_class, share, bits.
 
-    ``nats`` are the surprisals of characters 2 to N of the text, including the cost of unknown ones. ``share`` is the
+    ``nll`` are the surprisals of characters 2 to N of the text, including the cost of unknown ones. ``share`` is the
     share of the class in the text, ``bits`` its mean surprisal.
     """
     classes = character_classes(text)[1:]
     masks = {CLASSES[index]: classes == index for index in np.unique(classes)}
     rows = [
         (name, token_class, float(mask.mean()), float(values[mask].mean() / math.log(2)))
-        for name, values in nats.items()
+        for name, values in nll.items()
         for token_class, mask in masks.items()
     ]
     return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
@@ -116,10 +117,10 @@ def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_cha
         shown += sorted(static, key=val_bits)[:1]
     tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
-    for score in shown[:_MAX_PASSAGES]:
+    for score in shown[:MAX_PASSAGES]:
         token = score.info.token
-        nats = heldouts[token].text("test").with_unknown_cost(score.nats["test"])
-        found[score.name] = passage(token_kind(token), tokens[token], nats, num_chars)
+        nll = heldouts[token].text("test").with_unknown_cost(score.nll["test"])
+        found[score.name] = passage(token_kind(token), tokens[token], nll, num_chars)
     return found
 
 
@@ -135,7 +136,7 @@ def choices(scores: Sequence[Score]) -> dict[str, float]:
 def diagnosed(scores: Sequence[Score]) -> list[Score]:
     """Return the models over characters whose diagnostics were stored, the best on val first."""
     found = [score for score in scores if "positions" in score.metadata and token_kind(score.info.token).is_character]
-    return sorted(found, key=lambda score: float(score.nats["val"].sum()))
+    return sorted(found, key=lambda score: float(score.nll["val"].sum()))
 
 
 def headlines(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:

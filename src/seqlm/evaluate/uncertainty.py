@@ -24,7 +24,8 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.heldout.scored_text import Folds, ScoredText
+from seqlm.heldout.folds import Folds
+from seqlm.heldout.scored_text import ScoredText
 
 LEVEL = 0.05
 """Share of intervals that miss, and probability of a false verdict."""
@@ -76,7 +77,7 @@ class IntervalScales:
 
     @classmethod
     def of_text(cls, text: ScoredText, folds: Folds | None) -> Self | None:
-        """Return the calibration for a text, None if it is too short; ``folds`` are None if there are none."""
+        """Return the scales for a text, None if it is too short; ``folds`` are None if there are none."""
         if text.num_blocks < 2:
             return None
         independent = Scale.of_blocks(text.num_blocks)
@@ -86,7 +87,7 @@ class IntervalScales:
 
     @classmethod
     def of_folds(cls, folds: Folds, num_blocks: int | None = None) -> Self:
-        """Return the calibration by two reference models, for a text of so many blocks if it is not test.
+        """Return the scales that two reference models give, for a text of ``num_blocks`` blocks if it is not test.
 
         The factor for differences has few degrees of freedom, but only corrects a standard error that has many.
         """

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import groupby
 
 from seqlm.core.layout import Layout
 from seqlm.models.language_model import LanguageModel, SamplingConfig
@@ -12,7 +11,7 @@ from seqlm.vocab.corpus import AUTO, load_split, prompts
 from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 
-_NUM_AUTO_PREFIXES = 2
+NUM_AUTO_PREFIXES = 2
 
 
 def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
@@ -23,17 +22,10 @@ def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
     if setting != AUTO:
         return list(setting)
     vocab, val = Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True)
-    return prompts(vocab, val, _NUM_AUTO_PREFIXES)
+    return prompts(vocab, val, NUM_AUTO_PREFIXES)
 
 
-_REPEATED_LENGTH = 8
-_HEADING = """# What each model writes
-
-*Copied* is the length of the longest substring that also occurs in the training text; *repeated* is the
-share of the substrings of eight characters that occurred earlier in the same sample.
-"""
-_IN_CELL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "*": "\\*", "_": "\\_", "\n": " ⏎ "})
-"""Characters that would end a table's cell or start markup, and what replaces them."""
+REPEATED_LENGTH = 8
 SEARCHED_TOKENS = 5_000_000
 """Tokens of train, from its beginning, in which copied substrings are looked for."""
 
@@ -107,17 +99,5 @@ def longest_common_substring(text: str, source: str) -> int:
 
 def repeated_share(text: str) -> float:
     """Return the share of the substrings of eight characters that occurred earlier in ``text``."""
-    substrings = [text[start : start + _REPEATED_LENGTH] for start in range(len(text) - _REPEATED_LENGTH + 1)]
+    substrings = [text[start : start + REPEATED_LENGTH] for start in range(len(text) - REPEATED_LENGTH + 1)]
     return 1 - len(set(substrings)) / len(substrings) if substrings else 0.0
-
-
-def samples_markdown(samples: Sequence[Sample]) -> str:
-    """Return the samples as Markdown, one section for each model."""
-    lines = [_HEADING]
-    for model, of_model in groupby(samples, lambda sample: sample.model):
-        lines += [f"## {model}", "", "| temperature | copied | repeated | text |", "| --- | --- | --- | --- |"]
-        for sample in of_model:
-            text = f"**{sample.prefix.translate(_IN_CELL)}**{sample.text.translate(_IN_CELL)}"
-            lines.append(f"| {sample.temperature:g} | {sample.copied} | {sample.repeated:.0%} | {text} |")
-        lines.append("")
-    return "\n".join(lines)

@@ -13,7 +13,7 @@ from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.optimizer import Optimizer
 from seqlm.gradients.settings import GradientsParams
-from seqlm.rnn.network import Network, as_nats
+from seqlm.rnn.network import Network, nll_array
 
 # How the small models are trained.
 BATCH_SIZE = 32
@@ -75,7 +75,7 @@ def train_briefly(
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
         nll, _ = network.compute_gradients(inputs, targets, state, noise)
         gradients = _gradients(network)
-        norm, loss = _norm(gradients), float(as_nats(nll).sum()) / inputs.size
+        norm, loss = _norm(gradients), float(nll_array(nll).sum()) / inputs.size
         if not (math.isfinite(norm) and math.isfinite(loss)):
             break
         losses.append(loss)

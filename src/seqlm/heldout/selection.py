@@ -3,15 +3,10 @@
 All of a split is scored, or evenly spaced passages of a long one. Passages begin and end after a space or a line end,
 so that they cut no word and are the same text for every model, whatever its tokens. A token that begins with the space
 before its word belongs to the passage of the word, and so does that space.
-
-Two reference models are cross-validated, to see how much parts of one text differ. Each model scores several parts of
-train that are as long as test, trained on the rest. The spread of these values is what one value on one test part does
-not show.
 """
 
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from os import SEEK_END
@@ -21,27 +16,20 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
 from seqlm.core.text import BLOCK_BYTES, count_text
-from seqlm.heldout.scored_text import (
-    NUM_BLOCKS,
-    Folds,
-    Ids,
-    Selection,
-    Stream,
-    load_heldout,
-    save_heldout,
-    stream_of,
-    unknown_share,
+from seqlm.heldout.scored_text import NUM_BLOCKS, Stream, stream_of, unknown_share
+from seqlm.heldout.spelling import (
+    BLANKS,
+    costs_in_split,
+    count_separators,
+    own_separator_nll,
+    spelling_costs,
+    unknown_costs,
 )
-from seqlm.heldout.spelling import BLANKS, count_separators, own_separator_nats, spelling_costs, unknown_costs
-from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.base import token_nll
-from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.vocab.corpus import EncodedSplit, load_corpus
+from seqlm.heldout.store import Selection, save_heldout
+from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
@@ -159,55 +147,34 @@ def _tokens_within(lengths: NDArray[np.int64], ids: NDArray[np.integer], chars: 
 
 
 def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Selection]:
-    """Select what is scored of each split, about ``max_chars`` characters at most; write and return it.
-
-    Raises DataError if the text of the splits is not the one that was encoded.
-    """
+    """Select what is scored of each split, about ``max_chars`` characters at most; write and return it."""
     corpus = load_corpus(layout.corpus(kind), kind)
-    costs = spelling_costs(corpus.vocab, corpus.unknown_tokens)
-    arrays: dict[str, NDArray[Any]] = {"spelling_costs.npy": costs}
-    cost_of = dict(zip(corpus.unknown_tokens, costs.tolist(), strict=True))
-    selections, test_tokens = {}, list[str]()
-    separators = None
+    vocab, spelling = corpus.vocab, spelling_costs(corpus.vocab, corpus.unknown_tokens)
+    arrays: dict[str, NDArray[Any]] = {"spelling_costs": spelling}
+    selections, separators = {}, None
     for name, split in corpus.splits.items():
-        passages = find_passages(layout.split(name), corpus.vocab.num_chars[name], max_chars)
-        selection, tokens, ends = _select(name, split, passages)
-        if not corpus.vocab.token_kind.is_lossless:
-            counts = count_separators([passage.read() for passage in passages], corpus.vocab.line_separator)
+        num_chars = vocab.num_chars[name]
+        passages = find_passages(layout.split(name), num_chars, max_chars)
+        offsets = token_offsets(vocab, split.ids, [place for each in passages for place in (each.begin, each.end)])
+        ranges = list(zip(offsets[::2], offsets[1::2], strict=True))
+        ends = np.cumsum(np.concatenate([split.lengths(*each) for each in ranges]))
+        costs = np.concatenate([costs_in_split(split, *each, spelling) for each in ranges])
+        arrays |= {f"ends_{name}": ends, f"costs_{name}": costs}
+        chars = sum(passage.num_chars(vocab.line_separator) for passage in passages)
+        scored_chars, separator_nll = int(ends[-1] - ends[0]), 0.0
+        if not vocab.token_kind.is_lossless:
+            texts = [passage.read() for passage in passages]
+            first = next((begin for begin, end in ranges if begin < end), 0)
+            scored_chars = chars - _chars_up_to_first(vocab, "".join(texts), split.texts(first, first + 1))
+            counts = count_separators(texts, vocab.line_separator)
             separators = separators or counts.probabilities()  # those of train, which is the first split
-            selection = replace(selection, separator_nats=counts.nats(separators))
-        selections[name] = selection
-        arrays |= {
-            f"ends_{name}.npy": ends,
-            f"costs_{name}.npy": np.array([cost_of.get(token, 0.0) for token in tokens]),
-        }
-        if name == "test":
-            test_tokens = tokens
-    save_heldout(layout.heldout(kind), kind, max_chars, selections, arrays, test_tokens)
+            separator_nll = counts.nll(separators)
+        ids = np.concatenate([split.ids[begin:end] for begin, end in ranges])
+        figures = scored_chars, unknown_share(ids), separator_nll, chars / num_chars
+        selections[name] = Selection([list(each) for each in ranges], *figures)
+    test_tokens = [token for each in ranges for token in split.texts(*each)]  # test is the last split
+    save_heldout(layout.heldout(kind), max_chars, selections, arrays, test_tokens)
     return selections
-
-
-def _select(
-    name: str, split: EncodedSplit, passages: Sequence[Passage]
-) -> tuple[Selection, list[str], NDArray[np.int64]]:
-    """Return which tokens of a split the passages contain, these tokens, and where they end in the text."""
-    vocab = split.vocab
-    positions = [position for passage in passages for position in (passage.begin, passage.end)]
-    offsets = token_offsets(vocab, split.ids, positions)
-    ranges = list(zip(offsets[::2], offsets[1::2], strict=True))
-    texts = [split.texts(begin, end) for begin, end in ranges]
-    for passage, tokens, (begin, end) in zip(passages, texts, ranges, strict=True):
-        if len(tokens) != end - begin or not _is_text_of(vocab, tokens, passage.read()):
-            raise DataError(f"{passage.path}: not the text that was encoded: run the vocab stage again")
-    found = [token for tokens in texts for token in tokens]
-    ids = np.concatenate([split.ids[begin:end] for begin, end in ranges])
-    ends = np.cumsum(np.concatenate([split.lengths(begin, end) for begin, end in ranges]))
-    num_chars = sum(passage.num_chars(vocab.line_separator) for passage in passages)
-    scored_chars = int(ends[-1] - ends[0])
-    if not vocab.token_kind.is_lossless:  # the blanks between words count as characters too
-        scored_chars = num_chars - _chars_up_to_first(vocab, "".join(passage.read() for passage in passages), found)
-    share = num_chars / vocab.num_chars[name]
-    return Selection([list(pair) for pair in ranges], scored_chars, unknown_share(ids), 0.0, share), found, ends
 
 
 def encode_text(vocab: Vocab, text: str) -> tuple[Stream, list[str]]:
@@ -218,7 +185,7 @@ def encode_text(vocab: Vocab, text: str) -> tuple[Stream, list[str]]:
     stream = stream_of(ids, unknown_costs(vocab, tokens, ids), ends, chars)
     if vocab.token_kind.is_lossless:
         return stream, tokens
-    return replace(stream, separator_nats=own_separator_nats([text], vocab.line_separator)), tokens
+    return replace(stream, separator_nll=own_separator_nll([text], vocab.line_separator)), tokens
 
 
 def _chars_up_to_first(vocab: Vocab, text: str, tokens: Sequence[str]) -> int:
@@ -228,54 +195,3 @@ def _chars_up_to_first(vocab: Vocab, text: str, tokens: Sequence[str]) -> int:
         return len(joined)
     num_blanks = 0 if vocab.token_kind.is_lossless else len(joined) - len(joined.lstrip(BLANKS))
     return num_blanks + vocab.token_kind.length(tokens[0])
-
-
-def _is_text_of(vocab: Vocab, tokens: Sequence[str], text: str) -> bool:
-    if vocab.token_kind.has_unknown:
-        return list(tokens) == vocab.tokenize(text)
-    # The space before a passage belongs to its first token, the one at its end to the next passage.
-    return vocab.join(tokens).strip() == text.replace("\n", vocab.line_separator).strip()
-
-
-ORDERS = (5, 3)
-"""Of the reference models; the second one shows how much differences between models differ between parts."""
-MIN_FOLDS, MAX_FOLDS = 5, 20
-_MIN_FOLD_CHARS = 100
-
-
-def cross_validate(layout: Layout) -> Folds:
-    """Cross-validate Kneser-Ney models over the characters of train; write and return what they show.
-
-    There are no values if test is scored in passages, because those show the spread themselves, or if train is too
-    short.
-    """
-    heldout = load_heldout(layout.heldout("char"), "char")
-    splits = load_corpus(layout.corpus("char"), "char").splits
-    train, test, vocab_size = splits["train"].ids, splits["test"].ids, len(splits["train"].vocab)
-    text = heldout.text("test")
-    length = min(len(test), len(train) // MIN_FOLDS)
-    folds = Folds([], [])
-    if text.share == 1 and length >= _MIN_FOLD_CHARS:
-        blocks = [text.block_bits(nats, text.num_blocks) for nats in _nats(train, test, vocab_size)]
-        bits = np.transpose(list(fold_bits(np.asarray(train), vocab_size, length)))
-        folds = Folds(bits.tolist(), np.asarray(blocks).tolist())
-    folds.save(layout.heldout("char"))
-    return folds
-
-
-def fold_bits(ids: Ids, vocab_size: int, length: int) -> Iterator[list[float]]:
-    """Yield the bits per token of each model on parts of a text of about ``length`` tokens, trained on the rest.
-
-    A text that has more than :data:`MAX_FOLDS` parts is cut off after them.
-    """
-    num_folds = min(round(len(ids) / length), MAX_FOLDS)
-    parts = np.array_split(ids[: round(num_folds * length * 1.1)], num_folds)
-    for index, part in enumerate(parts):
-        rest = np.concatenate([*parts[:index], *parts[index + 1 :]])
-        yield [float(nats.mean() / math.log(2)) for nats in _nats(rest, part, vocab_size)]
-
-
-def _nats(train: Ids, ids: Ids, vocab_size: int) -> list[Nats]:
-    """Return the surprisals of each reference model."""
-    counts = count_ngrams(train, vocab_size, max(ORDERS))
-    return [token_nll(KneserNey(counts, order), ids) for order in ORDERS]

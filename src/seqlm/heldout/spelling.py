@@ -19,14 +19,15 @@ from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.vocab.corpus import EncodedSplit
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
-NATS_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
-_ORDER = 4
+NLL_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
+ORDER = 4
 _KEPT_DISTRIBUTIONS = 1000
 """Distributions of the next character that are cached; with thousands of characters, each is large."""
 _END = "\n"
-_MAX_CHARS = 2_000_000
+MAX_CHARS = 2_000_000
 """The model is trained on at most this many characters: on every n-th word of a larger vocabulary."""
 
 BLANKS = " \n"
@@ -41,13 +42,13 @@ class SpellingModel:
     """A Kneser-Ney model over the characters of the vocabulary's words, each word once."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        sample = words[:: sum(map(len, words)) // _MAX_CHARS + 1]
+        sample = words[:: sum(map(len, words)) // MAX_CHARS + 1]
         text = _END + "".join(word + _END for word in sample)
         self._indices = {character: index for index, character in enumerate([UNKNOWN, *sorted(set(text))])}
         ids = self._encode(text)
-        self._model = KneserNey(count_ngrams(ids, len(self._indices), min(_ORDER, len(ids))), min(_ORDER, len(ids)))
+        self._model = KneserNey(count_ngrams(ids, len(self._indices), min(ORDER, len(ids))), min(ORDER, len(ids)))
 
-    def nats(self, words: Sequence[str]) -> NDArray[np.float64]:
+    def nll(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return -log p of spelling each word, including its end; shape ``(len(words),)``."""
         costs = {word: self._cost(word) for word in set(words)}
         return np.array([costs[word] for word in words])
@@ -61,7 +62,7 @@ class SpellingModel:
 
         No word is empty. Characters that the model does not know share one probability.
         """
-        probs = self._after((_END + prefix)[1 - _ORDER :])
+        probs = self._after((_END + prefix)[1 - ORDER :])
         if prefix:
             return float(probs[self._indices.get(character or _END, 0)])
         end = self._indices[_END]
@@ -75,7 +76,7 @@ class SpellingModel:
     def _cost(self, word: str) -> float:
         ids = self._encode(_END + word + _END)
         unknown = int(np.count_nonzero(ids == 0))
-        return float(token_nll(self._model, ids).sum()) + unknown * NATS_OF_ANY_CHARACTER
+        return float(token_nll(self._model, ids).sum()) + unknown * NLL_OF_ANY_CHARACTER
 
     def _encode(self, text: str) -> NDArray[np.int64]:
         return np.array([self._indices.get(character, 0) for character in text], np.int64)
@@ -84,8 +85,8 @@ class SpellingModel:
 def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     """Return the cost in nats of each of some tokens that a vocabulary lacks; shape ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
-        return np.full(len(tokens), NATS_OF_ANY_CHARACTER)
-    return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nats(tokens)
+        return np.full(len(tokens), NLL_OF_ANY_CHARACTER)
+    return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nll(tokens)
 
 
 def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -93,6 +94,15 @@ def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer])
     costs = np.zeros(len(ids))
     unknown = [token for token, index in zip(tokens, ids.tolist(), strict=True) if index == 0]
     costs[ids == 0] = spelling_costs(vocab, unknown)
+    return costs
+
+
+def costs_in_split(split: EncodedSplit, start: int, stop: int, spelling: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the spelling cost of each unknown token from position ``start`` up to ``stop``, and 0 for all others.
+
+    ``spelling`` has the costs of all tokens of the corpus that the vocabulary lacks.
+    """
+    costs: NDArray[np.float64] = np.concatenate([np.zeros(len(split.vocab)), spelling])[split.distinct_ids(start, stop)]
     return costs
 
 
@@ -109,7 +119,7 @@ class Separators(NamedTuple):
         """Return the shares of the separators that were counted, with add-one smoothing."""
         return Separators(_smoothed(self.after_word), _smoothed(self.after_blank))
 
-    def nats(self, model: "Separators") -> float:
+    def nll(self, model: "Separators") -> float:
         """Return the sum of the surprisals of the separators that were counted, under a model of them."""
         pairs = zip(self, model, strict=True)
         return -math.fsum(n * math.log(probs[what]) for counts, probs in pairs for what, n in counts.items())
@@ -140,10 +150,10 @@ def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
     return Separators(after_word, after_blank)
 
 
-def own_separator_nats(texts: Sequence[str], line_separator: str) -> float:
+def own_separator_nll(texts: Sequence[str], line_separator: str) -> float:
     """Return what the separators of some texts cost by their frequencies in these texts: too little for short ones."""
     counts = count_separators(texts, line_separator)
-    return counts.nats(counts.probabilities())
+    return counts.nll(counts.probabilities())
 
 
 def estimate_separators(text: str, line_separator: str) -> Separators:

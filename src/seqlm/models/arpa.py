@@ -10,14 +10,14 @@ import numpy as np
 
 from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import Ids, Stream, unknown_share
-from seqlm.heldout.spelling import own_separator_nats, unknown_costs
+from seqlm.heldout.spelling import own_separator_nll, unknown_costs
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
-from seqlm.score.store import ModelInfo
+from seqlm.score.model_info import ModelInfo
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
@@ -58,7 +58,7 @@ class ArpaLanguageModel(LanguageModel):
             raise DataError(f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks")
         return found
 
-    def token_nll(self, ids: Ids) -> Nats:
+    def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N."""
         return -log(self.model.probs(self.to_file_ids(ids)))
 
@@ -93,7 +93,7 @@ class ArpaLanguageModel(LanguageModel):
         stream = Stream(
             input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, ends=np.maximum.accumulate(places) + 1,
             unknown_costs=unknown_costs(self.vocab, tokens, ids), unknown_share=unknown_share(ids),
-            separator_nats=own_separator_nats(text.split("\n"), ""),
+            separator_nll=own_separator_nll(text.split("\n"), ""),
         )  # fmt: skip
         return stream, TokensInText(text, self.vocab, tokens, places)
 

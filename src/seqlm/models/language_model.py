@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.text import quantity
 from seqlm.heldout.scored_text import Ids, Stream
 from seqlm.heldout.selection import encode_text
 from seqlm.models.units import TokensInText, anchors, unit_bits, unit_texts
 from seqlm.preprocess.cleaning import clean_text
+from seqlm.score.metrics import summarise
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.settings import SPACES, UNITS, By, Space
-from seqlm.score.store import ModelInfo, summarise
 from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class ScoredTokens:
 
     text: TokensInText
     stream: Stream
-    nats: Nats
+    nats: Nll
     """Surprisals of tokens 2 to N, without the cost of spelling unknown ones."""
 
     @cached_property
@@ -191,7 +192,7 @@ class LanguageModel(ABC):
         return self.info.name
 
     @abstractmethod
-    def token_nll(self, ids: Ids) -> Nats:
+    def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N of a stream, each given all tokens before it, shape ``(N - 1,)``."""
 
     @abstractmethod
@@ -216,7 +217,7 @@ class LanguageModel(ABC):
         if len(tokens.tokens) < 2:
             number = quantity(len(tokens.tokens), self.vocab.token_kind.noun)
             raise DataError(f"{self.name}: the text has only {number}: use a longer text")
-        return ScoredTokens(tokens, stream, stream.nats(self.token_nll))
+        return ScoredTokens(tokens, stream, stream.nll(self.token_nll))
 
     def score(self, text: str) -> TextScore:
         """Return how well the model predicts a text, which is cleaned like the corpus first."""

@@ -11,17 +11,19 @@ import numpy as np
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
 from seqlm.evaluate.mixtures import Weights, load_mixtures, mix
-from seqlm.heldout.scored_text import Folds, Ids
+from seqlm.heldout.folds import Folds
+from seqlm.heldout.scored_text import Ids
 from seqlm.models.exporting import require_intact
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.ngram_models import NGram, Recounting, WordToChar
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import highest_orders, load_counts, load_models
+from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.ngrams import recounted_on
-from seqlm.score.store import ModelInfo, Score, describe_ngram, load_description
+from seqlm.score.store import Score, load_description
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
@@ -42,7 +44,7 @@ class Mixture(LanguageModel):
         super().__init__(info, members[0].vocab)
         self.members, self.weights = list(members), np.array(weights)
 
-    def token_nll(self, ids: Ids) -> Nats:
+    def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N."""
         return mix([member.token_nll(ids) for member in self.members], self.weights)
 
@@ -121,9 +123,10 @@ class Models(Mapping[str, LanguageModel]):
     def compare(self, text: str, names: Sequence[str]) -> "pd.DataFrame":
         """Return how well models predict a text, the best first.
 
-        ``low`` and ``high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin`` compare a
-        model with the best one, and ``verdict`` holds for all comparisons together (:mod:`seqlm.evaluate.uncertainty`).
-        They are missing if the text is too short. Raises ModelNotFoundError, and DataError as ``score`` does.
+        ``ci_low`` and ``ci_high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin``
+        compare a model with the best one, and ``verdict`` holds for all comparisons together
+        (:mod:`seqlm.evaluate.uncertainty`). They are missing if the text is too short. Raises ModelNotFoundError, and
+        DataError as ``score`` does.
         """
         import pandas as pd
 
@@ -140,8 +143,8 @@ class Models(Mapping[str, LanguageModel]):
                 "model": result.score.name,
                 "tokens": result.score.metrics["test"]["tokens"],
                 "bits_per_character": result.bits("test"),
-                "low": result.interval[0],
-                "high": result.interval[1],
+                "ci_low": result.interval[0],
+                "ci_high": result.interval[1],
                 "perplexity": result.score.metrics["test"]["perplexity"],
                 **asdict(result.to_best),
             }
@@ -210,8 +213,8 @@ class Models(Mapping[str, LanguageModel]):
         """Return the dynamic models and all Kneser-Ney models whose scores are stored."""
         folders = sorted(path.parent for path in self.layout.scores.rglob("score.json"))
         return {
-            info.name: partial(self._open, info, metadata)
-            for info, metadata in map(load_description, folders)
+            info.name: partial(self._open, info, stored["metadata"])
+            for info, stored in map(load_description, folders)
             if info.dynamic or info.smoothing == KneserNey.smoothing
         }
 

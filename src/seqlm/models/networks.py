@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.rnn.building import open_network
 from seqlm.rnn.network import Network, probabilities, stream_nll
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
-from seqlm.score.store import ModelInfo
 from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
 
@@ -27,7 +27,7 @@ class StaticNetwork(LanguageModel):
         super().__init__(info, vocab)
         self.network = network
 
-    def token_nll(self, ids: Ids) -> Nats:
+    def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N."""
         return stream_nll(self.network, ids)
 
@@ -62,7 +62,7 @@ class DynamicNetwork(LanguageModel):
         rms = gradient_rms(network, self._train, segment_length=self._update_every, num_segments=num_segments)
         return DynamicRule(chosen["dynamic_lr"], chosen["dynamic_decay"], rms, trained_weights(network))
 
-    def token_nll(self, ids: Ids) -> Nats:
+    def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N, each predicted before the network learns from it."""
         return dynamic_nll(self._network, ids, update_every=self._update_every, update=self._rule.apply)
 

@@ -5,12 +5,12 @@ from typing import Self
 
 import numpy as np
 
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.ngrams.models.base import NGramModel
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams import ModelAfter, recounted_nll
-from seqlm.score.store import ModelInfo
 from seqlm.score.word_to_char import WordToCharReader
 from seqlm.vocab.vocabulary import Vocab
 
@@ -44,7 +44,7 @@ class NGram(LanguageModel):
         super().__init__(info, vocab)
         self._recounting = recounting
 
-    def token_nll(self, ids: Ids) -> Nats:
+    def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N, each predicted before it is counted."""
         return recounted_nll(self._recounting.model_after, ids, num_updates=self._recounting.num_updates)
 
@@ -77,7 +77,7 @@ class WordToChar(LanguageModel):
         super().__init__(info, reader.characters)
         self._reader, self._recounting = reader, recounting
 
-    def token_nll(self, ids: Ids) -> Nats:
+    def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of characters 2 to N."""
         return self._reader.nll(ids, self._recounting.model_after, self._recounting.num_updates)
 

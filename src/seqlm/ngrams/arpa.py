@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn, cast
+from typing import BinaryIO, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,14 +168,6 @@ def read_arpa(path: Path) -> ArpaModel:
     return _Reader(path).read()
 
 
-class _Entry(NamedTuple):
-    """One line of a list; entries sort by their n-grams."""
-
-    ngram: tuple[int, ...]
-    log_prob: float
-    log_backoff: float
-
-
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -193,23 +185,23 @@ class _Reader:
         for order, size in enumerate(sizes, start=1):
             if line != f"\\{order}-grams:":
                 self._fail(f"expected \\{order}-grams:")
-            entries: list[_Entry] = []
+            entries: dict[tuple[int, ...], tuple[float, float]] = {}
             while not (line := self._next_line()).startswith("\\"):
-                entries.append(self._entry(line, order))
+                ngram, logs = self._entry(line, order)
+                if ngram in entries:
+                    self._fail(f"this {order}-gram is listed twice")
+                if ngram[:-1] not in rows_below:
+                    self._fail(f"a {order}-gram whose beginning is not listed")
+                entries[ngram] = logs
             if len(entries) != size:
                 self._fail(f"{len(entries)} {order}-grams where the header says {size}")
-            entries.sort()
-            rows = {entry.ngram: row for row, entry in enumerate(entries)}
-            if len(rows) != size:
-                self._fail(f"a {order}-gram is listed twice")
-            if any(ngram[:-1] not in rows_below for ngram in rows):
-                self._fail(f"a {order}-gram whose beginning is not listed")
             # Sorted n-grams have sorted keys, because the rows of their beginnings are sorted too.
-            keys = np.array([rows_below[ngram[:-1]] * sizes[0] + ngram[-1] for ngram in rows], np.int64)
+            ngrams = sorted(entries)
+            keys = np.array([rows_below[ngram[:-1]] * sizes[0] + ngram[-1] for ngram in ngrams], np.int64)
             arrays.append((keys, np.ones(size, np.int64)))
-            listed.append(np.array([10.0**entry.log_prob for entry in entries]))
-            backoffs.append(np.array([10.0**entry.log_backoff for entry in entries]))
-            rows_below = rows
+            for column, found in enumerate((listed, backoffs)):
+                found.append(np.array([10.0 ** entries[ngram][column] for ngram in ngrams]))
+            rows_below = {ngram: row for row, ngram in enumerate(ngrams)}
         if line != "\\end\\":
             self._fail("expected \\end\\")
         return ArpaModel([unescape(field) for field in self._ids], NgramCounts(arrays), listed, backoffs)
@@ -228,7 +220,8 @@ class _Reader:
             self._fail("a header without orders")
         return sizes, line
 
-    def _entry(self, line: str, order: int) -> _Entry:
+    def _entry(self, line: str, order: int) -> tuple[tuple[int, ...], tuple[float, float]]:
+        """Return an n-gram, and the logarithms of its probability and of its backoff weight."""
         number, *fields = _SEPARATED.split(line)
         if len(fields) not in (order, order + 1):
             self._fail(f"expected a number, {order} words and perhaps a number")
@@ -239,11 +232,11 @@ class _Reader:
         if not (log_prob <= 0 and abs(log_backoff) <= _MAX_LOGARITHM):
             self._fail("expected the logarithms of a probability and of a backoff weight")
         ngram = fields[:order]
-        if order == 1 and self._ids.setdefault(ngram[0], len(self._ids)) != len(self._ids) - 1:
-            self._fail(f"the word {ngram[0]!r} is listed twice")
+        if order == 1:
+            self._ids.setdefault(ngram[0], len(self._ids))
         if missing := [field for field in ngram if field not in self._ids]:
             self._fail(f"the word {missing[0]!r} is not among the 1-grams")
-        return _Entry(tuple(self._ids[field] for field in ngram), log_prob, log_backoff)
+        return tuple(self._ids[field] for field in ngram), (log_prob, log_backoff)
 
     def _next_line(self) -> str:
         """Return the next line that is not blank."""

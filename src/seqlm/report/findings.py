@@ -43,7 +43,8 @@ def _describe_leader(leader: Mapping[str, Any]) -> str:
     if leader["bits"] is None:
         sentences = [f"{leader['model']}, but it gives some token of test zero probability."]
     else:
-        interval = "" if leader["low"] is None else f" (95 % interval {leader['low']:.3f} to {leader['high']:.3f})"
+        low, high = leader["ci_low"], leader["ci_high"]
+        interval = "" if low is None else f" (95 % interval {low:.3f} to {high:.3f})"
         sentences = [f"{leader['model']}, with {leader['bits']:.3f} bits per character on test{interval}."]
     if leader["verdict"] in ("better", "worse"):
         amount = f"{abs(leader['difference']):.3f} ± {leader['margin']:.3f}"

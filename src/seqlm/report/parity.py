@@ -180,7 +180,7 @@ def _run_values(layout: Layout) -> Values:
     for sample in read_json(layout.reports("generate", "samples.json")):
         if sample["temperature"] == 0:
             text = sample["prefix"] + sample["text"][:_SAMPLE_LENGTH]
-            found[f"sample.{sample['model']}.{sample['prefix']}"] = (text, "generate/samples.md")
+            found[f"sample.{sample['model']}.{sample['prefix']}"] = (text, "generate/samples.json")
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +56,7 @@ class Network(ABC):
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
 
     @abstractmethod
-    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
         The logits of a large vocabulary are never in memory for all tokens at once.
@@ -80,7 +80,7 @@ class Network(ABC):
         """Set the gradients to those of the mean loss; return each target's -log p and the new state.
 
         ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on the device
-        (:func:`as_nats` reads both), so that training need not wait for it. The given state is a constant: truncated
+        (:func:`nll_array` reads both), so that training need not wait for it. The given state is a constant: truncated
         backpropagation through time. Without ``noise`` nothing is dropped.
         """
 
@@ -138,7 +138,7 @@ class Network(ABC):
         return nullcontext()
 
 
-def as_nats(nll: Any) -> Nats:
+def nll_array(nll: Any) -> Nll:
     """Return as an array what :meth:`Network.compute_gradients` returns."""
     return nll if isinstance(nll, np.ndarray) else nll.cpu().double().numpy()
 
@@ -156,7 +156,7 @@ def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return found
 
 
-def stream_nll(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nats:
+def stream_nll(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nll:
     """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
 
     The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
@@ -164,7 +164,7 @@ def stream_nll(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUN
     return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
 
 
-def rows_nll(network: Network, rows: Ids, num_steps: int) -> Nats:
+def rows_nll(network: Network, rows: Ids, num_steps: int) -> Nll:
     """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``.
 
     The rows are read together, ``num_steps`` tokens of each at a time.

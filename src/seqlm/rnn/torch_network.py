@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.threads import imap
 from seqlm.rnn.network import Ids, Logits, Network, State, tokens_at_once
 from seqlm.rnn.noise import Noise
@@ -54,7 +54,7 @@ class TorchNetwork(nn.Module, Network):
         return logits.cpu().numpy(), state
 
     @torch.no_grad()
-    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nats, State]:
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Do what :meth:`Network.token_nll` does."""
         num_steps, found = max(tokens_at_once(self.vocab_size) // len(ids), 1), []
         parts = (torch.split(self.tensor(each), num_steps, 1) for each in (ids, targets))

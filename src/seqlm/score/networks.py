@@ -8,7 +8,6 @@ that train hardly uses, such as a row for a rare token, would otherwise take hug
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,25 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
 from seqlm.core.threads import raise_if_cancelled
-from seqlm.heldout.scored_text import Stream, Streams, read_beginning_of_train, read_streams
+from seqlm.heldout.scored_text import Stream, Streams
+from seqlm.heldout.store import read_beginning_of_train, read_streams
 from seqlm.rnn.building import open_network
-from seqlm.rnn.network import Ids, Network, Weights, as_nats, probabilities, rows_nll, stream_nll, tokens_at_once
+from seqlm.rnn.network import Ids, Network, Weights, nll_array, probabilities, rows_nll, stream_nll, tokens_at_once
 from seqlm.score.diagnostics import Predictor, diagnose
+from seqlm.score.metrics import shown_bits, summarise, total_nll
+from seqlm.score.model_info import ModelInfo, beginning_chars
 from seqlm.score.settings import DynamicParams
-from seqlm.score.store import (
-    ModelInfo,
-    Score,
-    beginning_chars,
-    if_better,
-    make_score,
-    shown_bits,
-    summarise,
-    total_nats,
-    with_train_subset,
-)
+from seqlm.score.store import Score, if_better, make_score, with_train_subset
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import token_kind
@@ -45,9 +37,9 @@ NUM_TUNING_TOKENS = 20_000
 """The settings of dynamic evaluation are chosen on this many tokens of val."""
 DAMPING = 0.3
 """This share of the average root mean square is added to each one before dividing by it."""
-_WARMUP = 64
+WARMUP = 64
 """Tokens that the network reads before a segment of train."""
-_PARTS = 8
+NUM_PARTS = 8
 """The segments of train are summed in this many parts, whatever the number of threads, so that sums have one order."""
 
 
@@ -91,7 +83,7 @@ def gradient_rms(network: Network, ids: NDArray[np.integer], *, segment_length: 
     """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
     num_starts = len(range(0, len(ids) - 1, segment_length))
     chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
-    parts = np.array_split(chosen * segment_length, _PARTS)
+    parts = np.array_split(chosen * segment_length, NUM_PARTS)
     totals = [0 * weight for weight in network.weights]
     for part in network.imap(partial(_sums_of_squares, network, ids, segment_length), parts):
         for total, squares in zip(totals, part, strict=True):
@@ -106,7 +98,7 @@ def _sums_of_squares(network: Network, ids: NDArray[np.integer], length: int, st
     with observed.without_subnormals():
         for start in starts.tolist():
             raise_if_cancelled()
-            state, before = observed.initial_state(1), min(start, _WARMUP)
+            state, before = observed.initial_state(1), min(start, WARMUP)
             stream = np.asarray(ids[start - before : start + length + 1], np.int64)  # not all of a large text at once
             if before > 0:
                 state = observed.advance_state(stream[None, :before], state)
@@ -123,7 +115,7 @@ def trained_weights(network: Network) -> Weights:
 
 def dynamic_nll(
     network: Network, ids: NDArray[np.integer], *, update_every: int, update: Callable[[Network], None]
-) -> Nats:
+) -> Nll:
     """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
 
     Each segment is scored before the network learns from it; ``update`` gets the network with its gradients.
@@ -136,7 +128,7 @@ def dynamic_nll(
             raise_if_cancelled()
             inputs, targets = _segment(stream, start, update_every)
             nll, state = adapted.compute_gradients(inputs, targets, state)
-            segments.append(as_nats(nll)[0])
+            segments.append(nll_array(nll)[0])
             update(adapted)
     return np.concatenate(segments) if segments else np.empty(0)
 
@@ -191,8 +183,8 @@ def score_network(
     score = partial(stream_nll, network)
     diagnosed = diagnosed and token_kind(info.token).is_character
     metadata = diagnose(network_predictor(network), streams["test"].ids) if diagnosed else {}
-    found = make_score(info, {split: stream.nats(score) for split, stream in streams.items()}, streams, metadata)
-    return found if train_subset is None else with_train_subset(found, train_subset.nats(score), train_subset)
+    found = make_score(info, {split: stream.nll(score) for split, stream in streams.items()}, streams, metadata)
+    return found if train_subset is None else with_train_subset(found, train_subset.nll(score), train_subset)
 
 
 def network_predictor(network: Network) -> Predictor:
@@ -225,29 +217,26 @@ def score_dynamically(
     info = static.info.as_dynamic()
     val, beginning = streams["val"], streams["val"].beginning(num_tuning_tokens)
 
-    def evaluate(rule: DynamicRule, stream: Stream) -> tuple[Nats, float]:
-        begin = time.monotonic()
-        nats = stream.nats(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
-        return nats, time.monotonic() - begin
+    def adapt(rule: DynamicRule, stream: Stream) -> Nll:
+        return stream.nll(partial(dynamic_nll, network, update_every=params.update_every, update=rule.apply))
 
-    unchanged = static.nats["val"] if beginning is val else beginning.nats(partial(stream_nll, network))
+    unchanged = static.nll["val"] if beginning is val else beginning.nll(partial(stream_nll, network))
     log(f"{info.name}, lr 0: {shown_bits(summarise(unchanged, beginning))} on val")
     rms = gradient_rms(network, train, segment_length=params.update_every, num_segments=params.rms_segments)
     trained = trained_weights(network)
     rules = [DynamicRule(lr, decay, rms, trained) for lr in params.lrs for decay in params.decays]
-    tried: list[Nats] = []
-    on_beginning = network.imap(partial(evaluate, stream=beginning), rules)
-    for rule, (nats, seconds) in zip(rules, on_beginning, strict=True):
-        tried.append(nats)
+    tried: list[Nll] = []
+    for rule, nll in zip(rules, network.imap(partial(adapt, stream=beginning), rules), strict=True):
+        tried.append(nll)
         settings = ", ".join(f"{key} {value:g}" for key, value in rule.settings.items())
-        log(f"{info.name}, {settings}: {shown_bits(summarise(nats, beginning))} on val, {seconds:.1f} s")
-    best = min(range(len(rules)), key=lambda index: total_nats(tried[index]))
-    if total_nats(tried[best]) >= total_nats(unchanged):
+        log(f"{info.name}, {settings}: {shown_bits(summarise(nll, beginning))} on val")
+    best = min(range(len(rules)), key=lambda index: total_nll(tried[index]))
+    if total_nll(tried[best]) >= total_nll(unchanged):
         log(f"{info.name}: left out, because no learning rate is better than 0 on val")
         return
     rest = ["test"] if beginning is val else ["val", "test"]
-    scored = network.imap(lambda split: evaluate(rules[best], streams[split])[0], rest)
-    nats_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
+    scored = network.imap(lambda split: adapt(rules[best], streams[split]), rest)
+    nll_of = {"val": tried[best]} | dict(zip(rest, scored, strict=True))
     chosen = {f"dynamic_{key}": value for key, value in rules[best].settings.items()}
     metadata = {"choices": chosen, "update_every": params.update_every, "rms_segments": params.rms_segments}
-    yield from if_better(make_score(info, nats_of, streams, metadata), static, log)
+    yield from if_better(make_score(info, nll_of, streams, metadata), static, log)

@@ -2,31 +2,30 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Ids, Stream, Streams, read_beginning_of_train, read_streams
+from seqlm.heldout.scored_text import Ids, Stream, Streams
+from seqlm.heldout.store import read_beginning_of_train, read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel, token_nll
 from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.ngrams.models.registry import build_models, load_counts
 from seqlm.ngrams.settings import Unknown
 from seqlm.score.diagnostics import Predictor, diagnose
+from seqlm.score.model_info import describe_ngram
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, describe_ngram, if_better, make_score, save_scores, with_train_subset
+from seqlm.score.store import Score, if_better, make_score, save_scores, with_train_subset
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 ModelAfter = Callable[[Sequence[int] | Ids], NGramModel]
 """Returns the model of the tokens that follow those read so far."""
-BEST_OF_KIND = "best_of_kind"
-"""In a score's metadata: whether the model is the best n-gram model over its kind of token, on val."""
 
 
 def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> None:
@@ -39,14 +38,14 @@ def _scores(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Iterat
     train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
     counts, settings = load_counts(layout.ngrams(kind), vocab.key)
     unknown = settings[KneserNey.smoothing]["unknown"]
-    static = None
     for score in score_ngrams(build_models(counts, settings), vocab, streams, log):
+        if (score.info.smoothing, score.info.order) == (KneserNey.smoothing, counts.max_order):
+            static = score  # which the dynamic one has to beat
         yield score
-        static = score  # the last one is the Kneser-Ney model of the highest order
     if (few := params.train_subset) is not None and kind in few.orders and few.max_tokens < len(train):
         subset = read_beginning_of_train(layout, kind, few.max_tokens)
         yield from score_train_subset(train[: few.max_tokens], vocab, streams, subset, few.orders[kind], unknown)
-    if params.dynamic_counts is not None and static is not None:
+    if params.dynamic_counts is not None:
         if len(train) > (most := params.dynamic_counts.max_tokens):
             why = f"train has {len(train):,} tokens, score.dynamic_counts.max_tokens allows {most:,}"
             log(f"{kind}: no dynamic counts: {why}")
@@ -57,14 +56,13 @@ def _scores(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Iterat
 def score_ngrams(models: Mapping[str, NGramModel], vocab: Vocab, streams: Streams, log: Log) -> Iterator[Score]:
     """Yield the score of every n-gram model over a kind of token; the best on val gets its diagnostics."""
     _log_fallbacks(models, vocab.kind, log)
-    on_val = {name: float(_nats(model, streams["val"]).sum()) for name, model in models.items()}
+    on_val = {name: float(_nll(model, streams["val"]).sum()) for name, model in models.items()}
     best = min(on_val, key=lambda name: on_val[name])
     for name, model in models.items():
-        metadata: dict[str, Any] = {BEST_OF_KIND: name == best}
-        if name == best and token_kind(vocab.kind).is_character:
-            metadata |= diagnose(ngram_predictor(model), streams["test"].ids)
+        is_diagnosed = name == best and token_kind(vocab.kind).is_character
+        metadata = diagnose(ngram_predictor(model), streams["test"].ids) if is_diagnosed else {}
         info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
-        yield make_score(info, {split: _nats(model, stream) for split, stream in streams.items()}, streams, metadata)
+        yield make_score(info, {split: _nll(model, stream) for split, stream in streams.items()}, streams, metadata)
 
 
 def score_train_subset(
@@ -78,9 +76,9 @@ def score_train_subset(
     for order in orders:
         model = KneserNey(counts, min(order, len(train)), unknown=unknown)
         info = describe_ngram(model.smoothing, model.order, vocab, len(train))
-        nats = {split: _nats(model, stream) for split, stream in streams.items()}
-        score = make_score(info, nats, streams, {"train_tokens": len(train)})
-        yield score if subset is None else with_train_subset(score, _nats(model, subset), subset)
+        nll = {split: _nll(model, stream) for split, stream in streams.items()}
+        score = make_score(info, nll, streams, {"train_tokens": len(train)})
+        yield score if subset is None else with_train_subset(score, _nll(model, subset), subset)
 
 
 def score_recounted(train: Ids, vocab: Vocab, streams: Streams, params: DynamicCountsParams, unknown: Unknown) -> Score:
@@ -89,8 +87,8 @@ def score_recounted(train: Ids, vocab: Vocab, streams: Streams, params: DynamicC
     model_after = partial(recounted_on, train, vocab_size=len(vocab), order=order, unknown=unknown)
     score = partial(recounted_nll, model_after, num_updates=params.num_updates)
     info = describe_ngram(KneserNey.smoothing, order, vocab).as_dynamic()
-    nats = {split: streams[split].nats(score) for split in ("val", "test")}
-    return make_score(info, nats, streams, {"num_updates": params.num_updates})
+    nll = {split: streams[split].nll(score) for split in ("val", "test")}
+    return make_score(info, nll, streams, {"num_updates": params.num_updates})
 
 
 def recounted_on(
@@ -101,7 +99,7 @@ def recounted_on(
     return KneserNey(count_ngrams(text, vocab_size, order), order, unknown=unknown)
 
 
-def recounted_nll(model_after: ModelAfter, ids: Ids, *, num_updates: int) -> Nats:
+def recounted_nll(model_after: ModelAfter, ids: Ids, *, num_updates: int) -> Nll:
     """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, each predicted before it is counted.
 
     At the beginning of each of ``num_updates`` equal parts, ``model_after`` gets the text so far and returns its model.
@@ -123,7 +121,7 @@ def equal_parts(length: int, number: int) -> list[range]:
 def ngram_predictor(model: NGramModel) -> Predictor:
     """Return what the diagnostics need of an n-gram model."""
 
-    def window_nats(windows: NDArray[np.int64]) -> Nats:
+    def window_nll(windows: NDArray[np.int64]) -> Nll:
         return np.stack([token_nll(model, window) for window in windows])
 
     def distributions(ids: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
@@ -131,11 +129,11 @@ def ngram_predictor(model: NGramModel) -> Predictor:
         for end in range(1, len(ids)):
             yield model.next_distribution(ids[max(end - span, 0) : end])[None]
 
-    return Predictor(window_nats, distributions)
+    return Predictor(window_nll, distributions)
 
 
-def _nats(model: NGramModel, stream: Stream) -> Nats:
-    return stream.nats(partial(token_nll, model))
+def _nll(model: NGramModel, stream: Stream) -> Nll:
+    return stream.nll(partial(token_nll, model))
 
 
 def _log_fallbacks(models: Mapping[str, NGramModel], kind: Kind, log: Log) -> None:

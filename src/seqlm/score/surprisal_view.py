@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.vocab.kinds import TokenKind
 
 INFINITE = "infinite"
 
 
-def passage(kind: TokenKind, tokens: Sequence[str], nats: Nats, num_chars: int) -> dict[str, Any]:
+def passage(kind: TokenKind, tokens: Sequence[str], nll: Nll, num_chars: int) -> dict[str, Any]:
     """Return the first tokens of a text and their surprisals in bits, rounded to tenths.
 
-    ``nats`` belong to tokens 2 to N. The first token is not scored: its surprisal is null. The surprisal of a token
+    ``nll`` belong to tokens 2 to N. The first token is not scored: its surprisal is null. The surprisal of a token
     without a probability is :data:`INFINITE`. Subwords are shown as characters, each with its share of the surprisal.
     """
     used, length = 0, 0
     while used < len(tokens) and length < num_chars:
         length += len(tokens[used]) + len(kind.separator)
         used += 1
-    finite_or_infinite = np.nan_to_num(nats[: max(used - 1, 0)], nan=math.inf, posinf=math.inf)
+    finite_or_infinite = np.nan_to_num(nll[: max(used - 1, 0)], nan=math.inf, posinf=math.inf)
     shown, values = list(tokens[:used]), [math.nan, *finite_or_infinite.tolist()][:used]
     if kind.is_lossless and not kind.is_character:
         shown, values = per_character(kind, shown, values)

@@ -14,6 +14,7 @@ import copy
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -23,29 +24,31 @@ from numpy.typing import NDArray
 from seqlm.core import elementary
 from seqlm.core.files import read_text
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nats
+from seqlm.core.metrics import Nll
 from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Ids, Streams, read_streams
+from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators, SpellingModel, estimate_separators
+from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
+from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import ModelInfo, Score, if_better, make_score, save_scores
+from seqlm.score.store import Score, if_better, make_score, save_scores
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
-_LEAST_SHARE = 1e-4
-"""A hypothesis with a smaller share of the probability is dropped."""
-_MAX_HYPOTHESES = 16
+LEAST_SHARE = 1e-4
+"""A hypothesis with a smaller share of the probability is dropped: with all, reading takes four times as long."""
+MAX_HYPOTHESES = 16
 _CACHED_DISTRIBUTIONS = 64
 """Distributions of the next word that are cached; with a large vocabulary, each is large."""
 _CACHED_RANGES = 100_000
 """Prefixes of words whose range in the sorted vocabulary is cached."""
 
-_MAX_UNKNOWN_SHARE = 0.5
+MAX_UNKNOWN_SHARE = 0.5
 """If more of the words of val are unknown, as in scripts without spaces, only their spelling would predict."""
 
 _UNKNOWN_LETTER = "\U0010ffff"
@@ -56,14 +59,16 @@ Words = tuple[int, ...]
 
 
 class Lexicon:
-    """The sorted words that a model knows, and the spelling of all others."""
+    """The sorted words that a model knows, the spelling of all others, and what separates words."""
 
-    def __init__(self, tokens: Sequence[str], counts: Sequence[int], characters: Sequence[str]) -> None:
+    def __init__(
+        self, tokens: Sequence[str], counts: Sequence[int], characters: Sequence[str], separators: Separators
+    ) -> None:
         """Sort those ``tokens`` that occur in train according to their ``counts``.
 
-        ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``.
+        ``characters`` are the tokens of the characters' vocabulary, with ``<unk>``; ``separators`` are probabilities.
         """
-        letters = set(characters)
+        self.separators, letters = separators, set(characters)
         self.id_of: dict[str, int] = {}
         for index, (token, count) in enumerate(zip(tokens, counts, strict=True)):
             if token != UNKNOWN and count > 0:
@@ -91,6 +96,24 @@ class Lexicon:
         """Return p of the next character of an unknown word; characters that no word has share one probability."""
         prob = self.spelling.prob(prefix, character)
         return prob if self.spelling.knows(character) else prob / self._num_unspelled
+
+    def nll(self, characters: Sequence[str], model_after: ModelAfter, num_updates: int = 1) -> Nll:
+        """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
+
+        At the beginning of each of ``num_updates`` equal parts of the text, ``model_after`` gets the ids of the words
+        read so far and returns the model for the words that begin in this part.
+        """
+        num_scored = max(len(characters) - 1, 0)
+        predictor = CharacterPredictor(self, model_after(()))
+        probs = np.ones(num_scored)
+        for number, part in enumerate(equal_parts(num_scored, num_updates)):
+            if number == 0:
+                predictor.read(characters[0])
+            else:
+                predictor.use(model_after(predictor.words_read))
+            for place in part:
+                probs[place] = predictor.read(characters[place + 1])
+        return -elementary.log(probs)
 
 
 class _Hypothesis(NamedTuple):
@@ -131,9 +154,9 @@ class _Hypothesis(NamedTuple):
 class CharacterPredictor:
     """Reads characters one by one and returns the probability of each."""
 
-    def __init__(self, lexicon: Lexicon, separators: Separators, model: NGramModel) -> None:
+    def __init__(self, lexicon: Lexicon, model: NGramModel) -> None:
         """Begin a text with a model over the words of the lexicon."""
-        self._lexicon, self._separators = lexicon, separators
+        self._lexicon, self._separators = lexicon, lexicon.separators
         self.words_read: list[int] = []
         """The ids of the words up to the last blank, according to the most likely hypothesis."""
         self.use(model)
@@ -167,8 +190,8 @@ class CharacterPredictor:
         if share <= 0:  # a blank that never occurs between words of train: begin a new text
             self._hypotheses, self._is_after_blank = [self._new_word((), (), 1.0)], True
             return 0.0
-        most = sorted(following, key=lambda each: -each.share)[:_MAX_HYPOTHESES]
-        self._hypotheses = [each.scaled(1 / share) for each in most if each.share >= _LEAST_SHARE * share]
+        most = sorted(following, key=lambda each: -each.share)[:MAX_HYPOTHESES]
+        self._hypotheses = [each.scaled(1 / share) for each in most if each.share >= LEAST_SHARE * share]
         self._is_after_blank = character in BLANKS
         return share / before
 
@@ -198,7 +221,7 @@ class CharacterPredictor:
         yield from extended
         unseparated = self._separators.after_word.get(NO_SEPARATOR, 0.0)
         # A word that begins here can only lose probability to its first letter.
-        least = _LEAST_SHARE * math.fsum(each.share for each in extended)
+        least = LEAST_SHARE * math.fsum(each.share for each in extended)
         for hypothesis in self._hypotheses:
             if (share := self._ended_share(hypothesis) * unseparated) > least:
                 context, ended = self._with_word(hypothesis)
@@ -232,27 +255,6 @@ class CharacterPredictor:
         return context, (*hypothesis.ended, word)
 
 
-def word_to_char_nll(
-    lexicon: Lexicon, separators: Separators, model_after: ModelAfter, characters: Sequence[str], num_updates: int = 1
-) -> Nats:
-    """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
-
-    At the beginning of each of ``num_updates`` equal parts of the text, ``model_after`` gets the ids of the words read
-    so far and returns the model for the words that begin in this part.
-    """
-    num_scored = max(len(characters) - 1, 0)
-    predictor = CharacterPredictor(lexicon, separators, model_after(()))
-    probs = np.ones(num_scored)
-    for number, part in enumerate(equal_parts(num_scored, num_updates)):
-        if number == 0:
-            predictor.read(characters[0])
-        else:
-            predictor.use(model_after(predictor.words_read))
-        for place in range(part.start, part.stop):
-            probs[place] = predictor.read(characters[place + 1])
-    return -elementary.log(probs)
-
-
 def score_word_to_char(layout: Layout, params: ScoreParams, log: Log) -> None:
     """Score the Kneser-Ney model over words on characters, with static and with dynamic counts.
 
@@ -271,7 +273,7 @@ def _why_not(words: Vocab, max_words: int) -> str | None:
     num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
     if num_words > max_words:
         return f"train has {num_words:,} words, score.word_to_char.max_words allows {max_words:,}"
-    return f"{unknown:.0%} of the words of val are unknown" if unknown > _MAX_UNKNOWN_SHARE else None
+    return f"{unknown:.0%} of the words of val are unknown" if unknown > MAX_UNKNOWN_SHARE else None
 
 
 class WordToCharReader:
@@ -280,37 +282,29 @@ class WordToCharReader:
     def __init__(self, layout: Layout, words: Vocab) -> None:
         """Collect the words of train and estimate how they are separated."""
         self.characters = Vocab.load(layout.vocab("char"), "char")
-        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens)
-        self._separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
+        separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
+        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens, separators)
 
-    def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nats:
-        """Return -log p of characters 2 to N, given as ids; see :func:`word_to_char_nll`."""
-        characters = self.characters.decode(ids.tolist())
-        return word_to_char_nll(self._lexicon, self._separators, model_after, characters, num_updates)
+    def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nll:
+        """Return -log p of characters 2 to N, given as ids; see :meth:`Lexicon.nll`."""
+        return self._lexicon.nll(self.characters.decode(ids.tolist()), model_after, num_updates)
 
-    def predictor(self, model: NGramModel) -> CharacterPredictor:
+    def predictor(self, model: NGramModel) -> "CharacterPredictor":
         """Return a reader of a new text, character by character."""
-        return CharacterPredictor(self._lexicon, self._separators, model)
+        return CharacterPredictor(self._lexicon, model)
 
     def describe(self, order: int) -> ModelInfo:
         """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""
-        return ModelInfo(
-            f"char-by-word-{KneserNey.smoothing}-{order}",
-            "ngram",
-            "char",
-            self.characters.num_chars["train"],
-            counted_token="word",
-            smoothing=KneserNey.smoothing,
-            order=order,
-        )
+        info = describe_ngram(KneserNey.smoothing, order, self.characters)
+        return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
 
 
 def _scores(
     layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams, log: Log
 ) -> Iterator[Score]:
     reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), words.key)
-    nats = _nats(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
-    static = make_score(reader.describe(model.order), nats, streams)
+    nll = _nll(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
+    static = make_score(reader.describe(model.order), nll, streams)
     yield static
     train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
     if dynamic is not None and len(train) <= dynamic.max_tokens:
@@ -318,11 +312,11 @@ def _scores(
         recount = partial(recounted_on, train, vocab_size=len(words), order=order, unknown=model.unknown)
         score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
         info = reader.describe(order).as_dynamic()
-        nats, metadata = _nats(streams, ("val", "test"), score), {"num_updates": dynamic.num_updates}
-        yield from if_better(make_score(info, nats, streams, metadata), static, log)
+        nll, metadata = _nll(streams, ("val", "test"), score), {"num_updates": dynamic.num_updates}
+        yield from if_better(make_score(info, nll, streams, metadata), static, log)
 
 
-def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
+def _nll(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nll]) -> dict[str, Nll]:
     """Return the surprisals of some splits. Reading is slow in Python, so processes share the splits."""
-    nats = map_in_processes(lambda split: streams[split].nats(score), splits, default_processes())
-    return dict(zip(splits, nats, strict=True))
+    nll = map_in_processes(lambda split: streams[split].nll(score), splits, default_processes())
+    return dict(zip(splits, nll, strict=True))

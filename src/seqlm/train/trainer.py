@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqlm.core.errors import DivergenceError
-from seqlm.core.metrics import Nats, perplexity
+from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
 from seqlm.rnn.building import build_network
@@ -226,7 +226,7 @@ def _with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nats:
+def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nll:
     """Return -log p of the tokens of a split that an evaluation reads.
 
     Up to ``max_tokens`` are all read; many of them in parallel parts, each after a warm-up on the text before it. If
@@ -247,7 +247,7 @@ def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) 
 
 def _windows_nll(
     network: Network, ids: NDArray[np.integer], starts: NDArray[np.int64], length: int, scored_from: NDArray[np.int64]
-) -> Nats:
+) -> Nll:
     """Return -log p of windows of ``length`` targets that are read in parallel, each from its position in the text
     ``scored_from`` on."""
     windows = ids[starts[:, None] + np.arange(length + 1)].astype(np.int64)

@@ -81,28 +81,6 @@ def find_continuations(
 
 
 @compiled(nogil=True, error_model="numpy")
-def interpolate(
-    counts: Longs,
-    contexts: Longs,
-    suffixes: Longs,
-    discounts: Floats,
-    totals: Floats,
-    weights: Floats,
-    below: Floats,
-    probs: Floats,
-) -> None:
-    """Write p of n-grams to ``probs``: the discounted share of the context, and its weight times p of the suffix.
-
-    ``discounts`` has those for counts of 0 to 3. ``totals`` and ``weights`` are by context, ``below`` is by suffix.
-    """
-    for row in range(len(counts)):
-        count, context = counts[row], contexts[row]
-        # A context that nothing follows has nothing to share out.
-        share = (count - discounts[min(count, 3)]) / totals[context] if totals[context] > 0 else 0.0
-        probs[row] = share + weights[context] * below[suffixes[row]]
-
-
-@compiled(nogil=True, error_model="numpy")
 def write_lines(probs: Floats, tokens: Longs, weights: Floats, letters: Bytes, starts: Longs, text: Bytes) -> int:
     """Write the lines of some n-grams in the ARPA format to ``text``, and return how many bytes they take.
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts, Probs, Rows, Table
-from seqlm.ngrams.counts.kernels import interpolate
 from seqlm.ngrams.models.base import Fit, InterpolatedModel
 from seqlm.ngrams.settings import NgramsParams, Unknown
 
@@ -166,19 +165,8 @@ class KneserNey(InterpolatedModel):
             return self.unigram[rows]
         table, statistics = self.counts.table(n), self.statistics[n - 1]
         prefixes, _ = table.split(rows)
-        contexts = slice(int(prefixes[0]), int(prefixes[-1]) + 1)
-        found = np.empty(len(prefixes))
-        interpolate(
-            statistics.adjusted[rows].astype(np.int64),
-            prefixes - contexts.start,
-            table.suffixes[rows].astype(np.int64),
-            np.array([0.0, *statistics.discounts]),
-            statistics.totals[contexts].astype(np.float64),
-            statistics.backoffs[contexts],
-            below,
-            found,
-        )
-        return found
+        backed_off: Probs = statistics.backoffs[prefixes] * below[table.suffixes[rows]]
+        return statistics.discounted(rows, prefixes) + backed_off
 
     def backoff_weights(self, n: int, rows: slice) -> Probs:
         """Return the weights of some n-grams of order n as contexts; those of the highest order have none.

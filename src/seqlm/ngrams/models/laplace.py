@@ -14,8 +14,8 @@ from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.models.base import Fit, InterpolatedModel
 from seqlm.ngrams.settings import Backoff, NgramsParams
 
-_MAX_TUNING_TOKENS = 250_000
-_EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
+MAX_TUNING_TOKENS = 250_000
+EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
 _BLOCK = 1 << 14
 """Tokens that are smoothed at once while epsilons are tried, so that they stay in the processor's cache."""
 
@@ -84,7 +84,7 @@ def tune_epsilons(
 
     Returns the epsilons and the curve: rows with order, epsilon and val_perplexity.
     """
-    ids = val_ids[:_MAX_TUNING_TOKENS]
+    ids = val_ids[:MAX_TUNING_TOKENS]
     lower = unigram = np.full(max(len(ids) - 1, 0), 1 / counts.vocab_size)
     positions = [(1, np.zeros(len(lower), np.int64), np.asarray(ids[1:], np.int64)), *counts.lookups(ids, order)]
     chosen: tuple[float, ...] = ()
@@ -94,9 +94,9 @@ def tune_epsilons(
         seen = np.where(rows >= 0, table.counts[rows], 0)
         totals = np.where(contexts >= 0, table.context_totals[contexts], 0)
         perplexities = _perplexities(seen, totals, lower, unigram if backoff == "unigram" else lower)
-        tried = zip(_EPSILON_GRID, perplexities, strict=True)
+        tried = zip(EPSILON_GRID, perplexities, strict=True)
         curve += [{"order": n, "epsilon": epsilon, "val_perplexity": perplexity} for epsilon, perplexity in tried]
-        chosen += (_EPSILON_GRID[int(np.argmin(perplexities))],)
+        chosen += (EPSILON_GRID[int(np.argmin(perplexities))],)
         lower = Laplace(counts, n, chosen, backoff).probs(ids)
         unigram = lower if n == 1 else unigram
     return chosen, curve
@@ -111,7 +111,7 @@ def _perplexities(seen: NDArray[Any], totals: NDArray[np.int64], lower: Probs, b
     start = len(probs) - len(seen)
     # As the model's own formula, in fewer operations.
     counts, sums, back = seen.astype(np.float64), totals.astype(np.float64), back[start:]
-    for epsilon in _EPSILON_GRID:
+    for epsilon in EPSILON_GRID:
         for first in range(0, len(seen), _BLOCK):
             block = slice(first, first + _BLOCK)
             probs[start:][block] = (counts[block] + epsilon * back[block]) / (sums[block] + epsilon)

@@ -4,18 +4,17 @@ To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.Interpola
 module of its own, and append it to the list. If it has settings, they belong in
 :class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
 
-On disk the models of a text are its counts as arrays, and ``models.json`` with the settings and the arrays' SHA-256.
+On disk the models of a text are its counts as arrays, and ``models.json`` with the settings.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, read_npy, require_sha256, write_blocks, write_checksummed
+from seqlm.core.files import read_checksummed, read_npy, write_blocks, write_checksummed
 from seqlm.core.text import VocabKey, require_vocab
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
@@ -33,13 +32,9 @@ def fit_smoothings(counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> d
 
 
 def build_models(counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, NGramModel]:
-    """Return the models of all smoothing methods by name, given the settings of each method by its name.
-
-    Raises DataError if a method is younger than the settings.
-    """
-    if missing := {method.smoothing for method in SMOOTHINGS} - settings.keys():
-        raise DataError(f"the stored n-gram models have no settings of {min(missing)}: count again")
-    models = [model for method in SMOOTHINGS for model in method.build(counts, settings[method.smoothing])]
+    """Return the models of all smoothing methods that have settings, by name; ``settings`` has them by method."""
+    methods = [method for method in SMOOTHINGS if method.smoothing in settings]
+    models = [model for method in methods for model in method.build(counts, settings[method.smoothing])]
     return {model.name: model for model in models}
 
 
@@ -48,8 +43,7 @@ def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
     return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
 
 
-FORMAT = 6
-_ADVICE = "count again"
+FORMAT = 7
 
 
 def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]], vocab: VocabKey) -> None:
@@ -58,25 +52,19 @@ def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mappin
     ``settings`` has those of each smoothing method by its name. Each array takes the smallest integer type that holds
     it.
     """
-    hashes = {}
     for order, table in enumerate(counts.tables, start=1):
         for name, array in (("keys", table.keys), ("counts", table.counts)):
-            path = folder / f"{name}_{order}.npy"
             dtype = np.min_scalar_type(array.max(initial=0))
-            hashes[path.name] = write_blocks(path, dtype, len(array), _blocks(array))
-    description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings, "sha256": hashes}
+            blocks = (array[start : start + BLOCK_ROWS] for start in range(0, len(array), BLOCK_ROWS))
+            write_blocks(folder / f"{name}_{order}.npy", dtype, len(array), blocks)
+    description = {"vocab": list(vocab), "starts": counts.starts, "settings": settings}
     write_checksummed(folder / "models.json", {"format": FORMAT} | description)
-
-
-def _blocks(array: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
-    for start in range(0, len(array), BLOCK_ROWS):
-        yield array[start : start + BLOCK_ROWS]
 
 
 def load_models(folder: Path, vocab: VocabKey) -> dict[str, NGramModel]:
     """Return all models of a folder by name, the weakest smoothing and the lowest order first.
 
-    Raises DataError if a file is missing, changed, of another format, or of another vocabulary.
+    Raises DataError if a file is missing, or if the models have another vocabulary.
     """
     return build_models(*load_counts(folder, vocab))
 
@@ -89,13 +77,12 @@ def load_kneser_ney(folder: Path, vocab: VocabKey) -> KneserNey:
 
 def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
     """Return the counts, and the settings of each smoothing method. Raises as :func:`load_models` does."""
-    path = folder / "models.json"
-    description = read_checksummed(path, FORMAT, _ADVICE)
-    require_vocab(path, description["vocab"], vocab, _ADVICE)
+    path, advice = folder / "models.json", "count again"
+    description = read_checksummed(path, FORMAT, advice)
+    require_vocab(path, description["vocab"], vocab, advice)
 
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""
-        require_sha256(folder / name, description["sha256"][name], path.name, _ADVICE)
         found = read_npy(folder / name, mmap=True)
         # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use floats.
         return found.view(np.int64) if found.dtype == np.uint64 else found

@@ -148,14 +148,14 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
         for place, row in enumerate(rows.to_dict("records")):
             _, colour = name_and_colour(row)
             marker = "D" if row["dynamic"] else "o"
-            if pd.notna(row["train_subset_bits"]):
-                ends = [row["train_subset_bits"], row["test_bits"]]
+            if pd.notna(row["seen_bits"]):
+                ends = [row["seen_bits"], row["test_bits"]]
                 axes.plot(ends, [place, place], color=colour, linewidth=1, alpha=0.5)
                 axes.plot(ends[0], place, "o", color=colour, markerfacecolor="none", markersize=5)
-            axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=5, alpha=0.45)
+            axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=5, alpha=0.45)
             axes.plot(row["test_bits"], place, marker, color=colour, markersize=6)
             axes.annotate(
-                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["high"]), place), xytext=(6, 0),
+                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(6, 0),
                 textcoords="offset points", va="center", fontweight="bold",
             )  # fmt: skip
             axes.annotate(row["model"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
@@ -165,7 +165,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
         axes.set_yticks([])
         axes.grid(visible=False)
         axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.3))
-        axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["high"].max()))
+        axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["ci_high"].max()))
     return figure
 
 
