@@ -19,7 +19,7 @@ from seqlm.vocab.subwords import (
     SubwordInterner,
     SubwordParams,
     SubwordTokenizer,
-    decode_bytes,
+    decode_subwords,
     num_characters,
     sample_text,
     train_tokenizer,
@@ -187,7 +187,7 @@ class SubwordKind(TokenKind):
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of subwords; bytes that form no character become U+FFFD."""
-        return decode_bytes("".join(tokens))
+        return decode_subwords(tokens)
 
     def length(self, token: str) -> int:
         """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""
