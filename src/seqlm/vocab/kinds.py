@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from seqlm.core.settings import Section
 from seqlm.core.text import BLOCK_BYTES, text_blocks, words
-from seqlm.vocab.interning import COMPILED_FROM_BYTES, CharInterner, Interner, WordInterner
+from seqlm.vocab.interning import CharInterner, Interner
 from seqlm.vocab.subwords import (
     SubwordInterner,
     SubwordParams,
@@ -86,8 +86,8 @@ class TokenKind(ABC):
         """Return the tokens of a text, or the pretokens that a tokenizer splits; the text may have line ends."""
 
     @abstractmethod
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of the tokens of a text of this size."""
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+        """Return an interner of the tokens of a text."""
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of tokens."""
@@ -127,7 +127,7 @@ class CharKind(TokenKind):
         """Return the text with its lines joined: it is a sequence of its characters."""
         return text.replace("\n", line_separator)
 
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of characters."""
         return CharInterner()
 
@@ -142,13 +142,11 @@ class WordKind(TokenKind):
         """Return the words of a text."""
         return words(text.replace("\n", " "))
 
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of words, a faster one for a large text."""
-        if num_bytes < COMPILED_FROM_BYTES:
-            return WordInterner()
-        from seqlm.vocab.hashing import HashedWordInterner  # imports the compiler
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+        """Return an interner of words."""
+        from seqlm.vocab.hashing import WordInterner  # imports the compiler
 
-        return HashedWordInterner()
+        return WordInterner()
 
 
 # A fixed list instead of a Unicode property, so that all versions of Unicode give equal pretokens.
@@ -180,7 +178,7 @@ class SubwordKind(TokenKind):
             ]
         return found if line_separator else [pretoken for pretoken in found if pretoken != "\n"]
 
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of subwords, which has all of them from the start."""
         assert tokenizer is not None
         return SubwordInterner(tokenizer, partial(self.pretokenize, line_separator=line_separator))
