@@ -16,7 +16,7 @@ _HEAD_ROWS = 100
 def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
     from seqlm.core.files import write_csv, write_json
-    from seqlm.core.text import quantity
+    from seqlm.core.progress import quantity
     from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator, require_scorable
     from seqlm.vocab.kinds import token_kind
 

@@ -4,9 +4,6 @@ import gzip
 import hashlib
 import json
 import os
-import shutil
-import ssl
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -88,32 +85,6 @@ def test_wrong_bytes_never_fall_back(fault: str, download: Download) -> None:
     assert not download.path.parent.exists()
     assert download.leftovers() == []
     succeeded(download(fault, "tide"))  # the next source may have the right ones
-
-
-def test_a_redirect_from_https_to_http_is_refused(download: Download, server: TextServer, tmp_path: Path) -> None:
-    if not shutil.which("openssl"):
-        pytest.skip("openssl, which makes the server's certificate, is missing")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject]
-    subprocess.run([*new, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    secure = TextServer()
-    secure.plain_port = server.server_port
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    secure.socket = context.wrap_socket(secure.socket, server_side=True)
-    secure.start()
-    download.base = f"https://127.0.0.1:{secure.server_port}"
-    trusting = {"REQUESTS_CA_BUNDLE": str(certificate)}
-    result = download("insecure", **trusting)
-    assert result.returncode == 4, result.stderr
-    assert "redirects from https to http: refused" in result.stderr
-    assert (secure.asked, server.asked) == (["insecure"], [])
-    assert not download.path.parent.exists()
-    succeeded(download("tide", **trusting))  # the certificate was not the reason
-    download.path.unlink()
-    assert "its certificate cannot be verified" in download("tide", XDG_CACHE_HOME=str(tmp_path / "x")).stderr
-    secure.close()
 
 
 def test_two_downloads_at_once_leave_one_whole_file(download: Download, run_script: RunStage) -> None:

@@ -1,4 +1,4 @@
-"""Cleaned text: reading and counting in bounded memory, passages of it, and numbers in sentences.
+"""Cleaned text: reading and counting in bounded memory, and passages of it.
 
 The unit is a *cleaned line*: its characters are the line itself, its words are separated by
 spaces. Text is read in blocks of a file, so that neither the length of the text nor the
@@ -27,19 +27,11 @@ NUM_CODE_POINTS = 0x110000
 
 _LAST_CONTINUATION = -65
 """The largest byte, as a signed number, that continues a character."""
-_MAX_HEAD_BYTES = 1 << 14
-"""How far the first lines are read: the text may be one long line."""
 
 
 def words(line: str) -> list[str]:
     """Return the words of a cleaned line, which spaces separate."""
     return [word for word in line.split(" ") if word]
-
-
-def read_first_lines(path: Path, limit: int) -> Iterator[str]:
-    """Yield the first lines of a text file that this pipeline wrote, at most 16 KiB of text in all."""
-    lines = next(text_blocks(path, _MAX_HEAD_BYTES), "").split("\n")
-    yield from lines[:limit]
 
 
 def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
@@ -104,8 +96,3 @@ def evenly_spaced(num_windows: int, length: int, total: int) -> NDArray[np.int64
     last = total - length
     num_windows = min(num_windows, last + 1)
     return np.arange(num_windows) * last // max(num_windows - 1, 1)
-
-
-def quantity(number: int, noun: str) -> str:
-    """Return a number with its noun, as in "1 character" or "1,200 characters"."""
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

@@ -13,7 +13,8 @@ import numpy as np
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, temporary_folder
-from seqlm.core.text import TextSize, byte_blocks, count_text, quantity, starts_of_characters
+from seqlm.core.progress import quantity
+from seqlm.core.text import TextSize, byte_blocks, count_text, starts_of_characters
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 
 

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy, temporary_folder, write_blocks, write_json
-from seqlm.core.text import BLOCK_BYTES, NUM_CODE_POINTS, count_text, quantity
+from seqlm.core.progress import quantity
+from seqlm.core.text import BLOCK_BYTES, NUM_CODE_POINTS, count_text
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.subwords import SubwordTokenizer
