@@ -34,8 +34,7 @@ def build(folder: Path, *texts: str, kind: Kind = "char", separator: str = "") -
 def chosen(tokens: Sequence[str], min_freq: int, reserved: list[str]) -> tuple[list[str], list[int]]:
     seen = list(dict.fromkeys(tokens))
     occurrences = np.array([tokens.count(token) for token in seen])
-    found = choose_tokens(seen, occurrences, min_freq, reserved)
-    return found.tokens, found.counts
+    return choose_tokens(seen, occurrences, min_freq, reserved)[:2]
 
 
 def test_tokens_are_sorted_by_frequency_then_by_first_appearance() -> None:

@@ -229,10 +229,8 @@ def read_json(path: Path) -> Any:
     """Return the value of a JSON file. Raises DataError if it is missing or broken."""
     try:
         return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}: not JSON (line {error.lineno}): run the stage that writes it again") from error
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
-        raise DataError(f"{path}: not JSON of this pipeline: run the stage that writes it again") from error
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, thousands of brackets
+        raise DataError(f"{path}: not JSON: run the stage that writes it again") from error
 
 
 def read_csv(path: Path) -> "pd.DataFrame":

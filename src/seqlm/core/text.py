@@ -57,11 +57,6 @@ def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
         raise DataError(f"{path}: not UTF-8: it was not written by this pipeline") from error
 
 
-def starts_of_characters(block: bytes) -> NDArray[np.bool_]:
-    """Return for each byte of UTF-8 whether a character begins there; shape ``(len(block),)``."""
-    return np.frombuffer(block, np.int8) > _LAST_CONTINUATION
-
-
 @dataclass(frozen=True)
 class TextSize:
     """Lines, characters (without line ends) and words of a text."""
@@ -81,7 +76,8 @@ def count_text(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop:
         is_blank = is_end | (values == SPACE)
         ends = int(np.count_nonzero(is_end))
         lines += ends
-        characters += (len(block) if block.isascii() else int(np.count_nonzero(starts_of_characters(block)))) - ends
+        begins = len(block) if block.isascii() else int(np.count_nonzero(values.view(np.int8) > _LAST_CONTINUATION))
+        characters += begins - ends
         num_words += int(np.count_nonzero(is_blank[:-1] > is_blank[1:])) + int(after_blank and not is_blank[0])
         after_blank = bool(is_blank[-1])
     return TextSize(lines, characters, num_words)

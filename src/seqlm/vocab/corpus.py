@@ -100,18 +100,18 @@ def build_corpus(
             text = found.blocks(path, line_separator, found.interned_bytes)
             streams[split] = ProvisionalIds(work / split, interner.intern_all(filter(None, text)))
         seen, train = interner.tokens(), streams["train"].occurrences
-        chosen = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
-        if not any(chosen.counts[1:]):
+        tokens, counts, ids = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
+        if not any(counts[1:]):
             raise ParamsError(
                 f"vocab.{kind}.min_freq = {min_freq}: no {found.noun} of train occurs so often; "
                 f"the most frequent one occurs {max(train, default=0)} times: lower it"
             )
         splits = {
-            split: _write_split(stream, chosen.ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
+            split: _write_split(stream, ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
             for split, stream in streams.items()
         }
-        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits, tokenizer, normalise)
-        _write_unknown(folder, seen, chosen.ids, streams)
+        vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise)
+        _write_unknown(folder, seen, ids, streams)
     vocab.save(folder / "vocab.json")
     return vocab
 

@@ -157,6 +157,7 @@ _PRETOKENS = re.compile(rf" ?[^ \n{_MARKS}]+(?:['’][^ \n{_MARKS}]+)*| ?[{_MARK
 """A word with the space before it and the apostrophes inside it; punctuation; or a single blank."""
 _MAX_PRETOKEN = 100
 """Characters of a pretoken; longer ones are cut."""
+_PARTS = re.compile(f"(?s).{{1,{_MAX_PRETOKEN}}}")
 
 
 class SubwordKind(TokenKind):
@@ -171,11 +172,7 @@ class SubwordKind(TokenKind):
         """Return the parts of a text that are tokenized one by one."""
         found = _PRETOKENS.findall(text.replace("\n", " ") if line_separator == " " else text)
         if any(len(pretoken) > _MAX_PRETOKEN for pretoken in found):
-            found = [
-                pretoken[start : start + _MAX_PRETOKEN]
-                for pretoken in found
-                for start in range(0, len(pretoken), _MAX_PRETOKEN)
-            ]
+            found = [part for pretoken in found for part in _PARTS.findall(pretoken)]
         return found if line_separator else [pretoken for pretoken in found if pretoken != "\n"]
 
     def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:

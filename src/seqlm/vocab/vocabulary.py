@@ -129,16 +129,6 @@ class Vocab:
         write_checksummed(path, value)
 
 
-@dataclass(frozen=True)
-class ChosenTokens:
-    """The tokens of a vocabulary, chosen among all that were seen."""
-
-    tokens: list[str]
-    counts: list[int]
-    ids: NDArray[np.integer]
-    """For each token that was seen, its index in the vocabulary, 0 for those that it lacks."""
-
-
 def choose_tokens(
     seen: Sequence[str],
     occurrences: NDArray[np.int64],
@@ -146,8 +136,10 @@ def choose_tokens(
     reserved: Sequence[str],
     *,
     keep_all: bool = False,
-) -> ChosenTokens:
+) -> tuple[list[str], list[int], NDArray[np.integer]]:
     """Choose the tokens of a vocabulary.
+
+    Returns them, their counts, and for each token of ``seen`` its index in the vocabulary, 0 for those that it lacks.
 
     ``seen`` are the tokens of all splits in the order of their first appearance, and
     ``occurrences`` is how often each of them occurs in train; it may be shorter.
@@ -170,4 +162,4 @@ def choose_tokens(
         ids[number] = special[seen[number]]
         counts[ids[number]] = occurrences[number] if number < len(occurrences) else 0
     counts[0] = occurrences.sum() - counts[1:].sum()
-    return ChosenTokens([*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids)
+    return [*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids
