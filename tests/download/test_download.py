@@ -132,9 +132,9 @@ def test_own_text_that_cannot_be_used_is_named(download: Download, tmp_path: Pat
         ("half.txt.gz", 3, "not a complete gzip file"),
         ("no.txt.gz", 3, "not a complete gzip file"),
         ("bomb.txt.gz", 3, "more than 1,000,000 bytes unpacked"),
-        ("nowhere.txt", 3, "a broken link"),
+        ("nowhere.txt", 3, "no such file"),
         ("pipe.txt", 3, "not a regular file"),
-        ("data", 3, "a folder, not a text file"),
+        ("data", 3, "not a regular file"),
         ("nothing.txt", 2, "neither a registered corpus (time_machine, tiny_shakespeare, sample, tide, waves) nor a"),
     ):
         refused(download(corpus=name), code, complaint)

@@ -221,28 +221,6 @@ def stage(run_stage: RunStage, layout: Layout) -> Stage:
 
 
 @pytest.mark.parametrize(
-    ("kind", "split", "content", "complaint"),
-    [
-        ("word", "test", "tide\n", "the test split has 1 word, and scoring it needs at least two"),
-        ("word", "val", "\n \n", "the val split has 0 words"),
-        ("char", "val", "a\n", "the val split has 1 character"),
-        ("char", "train", "\n\n", "the train split has 0 characters"),
-    ],
-)
-def test_short_splits_fail(kind: str, split: str, content: str, complaint: str, stage: Stage, tmp_path: Path) -> None:
-    result = stage(kind, **{split: content})
-    refused(result, 3, complaint)
-    assert f"preprocess.split.{split}" in result.stderr
-    assert not (tmp_path / "data" / "corpus").exists()
-    assert not (tmp_path / "reports" / "vocab").exists()
-
-
-def test_two_tokens_in_a_split_are_enough(stage: Stage) -> None:
-    for kind in ("char", "word"):
-        succeeded(stage(kind, val="a\nb\n", test="the tide\n"))
-
-
-@pytest.mark.parametrize(
     ("setting", "normalise", "recorded", "separator"),
     [
         ("auto", "letters", "", ""),  # a corpus of the registry, joined as in the book
@@ -263,13 +241,6 @@ def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
         vocab = Vocab.load(layout.vocab(kind))
         assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, num_tokens)
         assert vocab.num_chars["test"] == 9 + len(separator)
-
-
-@pytest.mark.parametrize("record", ["{}", "[]", '{"line_separator": "xyz"}', "{", None])
-def test_a_broken_record_of_the_corpus_is_refused(record: str | None, stage: Stage, layout: Layout) -> None:
-    path = layout.corpus_record
-    path.unlink() if record is None else path.write_text(record)
-    refused(stage("char"), 3, "reports/download/summary.json: ")
 
 
 def test_a_min_freq_that_leaves_nothing_is_refused(stage: Stage, layout: Layout) -> None:
@@ -295,12 +266,3 @@ def test_the_cost_of_unknown_characters_is_explained(stage: Stage) -> None:
     val = "the sea\n" * 99 + "жё\n"
     assert warning in stage("char", val=val, test=val).stderr
     assert stage("char", val=val, test="the sea\n" * 199 + "жё\n").stderr == ""
-
-
-def test_subwords_as_short_as_characters_are_warned_of(stage: Stage) -> None:
-    rng = np.random.default_rng(0)
-    words = ["".join(map(chr, rng.integers(0x4E00, 0x5000, 3))) for _ in range(200)]
-    texts = ["".join(rng.choice(words, 2000)) + "\n" for _ in range(3)]
-    warning = "characters on average: set vocab.subword.vocab_size to auto or to a larger number"
-    assert warning in stage("subword", *texts).stderr
-    assert stage("subword", *texts, vocab__subword__vocab_size="auto").stderr == ""

@@ -198,7 +198,8 @@ def copy_own_text(path: Path, max_bytes: int, text: Path, name: str | None = Non
     ``max_bytes``.
     """
     name = name or str(path)
-    _require_regular_file(path)
+    if not path.is_file():
+        raise DataError(f"{path}: {'not a regular file' if path.exists() else 'no such file'}")
     with replacing(text) as temporary, temporary.open("wb") as target:
         for block in _blocks(path, name):
             if target.tell() + len(block) > max_bytes:
@@ -220,13 +221,3 @@ def _blocks(path: Path, name: str) -> Iterator[bytes]:
                 yield block
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{name}: not a complete gzip file: {error}") from error
-
-
-def _require_regular_file(path: Path) -> None:
-    """Raise DataError unless ``path`` is a regular file."""
-    if not path.exists():
-        raise DataError(f"{path}: {'a broken link' if path.is_symlink() else 'no such file'}")
-    if path.is_dir():
-        raise DataError(f"{path}: a folder, not a text file")
-    if not path.is_file():
-        raise DataError(f"{path}: not a regular file: copy its content to one")

@@ -102,8 +102,7 @@ def find_raw_text(path: Path, record: Path) -> RawText:
     """Return the text that the download stage wrote, with the name in its ``record`` if there is one."""
     if not path.exists():
         raise DataError(f"{path}: no such file: run the stage that writes it")
-    known = read_json(record) if record.exists() else None
-    return RawText(path, str(known["file"]) if isinstance(known, dict) and "file" in known else str(path))
+    return RawText(path, str(read_json(record)["file"]) if record.exists() else str(path))
 
 
 def clean_and_split(
@@ -127,8 +126,9 @@ def clean_and_split(
             raise DataError(f"{raw.name}: {error}") from error
         sizes = {split: count_text(path) for split, path in parts.items()}
         for split, size in sizes.items():
-            if size.words == 0:
-                raise DataError(f"{raw.name}: the {split} split has no words: change preprocess.split")
+            if size.words < 2:
+                has = quantity(size.words, "word")
+                raise DataError(f"{raw.name}: the {split} split has {has}, and needs two: change preprocess.split")
         for split, path in parts.items():
             path.replace(folder / f"{split}.txt")
     warnings = decoding_warnings(decoding, normalise)

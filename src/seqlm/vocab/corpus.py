@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy, temporary_folder, write_blocks, write_json
-from seqlm.core.progress import quantity
-from seqlm.core.text import BLOCK_BYTES, NUM_CODE_POINTS, count_text
+from seqlm.core.text import NUM_CODE_POINTS, count_text
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.subwords import SubwordTokenizer
@@ -51,29 +49,11 @@ SPLITS = ("train", "val", "test")
 def find_line_separator(setting: str, normalise: str, record: Path) -> str:
     """Return what joins lines: the setting ``vocab.line_separator`` or, if it is auto, what suits the text.
 
-    ``record`` is what the download stage says of the corpus. Raises DataError if it is needed and broken.
+    ``record`` is what the download stage says of the corpus.
     """
     if setting != "auto":
         return setting
-    if normalise == "none":
-        return "\n"
-    known = read_json(record)
-    if not isinstance(known, dict) or known.get("line_separator") not in ("", " ", "\n"):
-        raise DataError(f"{record}: does not say what joins lines: run the download stage again")
-    return str(known["line_separator"])
-
-
-def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str) -> None:
-    """Raise DataError if a split has fewer than two tokens of a kind: the first one is not scored."""
-    found = token_kind(kind)
-    for split, path in texts.items():
-        blocks = found.blocks(path, line_separator, BLOCK_BYTES)
-        tokens = chain.from_iterable(found.pretokenize(block, line_separator) for block in blocks)
-        if (num_tokens := len(list(islice(tokens, 2)))) < 2:
-            raise DataError(
-                f"the {split} split has {quantity(num_tokens, found.noun)}, and scoring it needs at least two: "
-                f"use a longer text, or raise preprocess.split.{split}"
-            )
+    return "\n" if normalise == "none" else str(read_json(record)["line_separator"])
 
 
 def build_corpus(
@@ -218,13 +198,12 @@ BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
 _UNKNOWN_JUMP, _UNKNOWN_RATIO = 0.05, 2.0
 _COST_WORTH_A_WARNING = 0.05
 """Bits per character."""
-_SHORT_SUBWORD = 1.25
 
 
 def corpus_warnings(vocab: Vocab) -> list[str]:
-    """Return warnings about unknown tokens and about subwords that are hardly longer than a character."""
+    """Return warnings about unknown tokens."""
     kind, found = vocab.token_kind, []
-    train, val, test = (vocab.splits[split] for split in ("train", "val", "test"))
+    val, test = vocab.splits["val"], vocab.splits["test"]
     if test.unknown_share > max(_UNKNOWN_RATIO * val.unknown_share, val.unknown_share + _UNKNOWN_JUMP):
         found.append(
             f"{test.unknown_share:.1%} of the {kind.noun}s of test are unknown, but only {val.unknown_share:.1%} of "
@@ -235,12 +214,6 @@ def corpus_warnings(vocab: Vocab) -> list[str]:
         found.append(
             f"unknown characters add {cost:.2f} bits per character to every model's score on test: each is charged "
             f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
-        )
-    length = train.num_chars / max(train.num_tokens, 1)
-    if vocab.tokenizer and length < _SHORT_SUBWORD:
-        found.append(
-            f"a {kind.noun} has {length:.2f} characters on average: set vocab.{kind.name}.vocab_size to auto or "
-            "to a larger number"
         )
     return found
 
