@@ -92,9 +92,9 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(DataError, match="no such file"):
         files.read_json(path)
-    for content, complaint in ((b'{"a": ', "not JSON"), (b"\xff", "not UTF-8 at byte 0")):
+    for content in (b'{"a": ', b"\xff"):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=complaint):
+        with pytest.raises(DataError, match="not JSON"):
             files.read_json(path)
 
 

@@ -69,10 +69,7 @@ def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_pat
         (PROSE.encode() * 4, "has only 292 characters after cleaning"),
         # However long it is, a text without blanks cannot be split, and a longer one would not help.
         (b"a" * 1_000_000, "has too few line ends and spaces to be split into train, val, test: break it into lines"),
-        (
-            b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n",
-            "the val split has 0 words, and needs two: change",
-        ),
+        (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split has 0 words, and needs two: change"),
     ],
 )
 def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: Preprocess, tmp_path: Path) -> None:

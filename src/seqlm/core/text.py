@@ -6,7 +6,7 @@ length of a line matters. Characters are counted in the bytes of UTF-8: each has
 byte that does not continue another.
 """
 
-from codecs import utf_8_decode
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
 
 BLOCK_BYTES = 1 << 16
@@ -43,18 +42,8 @@ def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop
 
 
 def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
-    """Yield a text file that this pipeline wrote in blocks. Raises DataError if it is missing or broken."""
-    pending = b""
-    try:
-        for block in byte_blocks(path, block_bytes):
-            data = pending + block
-            text, used = utf_8_decode(data)
-            pending = data[used:]  # the first bytes of a character that the end of the block cuts in two
-            if text:
-                yield text
-        utf_8_decode(pending, "strict", True)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: it was not written by this pipeline") from error
+    """Yield a text file that this pipeline wrote in blocks. Raises DataError if it is missing."""
+    yield from codecs.iterdecode(byte_blocks(path, block_bytes), "utf-8")
 
 
 @dataclass(frozen=True)
