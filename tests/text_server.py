@@ -87,10 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def misbehave(self, fault: str, is_first: bool) -> None:
         match fault:
-            case "once_broken":
-                self.send(*((500, b"", {}) if is_first else _SIMPLE["tide"]))
             case "busy":
-                self.send(*((429, b"", {"Retry-After": "1"}) if is_first else _SIMPLE["tide"]))
+                self.send(*((429, b"", {"Retry-After": "3600"}) if is_first else _SIMPLE["tide"]))
             case "reset":
                 self.connection.shutdown(2)
             case "silent":
