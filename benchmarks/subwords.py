@@ -1,4 +1,4 @@
-"""Three ways to learn subwords, at several sizes, beside characters and words (exercise 8.2-1).
+"""Two ways to learn subwords, at several sizes, beside characters and words (exercise 8.2-1).
 
     python benchmarks/subwords.py [--sizes 500 1000]
 
@@ -35,7 +35,7 @@ CORPORA = {
     "the book, lines joined by a space": ("timemachine.txt", "letters", " "),
     "Tiny Shakespeare": ("tinyshakespeare.txt", "none", "\n"),
 }
-ALGORITHMS = ("bpe", "unigram", "wordpiece")
+ALGORITHMS = ("bpe", "unigram")
 SIZES = (400, 500, 700, 1000, 1500, 2000, 3000, 4000, 8000)
 ORDERS = {"char": (5, 6, 7), "word": (2, 3), "subword": (2, 3, 4, 5)}
 SHARES = {"train": 0.8, "val": 0.1, "test": 0.1}

@@ -24,7 +24,7 @@ def main(layout: Layout) -> None:
     import pooch
 
     from seqlm.core.files import write_table
-    from seqlm.core.text import quantity
+    from seqlm.core.progress import quantity
     from seqlm.download.corpora import Corpus, Sources, copy_own_text, get_registered, is_registered
 
     params = load(layout.params, "download", DownloadParams)

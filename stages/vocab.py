@@ -16,15 +16,14 @@ _HEAD_ROWS = 100
 def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
     from seqlm.core.files import write_csv, write_json
-    from seqlm.core.text import quantity
-    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator, require_scorable
+    from seqlm.core.progress import quantity
+    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator
     from seqlm.vocab.kinds import token_kind
 
     params = load(layout.params, "vocab", VocabParams)
     settings, normalise = getattr(params, kind), load(layout.params, "preprocess", PreprocessParams).normalise
     separator = find_line_separator(params.line_separator, normalise, layout.corpus_record)
     texts = {split: layout.split(split) for split in SPLITS}
-    require_scorable(texts, kind, separator)
     tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
     min_freq, reserved = token_kind(kind).vocab_rule(settings)
     vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, reserved, tokenizer, normalise)

@@ -9,7 +9,7 @@ from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.subwords import SubwordParams, SubwordTokenizer
 from seqlm.vocab.vocabulary import Vocab
 
-ALGORITHMS = ("bpe", "unigram", "wordpiece")
+ALGORITHMS = ("bpe", "unigram")
 
 
 def settings(

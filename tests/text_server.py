@@ -21,14 +21,13 @@ PAGE = b"<!DOCTYPE html><html><body>Please sign in</body></html>"
 
 
 class TextServer(ThreadingHTTPServer):
-    """Counts what is asked for. ``plain_port`` is where ``insecure`` redirects to."""
+    """Counts what is asked for."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[str] = []
-        self.plain_port = 0
 
     def start(self) -> None:
         threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
@@ -37,9 +36,9 @@ class TextServer(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
-    def register(self, folder: Path, base: str | None = None, faults: tuple[str, ...] = ("tide",)) -> None:
+    def register(self, folder: Path, faults: tuple[str, ...] = ("tide",)) -> None:
         """Add the corpora tide, with one URL for each fault, and waves to the registry of the project in ``folder``."""
-        base, path = base or f"http://127.0.0.1:{self.server_port}", folder / "data" / "corpora.yaml"
+        base, path = f"http://127.0.0.1:{self.server_port}", folder / "data" / "corpora.yaml"
         registry = YAML(typ="safe").load(path)
         for name, text, urls in (("tide", TEXT, faults), ("waves", WAVES, ("waves",))):
             registry["corpora"][name] = {
@@ -88,12 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def misbehave(self, fault: str, is_first: bool) -> None:
         match fault:
-            case "once_broken":
-                self.send(*((500, b"", {}) if is_first else _SIMPLE["tide"]))
             case "busy":
-                self.send(*((429, b"", {"Retry-After": "1"}) if is_first else _SIMPLE["tide"]))
-            case "insecure":
-                self.send(302, b"", {"Location": f"http://127.0.0.1:{self.server.plain_port}/tide"})
+                self.send(*((429, b"", {"Retry-After": "3600"}) if is_first else _SIMPLE["tide"]))
             case "reset":
                 self.connection.shutdown(2)
             case "silent":
@@ -118,12 +113,11 @@ class Download:
 
     def __init__(self, run_stage: RunStage, folder: Path, server: TextServer) -> None:
         self.run_stage, self.folder, self.server = run_stage, folder, server
-        self.base: str | None = None
 
     def __call__(
         self, *faults: str, corpus: str = "tide", fallback: str | None = None, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        self.server.register(self.folder, self.base, faults or ("tide",))
+        self.server.register(self.folder, faults or ("tide",))
         limits = {"download.timeout_s": 0.5, "download.deadline_s": 2.5}
         settings = limits | {"download.corpus": corpus, "download.fallback": fallback}
         change_params(self.folder / "params.yaml", settings)

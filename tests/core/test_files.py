@@ -82,19 +82,13 @@ def test_blocks_are_one_array_and_their_hash_is_that_of_the_file(tmp_path: Path)
     assert files.read_npy(path).dtype == np.uint16
 
 
-def test_two_processes_prepare_files_in_folders_of_their_own(tmp_path: Path) -> None:
-    with files.temporary_folder(tmp_path / "data") as one, files.temporary_folder(tmp_path / "data") as other:
-        assert one != other
-    assert list((tmp_path / "data").iterdir()) == []
-
-
 def test_broken_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(DataError, match="no such file"):
         files.read_json(path)
-    for content, complaint in ((b'{"a": ', "not JSON"), (b"\xff", "not UTF-8 at byte 0")):
+    for content in (b'{"a": ', b"\xff"):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=complaint):
+        with pytest.raises(DataError, match="not JSON"):
             files.read_json(path)
 
 
@@ -116,11 +110,10 @@ def test_a_word_that_looks_like_a_missing_value_stays_a_word(tmp_path: Path) -> 
     assert frame["count"].isna().tolist() == [False, True]
 
 
-def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
+def test_a_file_with_another_hash_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"abc")
     digest = hashlib.sha256(b"abc").hexdigest()
-    assert files.sha256_of_file(path) == digest
     files.require_sha256(path, digest, "x.json", "run it again")
     path.write_bytes(b"abd")
     with pytest.raises(DataError, match=r"x: its content does not match the SHA-256 in x\.json: run it again$"):

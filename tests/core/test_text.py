@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.metrics import bits_per_character, perplexity
-from seqlm.core.text import TextSize, count_text, evenly_spaced, quantity
+from seqlm.core.progress import quantity
+from seqlm.core.text import TextSize, count_text, evenly_spaced
 
 
 def test_the_size_of_a_small_text(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_short_split_is_scored_as_a_whole(layout: Layout, kind: Kind) -> None:
         assert stream.ids.tolist() == load_split(layout.corpus(kind), split).tolist()
         assert stream.share == 1
         tokens = vocab.tokenize(layout.split(split).read_text().removesuffix("\n"))
-        assert stream.ends.tolist() == np.cumsum([len(token) for token in tokens]).tolist()
+        assert stream.ends.tolist() == np.cumsum(vocab.lengths(tokens)).tolist()
         assert (stream.unknown_costs > 0).tolist() == (stream.ids == 0).tolist()
     assert load_heldout(layout.heldout(kind)).test_tokens() == tokens
 

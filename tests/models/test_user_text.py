@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from seqlm.core.layout import Layout
-from seqlm.core.text import quantity
+from seqlm.core.progress import quantity
 from seqlm.models.arpa import ArpaLanguageModel
 from seqlm.models.user_text import remark_on_lines
 from seqlm.ngrams.arpa import ArpaModel

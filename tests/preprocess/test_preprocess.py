@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from seqlm.core.errors import DataError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
 from seqlm.preprocess.preparing import find_raw_text
@@ -69,7 +68,7 @@ def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_pat
         (PROSE.encode() * 4, "has only 292 characters after cleaning"),
         # However long it is, a text without blanks cannot be split, and a longer one would not help.
         (b"a" * 1_000_000, "has too few line ends and spaces to be split into train, val, test: break it into lines"),
-        (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split has no words: change preprocess.split"),
+        (b"a b c d\n" * 100 + b"1\n" * 5000 + b"end\n", "the val split has 0 words, and needs two: change"),
     ],
 )
 def test_unusable_texts_are_refused(content: bytes, complaint: str, preprocess: Preprocess, tmp_path: Path) -> None:
@@ -124,8 +123,6 @@ def test_dropped_scripts_are_warned_of(preprocess: Preprocess, tmp_path: Path) -
 
 def test_a_missing_corpus_and_one_without_a_record_go_by_their_path(run_stage: RunStage, tmp_path: Path) -> None:
     refused(run_stage("preprocess"), 3, "data/raw/corpus.txt: no such file: run the stage that writes it")
-    with pytest.raises(DataError, match="no such file: run the stage that writes it"):
-        find_raw_text(tmp_path / "x", tmp_path / "summary.json")
     (tmp_path / "x").write_text("text")
     assert find_raw_text(tmp_path / "x", tmp_path / "summary.json").name == str(tmp_path / "x")
 

@@ -17,9 +17,8 @@ from reference import clean_line
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
-from seqlm.vocab import interning
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split, prompts
-from seqlm.vocab.hashing import HashedWordInterner
+from seqlm.vocab.hashing import WordInterner
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Kind, Vocab, choose_tokens
@@ -35,8 +34,7 @@ def build(folder: Path, *texts: str, kind: Kind = "char", separator: str = "") -
 def chosen(tokens: Sequence[str], min_freq: int, reserved: list[str]) -> tuple[list[str], list[int]]:
     seen = list(dict.fromkeys(tokens))
     occurrences = np.array([tokens.count(token) for token in seen])
-    found = choose_tokens(seen, occurrences, min_freq, reserved)
-    return found.tokens, found.counts
+    return choose_tokens(seen, occurrences, min_freq, reserved)[:2]
 
 
 def test_tokens_are_sorted_by_frequency_then_by_first_appearance() -> None:
@@ -56,23 +54,14 @@ def test_the_vocabulary_is_built_from_train_only_and_saved_whole(tmp_path: Path)
     assert loaded.encode(["b", "?"]).tolist() == [2, 0]
 
 
-def test_changed_files_are_refused(tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_kind_or_format_is_refused(tmp_path: Path) -> None:
     build(tmp_path, "abab\n")
-    array = tmp_path / "train.npy"
-    array.write_bytes(array.read_bytes()[:-1] + b"\x01")
-    with pytest.raises(DataError, match=r"train\.npy: its .* the SHA-256 in vocab\.json: run the vocab stage again$"):
-        load_split(tmp_path, "train")
     path = tmp_path / "vocab.json"
     with pytest.raises(DataError, match=r"holds tokens of kind char, not word: run the vocab stage again$"):
         Vocab.load(path, "word")
-    value = json.loads(path.read_text())
-    for change, complaint in (
-        ({"format": 99}, "not in format 4, .*: run the vocab stage again$"),
-        ({"tokens": ["<unk>", "b", "a"]}, "does not match its SHA-256"),
-    ):
-        path.write_text(json.dumps(value | change))
-        with pytest.raises(DataError, match=complaint):
-            Vocab.load(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(DataError, match=r"not in format 5, .*: run the vocab stage again$"):
+        Vocab.load(path)
 
 
 def test_the_book_has_the_vocabularies_of_the_book(book: Path, tmp_path: Path) -> None:
@@ -134,17 +123,14 @@ separators = st.sampled_from(["", " ", "\n"])
 reserved_tokens = st.lists(st.sampled_from(["<pad>", "a", "sea", "漢"]), unique=True)
 
 
-@given(
-    splits, kinds, separators, st.integers(0, 3), reserved_tokens, st.sampled_from([1, 2, 7, 1 << 20]), st.booleans()
-)
+@given(splits, kinds, separators, st.integers(0, 3), reserved_tokens, st.sampled_from([1, 2, 7, 1 << 20]))
 def test_a_corpus_equals_that_of_plain_python(
-    contents: list[str], kind: Kind, separator: str, min_freq: int, reserved: list[str], block: int, compiled: bool
+    contents: list[str], kind: Kind, separator: str, min_freq: int, reserved: list[str], block: int
 ) -> None:
     streams = [reference.tokens(content, kind, separator) for content in contents]
     tokens, counts = reference.vocabulary(streams[0], min_freq, reserved)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(token_kind(kind)), "interned_bytes", block)
-        patch.setattr(interning, "COMPILED_FROM_BYTES", 0 if compiled else 1 << 40)
         folder = Path(name)
         paths = write_splits(folder, *contents)
         if not any(counts[1:]):
@@ -176,7 +162,7 @@ def test_many_words_are_told_apart() -> None:
     """Thirty thousand words of 1 to 40 letters, each twice; the table starts with room for five hundred."""
     rng = random.Random(0)
     words = list({"".join(rng.choices("abé", k=rng.randint(1, 40))) for _ in range(30_000)})
-    interner = HashedWordInterner(1 << 10)
+    interner = WordInterner(1 << 10)
     twice = np.concatenate([interner.intern(" ".join(words)), interner.intern("\n".join(words))])
     assert twice.tolist() == 2 * list(range(len(words)))
     assert interner.tokens() == words
@@ -204,24 +190,12 @@ def test_provisional_ids_of_any_size_are_kept_in_small_types(tmp_path: Path) -> 
         assert (tmp_path / "ids").stat().st_size == size
 
 
-def test_changed_files_of_unknown_tokens_are_refused(tmp_path: Path) -> None:
+def test_unknown_tokens_are_numbered_by_first_appearance(tmp_path: Path) -> None:
     build(tmp_path, "a b\n", "a c\n", "d c\n", kind="word")
     # c and d are unknown: c in val, then d and c in test.
     corpus = load_corpus(tmp_path)
     assert corpus.unknown_tokens == ["c", "d"]
     assert corpus.splits["test"].unknown.tolist() == [1, 0]
-    whole = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    build(tmp_path, "a b\n", kind="word")
-    for name, content, complaint in (
-        ("unknown.json", whole["unknown.json"].replace(b'"d"', b'"e"'), "unknown.json: .* does not match its SHA-256"),
-        ("unknown_test.npy", whole["unknown_val.npy"], "unknown_test.npy: .* match the SHA-256 in unknown.json"),
-        ("vocab.json", (tmp_path / "vocab.json").read_bytes(), "unknown.json belongs to another vocab.json"),
-    ):
-        for stored, before in whole.items():
-            (tmp_path / stored).write_bytes(before)
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=complaint):
-            load_corpus(tmp_path)
 
 
 LINE = "the sea and the tide\n"
@@ -247,28 +221,6 @@ def stage(run_stage: RunStage, layout: Layout) -> Stage:
 
 
 @pytest.mark.parametrize(
-    ("kind", "split", "content", "complaint"),
-    [
-        ("word", "test", "tide\n", "the test split has 1 word, and scoring it needs at least two"),
-        ("word", "val", "\n \n", "the val split has 0 words"),
-        ("char", "val", "a\n", "the val split has 1 character"),
-        ("char", "train", "\n\n", "the train split has 0 characters"),
-    ],
-)
-def test_short_splits_fail(kind: str, split: str, content: str, complaint: str, stage: Stage, tmp_path: Path) -> None:
-    result = stage(kind, **{split: content})
-    refused(result, 3, complaint)
-    assert f"preprocess.split.{split}" in result.stderr
-    assert not (tmp_path / "data" / "corpus").exists()
-    assert not (tmp_path / "reports" / "vocab").exists()
-
-
-def test_two_tokens_in_a_split_are_enough(stage: Stage) -> None:
-    for kind in ("char", "word"):
-        succeeded(stage(kind, val="a\nb\n", test="the tide\n"))
-
-
-@pytest.mark.parametrize(
     ("setting", "normalise", "recorded", "separator"),
     [
         ("auto", "letters", "", ""),  # a corpus of the registry, joined as in the book
@@ -289,13 +241,6 @@ def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
         vocab = Vocab.load(layout.vocab(kind))
         assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, num_tokens)
         assert vocab.num_chars["test"] == 9 + len(separator)
-
-
-@pytest.mark.parametrize("record", ["{}", "[]", '{"line_separator": "xyz"}', "{", None])
-def test_a_broken_record_of_the_corpus_is_refused(record: str | None, stage: Stage, layout: Layout) -> None:
-    path = layout.corpus_record
-    path.unlink() if record is None else path.write_text(record)
-    refused(stage("char"), 3, "reports/download/summary.json: ")
 
 
 def test_a_min_freq_that_leaves_nothing_is_refused(stage: Stage, layout: Layout) -> None:
@@ -321,12 +266,3 @@ def test_the_cost_of_unknown_characters_is_explained(stage: Stage) -> None:
     val = "the sea\n" * 99 + "жё\n"
     assert warning in stage("char", val=val, test=val).stderr
     assert stage("char", val=val, test="the sea\n" * 199 + "жё\n").stderr == ""
-
-
-def test_subwords_as_short_as_characters_are_warned_of(stage: Stage) -> None:
-    rng = np.random.default_rng(0)
-    words = ["".join(map(chr, rng.integers(0x4E00, 0x5000, 3))) for _ in range(200)]
-    texts = ["".join(rng.choice(words, 2000)) + "\n" for _ in range(3)]
-    warning = "characters on average: set vocab.subword.vocab_size to auto or to a larger number"
-    assert warning in stage("subword", *texts).stderr
-    assert stage("subword", *texts, vocab__subword__vocab_size="auto").stderr == ""

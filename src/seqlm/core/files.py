@@ -214,25 +214,17 @@ def write_blocks(target: Path, dtype: "np.dtype[Any]", length: int, blocks: Iter
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, its line ends unchanged.
-
-    Raises DataError if the file is missing or not UTF-8.
-    """
-    try:
-        with read_errors(path):
-            return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}: it was not written by this pipeline") from error
+    """Return the text of a UTF-8 file, its line ends unchanged. Raises DataError if it is missing."""
+    with read_errors(path):
+        return path.read_bytes().decode("utf-8")
 
 
 def read_json(path: Path) -> Any:
     """Return the value of a JSON file. Raises DataError if it is missing or broken."""
     try:
         return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}: not JSON (line {error.lineno}): run the stage that writes it again") from error
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
-        raise DataError(f"{path}: not JSON of this pipeline: run the stage that writes it again") from error
+    except (ValueError, RecursionError) as error:  # also other bytes than UTF-8, thousands of digits or brackets
+        raise DataError(f"{path}: not JSON: run the stage that writes it again") from error
 
 
 def read_csv(path: Path) -> "pd.DataFrame":

@@ -1,4 +1,4 @@
-"""How long things take, for the person at the terminal. Times are never written to a tracked file."""
+"""What a stage says to the person at the terminal. Times are never written to a tracked file."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,3 +15,8 @@ def clocked(items: Iterable[T]) -> Iterator[tuple[T, float]]:
     for item in items:
         yield item, time.monotonic() - begin
         begin = time.monotonic()
+
+
+def quantity(number: int, noun: str) -> str:
+    """Return a number with its noun, as in "1 character" or "1,200 characters"."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

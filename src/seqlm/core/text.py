@@ -1,4 +1,4 @@
-"""Cleaned text: reading and counting in bounded memory, passages of it, and numbers in sentences.
+"""Cleaned text: reading and counting in bounded memory, and passages of it.
 
 The unit is a *cleaned line*: its characters are the line itself, its words are separated by
 spaces. Text is read in blocks of a file, so that neither the length of the text nor the
@@ -6,7 +6,7 @@ length of a line matters. Characters are counted in the bytes of UTF-8: each has
 byte that does not continue another.
 """
 
-from codecs import utf_8_decode
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
 
 BLOCK_BYTES = 1 << 16
@@ -30,8 +29,6 @@ NUM_CODE_POINTS = 0x110000
 
 _LAST_CONTINUATION = -65
 """The largest byte, as a signed number, that continues a character."""
-_MAX_HEAD_BYTES = 1 << 14
-"""How far the first lines are read: the text may be one long line."""
 
 
 def require_vocab(path: Path, stored: list[Any], vocab: VocabKey, advice: str) -> None:
@@ -45,12 +42,6 @@ def words(line: str) -> list[str]:
     return [word for word in line.split(" ") if word]
 
 
-def read_first_lines(path: Path, limit: int) -> Iterator[str]:
-    """Yield the first lines of a text file that this pipeline wrote, at most 16 KiB of text in all."""
-    lines = next(text_blocks(path, _MAX_HEAD_BYTES), "").split("\n")
-    yield from lines[:limit]
-
-
 def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
     """Yield a file that this pipeline wrote, or a part of its bytes, in blocks. Raises DataError if it is missing."""
     with read_errors(path), path.open("rb") as file:
@@ -60,23 +51,8 @@ def byte_blocks(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop
 
 
 def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
-    """Yield a text file that this pipeline wrote in blocks. Raises DataError if it is missing or broken."""
-    pending = b""
-    try:
-        for block in byte_blocks(path, block_bytes):
-            data = pending + block
-            text, used = utf_8_decode(data)
-            pending = data[used:]  # the first bytes of a character that the end of the block cuts in two
-            if text:
-                yield text
-        utf_8_decode(pending, "strict", True)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: it was not written by this pipeline") from error
-
-
-def starts_of_characters(block: bytes) -> NDArray[np.bool_]:
-    """Return for each byte of UTF-8 whether a character begins there; shape ``(len(block),)``."""
-    return np.frombuffer(block, np.int8) > _LAST_CONTINUATION
+    """Yield a text file that this pipeline wrote in blocks. Raises DataError if it is missing."""
+    yield from codecs.iterdecode(byte_blocks(path, block_bytes), "utf-8")
 
 
 @dataclass(frozen=True)
@@ -98,7 +74,8 @@ def count_text(path: Path, block_bytes: int = BLOCK_BYTES, start: int = 0, stop:
         is_blank = is_end | (values == SPACE)
         ends = int(np.count_nonzero(is_end))
         lines += ends
-        characters += (len(block) if block.isascii() else int(np.count_nonzero(starts_of_characters(block)))) - ends
+        begins = len(block) if block.isascii() else int(np.count_nonzero(values.view(np.int8) > _LAST_CONTINUATION))
+        characters += begins - ends
         num_words += int(np.count_nonzero(is_blank[:-1] > is_blank[1:])) + int(after_blank and not is_blank[0])
         after_blank = bool(is_blank[-1])
     return TextSize(lines, characters, num_words)
@@ -113,8 +90,3 @@ def evenly_spaced(num_windows: int, length: int, total: int) -> NDArray[np.int64
     last = total - length
     num_windows = min(num_windows, last + 1)
     return np.arange(num_windows) * last // max(num_windows - 1, 1)
-
-
-def quantity(number: int, noun: str) -> str:
-    """Return a number with its noun, as in "1 character" or "1,200 characters"."""
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

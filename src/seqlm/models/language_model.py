@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll
-from seqlm.core.text import quantity
+from seqlm.core.progress import quantity
 from seqlm.heldout.scored_text import Ids, Stream
 from seqlm.heldout.selection import encode_text
 from seqlm.models.units import TokensInText, anchors, unit_bits, unit_texts

@@ -223,7 +223,7 @@ class Models(Mapping[str, LanguageModel]):
             from seqlm.models.networks import DynamicNetwork  # imports the compiled loops
 
             static = self._open_run(info.members[0])
-            train = load_split(self.layout.corpus(info.token), "train", mmap=True, vocab=static.vocab)
+            train = load_split(self.layout.corpus(info.token), "train", mmap=True)
             return DynamicNetwork(static, train, metadata)
         if info.counts_predicted_token:
             vocab = self._vocab(info.token)
@@ -247,7 +247,7 @@ class Models(Mapping[str, LanguageModel]):
         unknown, train_tokens = settings[KneserNey.smoothing]["unknown"], metadata.get("train_tokens")
         if not info.dynamic and train_tokens is None:
             return Recounting.fixed(KneserNey(counts, info.order, unknown=unknown))
-        train = load_split(self.layout.corpus(counted.kind), "train", mmap=True, vocab=counted)[:train_tokens]
+        train = load_split(self.layout.corpus(counted.kind), "train", mmap=True)[:train_tokens]
         recount = partial(recounted_on, train, vocab_size=len(counted), order=info.order, unknown=unknown)
         if not info.dynamic:
             return Recounting.fixed(recount(()))

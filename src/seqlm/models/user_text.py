@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_text
-from seqlm.core.text import count_text, quantity
+from seqlm.core.progress import quantity
+from seqlm.core.text import count_text
 from seqlm.download.corpora import copy_own_text
 from seqlm.models.language_model import LanguageModel, ScoredTokens
 from seqlm.models.units import unit_bits, unit_texts

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.text import BLOCK_BYTES, LINE_END, SPACE, byte_blocks
+from seqlm.core.text import BLOCK_BYTES, LINE_END, NUM_CODE_POINTS, SPACE, byte_blocks
 from seqlm.core.threads import imap
 
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -155,7 +155,7 @@ class _LetterCounter:
 
     def __init__(self) -> None:
         self.plain = 0
-        self._others = np.zeros(0, np.int64)
+        self._others = np.zeros(NUM_CODE_POINTS, np.int64)
         """How often each character outside ASCII occurred, by its code point."""
 
     def add(self, block: bytes) -> None:
@@ -164,10 +164,7 @@ class _LetterCounter:
         self.plain += int(np.count_nonzero(((values | np.uint8(0x20)) - np.uint8(ord("a"))) < 26))
         if not block.isascii():
             others = values[values >= 0x80].tobytes().decode()
-            found = np.bincount(np.frombuffer(others.encode("utf-32-le"), np.uint32))
-            if len(found) > len(self._others):
-                self._others, found = found, self._others
-            self._others[: len(found)] += found
+            np.add.at(self._others, np.frombuffer(others.encode("utf-32-le"), np.uint32), 1)
 
     @property
     def foreign(self) -> int:

@@ -9,25 +9,26 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-import numpy as np
-
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, temporary_folder
-from seqlm.core.text import TextSize, byte_blocks, count_text, quantity, starts_of_characters
+from seqlm.core.progress import quantity
+from seqlm.core.text import TextSize, byte_blocks, count_text
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
 
 
-def split_text(source: Path, targets: Mapping[str, Path], fractions: Mapping[str, float], total: int) -> None:
+def split_text(source: Path, targets: Mapping[str, Path], fractions: Mapping[str, float]) -> None:
     """Split a cleaned text in order into a file for each of the ``fractions``, every line ended by ``\n``.
 
-    ``source`` itself becomes the first part; ``total`` is its number of characters with line
-    ends. The text is cut at the line ends nearest to the fractions. If the nearest line end is
-    further away than a tenth of the smallest split, the text is cut at the nearest space
-    instead, which becomes a line end. Raises DataError if a split would be empty.
+    ``source`` itself becomes the first part. The text is cut at the line ends nearest to the
+    fractions of its bytes. If the nearest line end is further away than a tenth of the smallest
+    split, the text is cut at the nearest space instead, which becomes a line end. Raises
+    DataError if a split would be empty.
     """
-    tolerance = total * min(fractions.values()) / 10
-    goals = [reached * total for reached in accumulate(fractions.values())][:-1]
-    ends = [*(_nearest_cut(source, goal, tolerance) for goal in goals), source.stat().st_size]
+    size = source.stat().st_size
+    tolerance = size * min(fractions.values()) / 10
+    goals = [reached * size for reached in accumulate(fractions.values())][:-1]
+    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        ends = [*(_nearest_cut(text, goal, tolerance) for goal in goals), size]
     if any(end <= start for start, end in pairwise([0, *ends])):
         raise DataError(
             f"has too few line ends and spaces to be split into {', '.join(fractions)}: break it into lines, "
@@ -35,49 +36,25 @@ def split_text(source: Path, targets: Mapping[str, Path], fractions: Mapping[str
         )
     first, *others = (targets[name] for name in fractions)
     for target, (start, end) in zip(others, pairwise(ends), strict=True):
-        with target.open("wb") as file:
-            file.writelines(byte_blocks(source, start=start, stop=end))
+        with target.open("wb") as part:
+            part.writelines(byte_blocks(source, start=start, stop=end))
         _end_with_line_end(target)
     os.truncate(source, ends[0])
     _end_with_line_end(source)
     source.replace(first)
 
 
-def _nearest_cut(source: Path, goal: float, tolerance: float) -> int:
-    """Return the byte after the line end nearest to a number of characters, or else after the nearest space."""
-    pivot = _byte_of(source, int(goal))
-    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+def _nearest_cut(text: mmap.mmap, goal: float, tolerance: float) -> int:
+    """Return the byte after the line end nearest to a byte, or else after the nearest space."""
 
-        def nearest(mark: bytes, reach: int) -> tuple[float, int]:
-            """Return how far from the goal the nearest cut is, in characters, and its byte."""
-            found = text.rfind(mark, max(pivot - reach, 0), pivot), text.find(mark, pivot, pivot + reach)
-            cuts = [place + 1 for place in found if place >= 0]
-            distances = [abs(int(goal) + _num_characters(source, pivot, cut) - goal) for cut in cuts]
-            return min(zip(distances, cuts, strict=True), default=(math.inf, 0))
+    def nearest(mark: bytes, reach: int) -> tuple[float, int]:
+        """Return how far from the goal the nearest cut is, and its byte."""
+        begin, pivot, end = int(max(goal - reach, 0)), int(goal), int(goal + reach)
+        found = text.rfind(mark, begin, pivot), text.find(mark, pivot, end)
+        return min(((abs(place + 1 - goal), place + 1) for place in found if place >= 0), default=(math.inf, 0))
 
-        distance, cut = nearest(b"\n", 4 * math.ceil(tolerance) + 4)  # a character has at most four bytes
-        return cut if distance <= tolerance else nearest(b" ", len(text))[1]
-
-
-def _byte_of(path: Path, character: int) -> int:
-    """Return the byte at which a character of a text begins."""
-    offset = 0
-    for block in byte_blocks(path):
-        is_start = starts_of_characters(block)
-        num_starts = int(np.count_nonzero(is_start))
-        if character < num_starts:
-            return offset + int(np.flatnonzero(is_start)[character])
-        character -= num_starts
-        offset += len(block)
-    return offset
-
-
-def _num_characters(path: Path, start: int, stop: int) -> int:
-    """Return how many characters begin from one byte up to another; negative if the other one is first."""
-    if stop < start:
-        return -_num_characters(path, stop, start)
-    blocks = byte_blocks(path, start=start, stop=stop)
-    return sum(int(np.count_nonzero(starts_of_characters(block))) for block in blocks)
+    distance, cut = nearest(b"\n", math.ceil(tolerance) + 1)
+    return cut if distance <= tolerance else nearest(b" ", len(text))[1]
 
 
 def _end_with_line_end(path: Path) -> None:
@@ -125,8 +102,7 @@ def find_raw_text(path: Path, record: Path) -> RawText:
     """Return the text that the download stage wrote, with the name in its ``record`` if there is one."""
     if not path.exists():
         raise DataError(f"{path}: no such file: run the stage that writes it")
-    known = read_json(record) if record.exists() else None
-    return RawText(path, str(known["file"]) if isinstance(known, dict) and "file" in known else str(path))
+    return RawText(path, str(read_json(record)["file"]) if record.exists() else str(path))
 
 
 def clean_and_split(
@@ -145,13 +121,14 @@ def clean_and_split(
         try:
             whole = count_text(cleaned)
             require_enough(whole, normalise, MIN_CHARACTERS)
-            split_text(cleaned, parts, fractions, whole.characters + whole.lines)
+            split_text(cleaned, parts, fractions)
         except DataError as error:
             raise DataError(f"{raw.name}: {error}") from error
         sizes = {split: count_text(path) for split, path in parts.items()}
         for split, size in sizes.items():
-            if size.words == 0:
-                raise DataError(f"{raw.name}: the {split} split has no words: change preprocess.split")
+            if size.words < 2:
+                has = quantity(size.words, "word")
+                raise DataError(f"{raw.name}: the {split} split has {has}, and needs two: change preprocess.split")
         for split, path in parts.items():
             path.replace(folder / f"{split}.txt")
     warnings = decoding_warnings(decoding, normalise)

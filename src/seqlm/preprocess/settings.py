@@ -10,7 +10,7 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 
 class SplitFractions(Section):
-    """Shares of the text's characters, in order."""
+    """Shares of the text's bytes, in order."""
 
     train: Fraction
     val: Fraction

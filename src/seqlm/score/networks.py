@@ -156,7 +156,7 @@ def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, 
         best = open_network(folder, config.run, vocab.key, config.device, config.num_threads)
         yield score_network(describe_run(config, vocab, is_best=True), best, streams, subset, diagnosed=False)
     if dynamic is not None and subset is None:
-        train = load_split(layout.corpus(config.token), "train", mmap=True, vocab=vocab)
+        train = load_split(layout.corpus(config.token), "train", mmap=True)
         yield from score_dynamically(static, network, streams, train, dynamic, log)
 
 

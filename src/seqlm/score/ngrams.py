@@ -35,7 +35,7 @@ def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Non
 
 def _scores(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Iterator[Score]:
     vocab, streams = Vocab.load(layout.vocab(kind), kind), read_streams(layout, kind)
-    train = load_split(layout.corpus(kind), "train", mmap=True, vocab=vocab)
+    train = load_split(layout.corpus(kind), "train", mmap=True)
     counts, settings = load_counts(layout.ngrams(kind), vocab.key)
     unknown = settings[KneserNey.smoothing]["unknown"]
     for score in score_ngrams(build_models(counts, settings), vocab, streams, log):

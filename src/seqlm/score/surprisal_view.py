@@ -20,7 +20,7 @@ def passage(kind: TokenKind, tokens: Sequence[str], nll: Nll, num_chars: int) ->
     """
     used, length = 0, 0
     while used < len(tokens) and length < num_chars:
-        length += len(tokens[used]) + len(kind.separator)
+        length += kind.length(tokens[used]) + len(kind.separator)
         used += 1
     finite_or_infinite = np.nan_to_num(nll[: max(used - 1, 0)], nan=math.inf, posinf=math.inf)
     shown, values = list(tokens[:used]), [math.nan, *finite_or_infinite.tolist()][:used]

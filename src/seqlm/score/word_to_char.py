@@ -306,7 +306,7 @@ def _scores(
     nll = _nll(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
     static = make_score(reader.describe(model.order), nll, streams)
     yield static
-    train = load_split(layout.corpus("word"), "train", mmap=True, vocab=words)
+    train = load_split(layout.corpus("word"), "train", mmap=True)
     if dynamic is not None and len(train) <= dynamic.max_tokens:
         order = dynamic.order_for("word", len(train))
         recount = partial(recounted_on, train, vocab_size=len(words), order=order, unknown=model.unknown)

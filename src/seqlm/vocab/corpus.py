@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,48 +17,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import (
-    read_checksummed,
-    read_json,
-    read_npy,
-    require_sha256,
-    temporary_folder,
-    write_blocks,
-    write_checksummed,
-)
-from seqlm.core.text import BLOCK_BYTES, NUM_CODE_POINTS, count_text, quantity
+from seqlm.core.files import read_json, read_npy, temporary_folder, write_blocks, write_json
+from seqlm.core.text import NUM_CODE_POINTS, count_text
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.subwords import SubwordTokenizer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
-FORMAT = 2
-_ADVICE = "run the vocab stage again"
 
-
-def write_unknown(
+def _write_unknown(
     folder: Path, seen: Sequence[str], ids: NDArray[np.integer], splits: Mapping[str, ProvisionalIds]
 ) -> None:
-    """Write the unknown tokens of a corpus, which :func:`load_corpus` reads.
+    """Write the tokens of a corpus that its vocabulary lacks.
 
     ``seen`` are the tokens of all splits by provisional id, and ``ids`` their ids in the
     vocabulary, 0 for the unknown ones.
     """
     is_unknown = ids == 0
     indices = (np.cumsum(is_unknown) - 1).astype(np.uint32)
-    hashes = {}
     for split, stream in splits.items():
         size = int(stream.occurrences[is_unknown[: len(stream.occurrences)]].sum())
         parts = stream.parts() if size else ()
         unknown = (indices[part[is_unknown[part]]] for part in parts)
-        hashes[split] = write_blocks(_path(folder, split), indices.dtype, size, unknown)
-    tokens = [seen[index] for index in np.flatnonzero(is_unknown).tolist()]
-    value = {"format": FORMAT, "sha256": hashes, "tokens": tokens}
-    write_checksummed(folder / "unknown.json", value)
-
-
-def _path(folder: Path, split: str) -> Path:
-    return folder / f"unknown_{split}.npy"
+        write_blocks(folder / f"unknown_{split}.npy", indices.dtype, size, unknown)
+    write_json(folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()])
 
 
 SPLITS = ("train", "val", "test")
@@ -68,29 +49,11 @@ SPLITS = ("train", "val", "test")
 def find_line_separator(setting: str, normalise: str, record: Path) -> str:
     """Return what joins lines: the setting ``vocab.line_separator`` or, if it is auto, what suits the text.
 
-    ``record`` is what the download stage says of the corpus. Raises DataError if it is needed and broken.
+    ``record`` is what the download stage says of the corpus.
     """
     if setting != "auto":
         return setting
-    if normalise == "none":
-        return "\n"
-    known = read_json(record)
-    if not isinstance(known, dict) or known.get("line_separator") not in ("", " ", "\n"):
-        raise DataError(f"{record}: does not say what joins lines: run the download stage again")
-    return str(known["line_separator"])
-
-
-def require_scorable(texts: Mapping[str, Path], kind: Kind, line_separator: str) -> None:
-    """Raise DataError if a split has fewer than two tokens of a kind: the first one is not scored."""
-    found = token_kind(kind)
-    for split, path in texts.items():
-        blocks = found.blocks(path, line_separator, BLOCK_BYTES)
-        tokens = chain.from_iterable(found.pretokenize(block, line_separator) for block in blocks)
-        if (num_tokens := len(list(islice(tokens, 2)))) < 2:
-            raise DataError(
-                f"the {split} split has {quantity(num_tokens, found.noun)}, and scoring it needs at least two: "
-                f"use a longer text, or raise preprocess.split.{split}"
-            )
+    return "\n" if normalise == "none" else str(read_json(record)["line_separator"])
 
 
 def build_corpus(
@@ -106,30 +69,29 @@ def build_corpus(
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
     ``texts`` names the file of each split, train first. Writes ``vocab.json``, one ``.npy``
-    of shape ``(num_tokens,)`` for each split, and what :func:`write_unknown` writes. The
+    of shape ``(num_tokens,)`` for each split, and the unknown tokens. The
     text is tokenized once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. ``normalise`` says how the
     text was cleaned. Returns the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it.
     """
     with temporary_folder(folder) as work:
-        num_bytes = sum(path.stat().st_size for path in texts.values())
-        interner, blocks = token_kind(kind).interner(num_bytes, line_separator, tokenizer), token_kind(kind).blocks
-        streams = {}
+        found, streams = token_kind(kind), {}
+        interner = found.interner(line_separator, tokenizer)
         for split, path in texts.items():
-            text = blocks(path, line_separator, token_kind(kind).interned_bytes)
+            text = found.blocks(path, line_separator, found.interned_bytes)
             streams[split] = ProvisionalIds(work / split, interner.intern_all(filter(None, text)))
         seen, train = interner.tokens(), streams["train"].occurrences
-        chosen = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
-        if not any(chosen.counts[1:]):
+        tokens, counts, ids = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
+        if not any(counts[1:]):
             raise ParamsError(
-                f"vocab.{kind}.min_freq = {min_freq}: no {token_kind(kind).noun} of train occurs so often; "
+                f"vocab.{kind}.min_freq = {min_freq}: no {found.noun} of train occurs so often; "
                 f"the most frequent one occurs {max(train, default=0)} times: lower it"
             )
         splits = {
-            split: _write_split(stream, chosen.ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
+            split: _write_split(stream, ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
             for split, stream in streams.items()
         }
-        vocab = Vocab(kind, chosen.tokens, chosen.counts, line_separator, splits, tokenizer, normalise)
-        write_unknown(folder, seen, chosen.ids, streams)
+        vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise)
+        _write_unknown(folder, seen, ids, streams)
     vocab.save(folder / "vocab.json")
     return vocab
 
@@ -147,16 +109,9 @@ def _write_split(stream: ProvisionalIds, ids: NDArray[Any], target: Path, num_ch
     return SplitInfo(stream.num_tokens, num_chars, num_unknown, digest)
 
 
-def load_split(folder: Path, split: str, *, mmap: bool = False, vocab: Vocab | None = None) -> NDArray[Any]:
-    """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the vocabulary.
-
-    ``vocab`` is that of the folder, if it is loaded already. Raises DataError if the array is
-    not the one that ``vocab.json`` in ``folder`` describes.
-    """
-    info = (vocab or Vocab.load(folder / "vocab.json")).splits[split]
-    path = folder / f"{split}.npy"
-    require_sha256(path, info.sha256, "vocab.json", "run the vocab stage again")
-    return read_npy(path, mmap=mmap)
+def load_split(folder: Path, split: str, *, mmap: bool = False) -> NDArray[Any]:
+    """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the vocabulary."""
+    return read_npy(folder / f"{split}.npy", mmap=mmap)
 
 
 _BLOCK = 1 << 20
@@ -226,18 +181,16 @@ class EncodedCorpus:
 def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
     """Return the encoded corpus of a folder; its arrays are mapped from files.
 
-    Raises DataError if a file is missing, changed, of another format, or of another
-    ``kind`` of token.
+    Raises DataError if a file is missing, or if the tokens are of another ``kind``.
     """
-    vocab, splits = Vocab.load(folder / "vocab.json", kind), {}
-    value = read_checksummed(folder / "unknown.json", FORMAT, _ADVICE)
-    for split in SPLITS:
-        require_sha256(_path(folder, split), value["sha256"][split], "unknown.json", _ADVICE)
-        unknown = read_npy(_path(folder, split), mmap=True)
-        if len(unknown) != vocab.splits[split].num_unknown:
-            raise DataError(f"{folder}: unknown.json belongs to another vocab.json: {_ADVICE}")
-        splits[split] = EncodedSplit(vocab, load_split(folder, split, mmap=True, vocab=vocab), unknown, value["tokens"])
-    return EncodedCorpus(vocab, splits, value["tokens"])
+    vocab, tokens = Vocab.load(folder / "vocab.json", kind), read_json(folder / "unknown.json")
+    splits = {
+        split: EncodedSplit(
+            vocab, load_split(folder, split, mmap=True), read_npy(folder / f"unknown_{split}.npy", mmap=True), tokens
+        )
+        for split in SPLITS
+    }
+    return EncodedCorpus(vocab, splits, tokens)
 
 
 BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
@@ -245,13 +198,12 @@ BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
 _UNKNOWN_JUMP, _UNKNOWN_RATIO = 0.05, 2.0
 _COST_WORTH_A_WARNING = 0.05
 """Bits per character."""
-_SHORT_SUBWORD = 1.25
 
 
 def corpus_warnings(vocab: Vocab) -> list[str]:
-    """Return warnings about unknown tokens and about subwords that are hardly longer than a character."""
+    """Return warnings about unknown tokens."""
     kind, found = vocab.token_kind, []
-    train, val, test = (vocab.splits[split] for split in ("train", "val", "test"))
+    val, test = vocab.splits["val"], vocab.splits["test"]
     if test.unknown_share > max(_UNKNOWN_RATIO * val.unknown_share, val.unknown_share + _UNKNOWN_JUMP):
         found.append(
             f"{test.unknown_share:.1%} of the {kind.noun}s of test are unknown, but only {val.unknown_share:.1%} of "
@@ -262,12 +214,6 @@ def corpus_warnings(vocab: Vocab) -> list[str]:
         found.append(
             f"unknown characters add {cost:.2f} bits per character to every model's score on test: each is charged "
             f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
-        )
-    length = train.num_chars / max(train.num_tokens, 1)
-    if vocab.tokenizer and length < _SHORT_SUBWORD:
-        found.append(
-            f"a {kind.noun} has {length:.2f} characters on average: set vocab.{kind.name}.vocab_size to auto or "
-            "to a larger number"
         )
     return found
 

@@ -1,9 +1,4 @@
-"""Provisional ids of tokens, by first appearance: the first pass over a text, from which all else follows.
-
-A word is looked up in a table of the words seen before. Python's dict does that for texts of
-ordinary size. Compiled loops (:mod:`seqlm.vocab.hashing`) are faster, but take two seconds to
-compile, so only large texts use them.
-"""
+"""Provisional ids of tokens, by first appearance: the first pass over a text, from which all else follows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -13,12 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.text import NUM_CODE_POINTS, words
+from seqlm.core.text import NUM_CODE_POINTS
 
 Ids = NDArray[np.uint32]
-
-COMPILED_FROM_BYTES = 50_000_000
-"""Texts of at least this size use compiled loops: the time that these save exceeds their compilation."""
 
 
 class Interner(ABC):
@@ -60,23 +52,6 @@ class CharInterner(Interner):
     def tokens(self) -> list[str]:
         """Return the characters seen so far."""
         return self._seen
-
-
-class WordInterner(Interner, dict[str, int]):
-    """Interns words with Python's dict."""
-
-    def __missing__(self, word: str) -> int:
-        self[word] = len(self)
-        return self[word]
-
-    def intern(self, block: str) -> Ids:
-        """Return the ids of the words of a block."""
-        found = words(block.replace("\n", " "))
-        return np.fromiter(map(self.__getitem__, found), np.uint32, len(found))
-
-    def tokens(self) -> list[str]:
-        """Return the words seen so far."""
-        return list(self)
 
 
 class ProvisionalIds:

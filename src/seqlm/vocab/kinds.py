@@ -14,12 +14,12 @@ from pydantic import Field, model_validator
 
 from seqlm.core.settings import Section
 from seqlm.core.text import BLOCK_BYTES, text_blocks, words
-from seqlm.vocab.interning import COMPILED_FROM_BYTES, CharInterner, Interner, WordInterner
+from seqlm.vocab.interning import CharInterner, Interner
 from seqlm.vocab.subwords import (
     SubwordInterner,
     SubwordParams,
     SubwordTokenizer,
-    decode_bytes,
+    decode_subwords,
     num_characters,
     sample_text,
     train_tokenizer,
@@ -86,8 +86,8 @@ class TokenKind(ABC):
         """Return the tokens of a text, or the pretokens that a tokenizer splits; the text may have line ends."""
 
     @abstractmethod
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of the tokens of a text of this size."""
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+        """Return an interner of the tokens of a text."""
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of tokens."""
@@ -127,7 +127,7 @@ class CharKind(TokenKind):
         """Return the text with its lines joined: it is a sequence of its characters."""
         return text.replace("\n", line_separator)
 
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of characters."""
         return CharInterner()
 
@@ -142,13 +142,11 @@ class WordKind(TokenKind):
         """Return the words of a text."""
         return words(text.replace("\n", " "))
 
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of words, a faster one for a large text."""
-        if num_bytes < COMPILED_FROM_BYTES:
-            return WordInterner()
-        from seqlm.vocab.hashing import HashedWordInterner  # imports the compiler
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+        """Return an interner of words."""
+        from seqlm.vocab.hashing import WordInterner  # imports the compiler
 
-        return HashedWordInterner()
+        return WordInterner()
 
 
 # A fixed list instead of a Unicode property, so that all versions of Unicode give equal pretokens.
@@ -159,6 +157,7 @@ _PRETOKENS = re.compile(rf" ?[^ \n{_MARKS}]+(?:['’][^ \n{_MARKS}]+)*| ?[{_MARK
 """A word with the space before it and the apostrophes inside it; punctuation; or a single blank."""
 _MAX_PRETOKEN = 100
 """Characters of a pretoken; longer ones are cut."""
+_PARTS = re.compile(f"(?s).{{1,{_MAX_PRETOKEN}}}")
 
 
 class SubwordKind(TokenKind):
@@ -173,21 +172,17 @@ class SubwordKind(TokenKind):
         """Return the parts of a text that are tokenized one by one."""
         found = _PRETOKENS.findall(text.replace("\n", " ") if line_separator == " " else text)
         if any(len(pretoken) > _MAX_PRETOKEN for pretoken in found):
-            found = [
-                pretoken[start : start + _MAX_PRETOKEN]
-                for pretoken in found
-                for start in range(0, len(pretoken), _MAX_PRETOKEN)
-            ]
+            found = [part for pretoken in found for part in _PARTS.findall(pretoken)]
         return found if line_separator else [pretoken for pretoken in found if pretoken != "\n"]
 
-    def interner(self, num_bytes: int, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
+    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of subwords, which has all of them from the start."""
         assert tokenizer is not None
         return SubwordInterner(tokenizer, partial(self.pretokenize, line_separator=line_separator))
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of subwords; bytes that form no character become U+FFFD."""
-        return decode_bytes("".join(tokens))
+        return decode_subwords(tokens)
 
     def length(self, token: str) -> int:
         """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""

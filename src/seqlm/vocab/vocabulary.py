@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, write_checksummed
+from seqlm.core.files import read_checksummed, read_text, write_checksummed, write_text
 from seqlm.core.text import VocabKey
 from seqlm.vocab.kinds import Kind, TokenKind, token_kind
 from seqlm.vocab.subwords import SubwordTokenizer
 
 UNKNOWN = "<unk>"
-FORMAT = 4
+FORMAT = 5
+TOKENIZER_FILE = "tokenizer.json"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Vocab:
     def _indices(self) -> dict[str, int]:
         return {token: index for index, token in enumerate(self.tokens)}
 
-    @property
+    @cached_property
     def key(self) -> VocabKey:
         """What models that were trained with this vocabulary must be opened with."""
         return len(self.tokens), hashlib.sha256(json.dumps(self.tokens).encode()).hexdigest()
@@ -113,7 +114,8 @@ class Vocab:
         if kind is not None and value["kind"] != kind:
             raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
         splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
-        tokenizer = SubwordTokenizer.load(path.parent, value["tokenizer"]) if "tokenizer" in value else None
+        has_tokenizer = not token_kind(value["kind"]).has_unknown
+        tokenizer = SubwordTokenizer(read_text(path.with_name(TOKENIZER_FILE))) if has_tokenizer else None
         own = value["kind"], value["tokens"], value["counts"], value["line_separator"]
         return cls(*own, splits, tokenizer, value["normalise"])
 
@@ -123,18 +125,8 @@ class Vocab:
         value: dict[str, Any] = {"format": FORMAT, "kind": self.kind, "line_separator": self.line_separator}
         value |= {"normalise": self.normalise, "splits": splits, "tokens": self.tokens, "counts": self.counts}
         if self.tokenizer is not None:
-            value["tokenizer"] = self.tokenizer.save(path.parent)
+            write_text(path.with_name(TOKENIZER_FILE), self.tokenizer.description)
         write_checksummed(path, value)
-
-
-@dataclass(frozen=True)
-class ChosenTokens:
-    """The tokens of a vocabulary, chosen among all that were seen."""
-
-    tokens: list[str]
-    counts: list[int]
-    ids: NDArray[np.integer]
-    """For each token that was seen, its index in the vocabulary, 0 for those that it lacks."""
 
 
 def choose_tokens(
@@ -144,8 +136,10 @@ def choose_tokens(
     reserved: Sequence[str],
     *,
     keep_all: bool = False,
-) -> ChosenTokens:
+) -> tuple[list[str], list[int], NDArray[np.integer]]:
     """Choose the tokens of a vocabulary.
+
+    Returns them, their counts, and for each token of ``seen`` its index in the vocabulary, 0 for those that it lacks.
 
     ``seen`` are the tokens of all splits in the order of their first appearance, and
     ``occurrences`` is how often each of them occurs in train; it may be shorter.
@@ -168,4 +162,4 @@ def choose_tokens(
         ids[number] = special[seen[number]]
         counts[ids[number]] = occurrences[number] if number < len(occurrences) else 0
     counts[0] = occurrences.sum() - counts[1:].sum()
-    return ChosenTokens([*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids)
+    return [*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids
