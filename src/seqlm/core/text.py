@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
 
 BLOCK_BYTES = 1 << 16
