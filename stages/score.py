@@ -15,7 +15,7 @@ from seqlm.score.settings import SPACES, UNITS, By, ScoreParams, Space
 from seqlm.vocab.settings import KINDS
 
 
-@stage(uses_torch=True)
+@stage()
 @click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
 @click.option("--word-to-char", is_flag=True, help="Score the n-gram model over words as a model over characters.")

@@ -15,7 +15,6 @@ import torch
 import equations
 from compiled_networks import scratch_network
 from default_params import PARAMS_FILE
-from seqlm.core.devices import default_training_processes
 from seqlm.core.errors import DataError
 from seqlm.core.settings import load
 from seqlm.gradients import study, truncation
@@ -212,7 +211,7 @@ def test_the_rate_of_adam_falls_to_zero(optimizer: Any, rates: list[float], monk
 def test_the_spectrum_is_recorded_at_moments_of_a_training() -> None:
     for num_minibatches, moments in ((32, [0, 2, 8, 16, 32]), (2, [0, 1, 2])):
         small = task(np.tile([0, 1, 2, 1], 200), 3, num_minibatches=num_minibatches, num_steps=8, num_hiddens=8)
-        _, spectra = study._reach_of_model(small, "scratch")
+        _, spectra = study._reach_of_model(small, ("scratch", study.untrained(small, "scratch")))
         assert list(spectra) == moments
 
 
@@ -297,10 +296,10 @@ SMALL = {
 }  # fmt: skip
 
 
-def small_study(num_processes: int, num_val: int = 50) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+def small_study(num_threads: int, num_val: int = 50) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     params = load(PARAMS_FILE, "gradients", GradientsParams).model_copy(update=SMALL)
     ids = np.random.default_rng(0).integers(0, 9, 500).astype(np.uint8)
-    return study_gradients(params, ids, ids[:num_val], 9, 0, num_processes)
+    return study_gradients(params, ids, ids[:num_val], 9, 0, num_threads)
 
 
 @pytest.fixture(scope="module")
@@ -427,8 +426,8 @@ def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
     assert {name: len(tables[name]) for name in rows} == rows
     assert list(tables["radius"]["minibatch"]) == [0, 1, 2, 4] * 2
     assert tables["trained"]["val_perplexity"].between(1, 12).all()
-    # Again, and where processes may have gradients (on Linux, without a GPU) by two of them.
-    again, same_summary = small_study(min(2, default_training_processes()))
+    # Again, on two threads.
+    again, same_summary = small_study(2)
     assert same_summary == summary
     for name, table in tables.items():
         pd.testing.assert_frame_equal(table, again[name], check_exact=True)

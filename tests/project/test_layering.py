@@ -24,7 +24,7 @@ PIPELINE = [
 # The models that the stages before have made; no stage of its own.
 STAGELESS = {"models"}
 # No package imports these.
-BESIDE = {"configure": {*FOUNDATIONS, *PIPELINE, "revisions"}, "revisions": {"core"}}
+BESIDE = {"configure": {*FOUNDATIONS, *PIPELINE, "compare"}, "compare": {"core"}}
 ALLOWED = {
     **{name: set(FOUNDATIONS[: place + 1]) for place, name in enumerate(FOUNDATIONS)},
     **{name: {*FOUNDATIONS, *PIPELINE[: place + 1]} for place, name in enumerate(PIPELINE)},
@@ -133,14 +133,12 @@ def test_every_stage_has_one_script_package_section_and_folder_of_reports_and_te
     stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]
     sections = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
     scripts = {path.stem for path in SCRIPTS} - {"harness"}
-    # One script scores runs, n-gram models, and words as characters; revisions are compared by hand.
+    # One script scores runs, n-gram models, and words as characters; two revisions are compared by hand.
     assert {*stages} - {"score-ngrams", "score-word-to-char"} == scripts - {"compare"}
     assert not scripts & set(sys.stdlib_module_names)
     for script in scripts:
-        # seqlm.compare is a function.
-        package = SOURCE / ("revisions" if script == "compare" else script)
-        assert (package / "__init__.py").is_file()
-        assert (package / "settings.py").is_file()
+        assert (SOURCE / script / "__init__.py").is_file()
+        assert (SOURCE / script / "settings.py").is_file()
         assert script in sections or script == "configure"
     for name, stage in stages.items():
         body = stage.get("do", stage)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 from ruamel.yaml import YAML
 
+from seqlm.compare.settings import CompareParams
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
@@ -20,7 +21,6 @@ from seqlm.heldout.settings import HeldoutParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
-from seqlm.revisions.settings import CompareParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
 from seqlm.train.settings import RunConfig, TrainParams

@@ -26,7 +26,7 @@ import requests
 import urllib3
 from pydantic import Field
 
-from seqlm.core.errors import DataError, NetworkError, ParamsError
+from seqlm.core.errors import DataError, DownloadError, ParamsError
 from seqlm.core.files import read_errors, replacing, sha256_of_file, write_errors
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
@@ -42,7 +42,7 @@ _HTML_MARKS = (b"<!doctype html", b"<html")
 def fetch(url: str, folder: Path, file_name: str, sha256: str, limits: Limits) -> Path:
     """Return the path in ``folder`` of the file with this hash; it is fetched from ``url`` if it is missing.
 
-    Raises NetworkError if the source cannot be reached or breaks off, DataError if it sends
+    Raises DownloadError if the source cannot be reached or breaks off, DataError if it sends
     bytes with another hash, and MachineError if the folder cannot be written.
     """
     pooch.get_logger().setLevel("ERROR")
@@ -65,16 +65,16 @@ def _transfer(url: str, target: str, _pooch: object, *, sha256: str, limits: Lim
                     limit = quantity(limits.max_bytes, "byte")
                     raise DataError(f"{url}: sends more than {limit}, its known size or download.max_bytes")
                 if time.monotonic() > deadline:
-                    raise NetworkError(f"{url}: not finished after {limits.deadline_s:g} seconds")
+                    raise DownloadError(f"{url}: not finished after {limits.deadline_s:g} seconds")
     promised = response.headers.get("Content-Length", "")
     if promised.isdecimal() and "Content-Encoding" not in response.headers and received < int(promised):
-        raise NetworkError(f"{url}: broke off after {received} of {promised} bytes")
+        raise DownloadError(f"{url}: broke off after {received} of {promised} bytes")
     if digest.hexdigest() != sha256:
         raise wrong_hash(url, sha256, digest.hexdigest(), head)
 
 
 def _response(session: requests.Session, url: str, limits: Limits, deadline: float) -> requests.Response:
-    """Return the first response that is not a request to try again. Raises NetworkError if there is none in time."""
+    """Return the first response that is not a request to try again. Raises DownloadError if there is none in time."""
     for attempt in range(1, _MAX_TRIES + 1):
         with _network_errors(url):
             response = session.get(url, stream=True, timeout=limits.timeout_s)
@@ -85,7 +85,7 @@ def _response(session: requests.Session, url: str, limits: Limits, deadline: flo
         if attempt < _MAX_TRIES:
             time.sleep(wait)
     if not response.ok:
-        raise NetworkError(f"{url}: HTTP {response.status_code} {response.reason}")
+        raise DownloadError(f"{url}: HTTP {response.status_code} {response.reason}")
     return response
 
 
@@ -109,23 +109,23 @@ class _SafeSession(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         target = super().get_redirect_target(resp)
         if target and urlsplit(resp.url).scheme == "https" and urlsplit(target).scheme == "http":
-            raise NetworkError(f"{resp.url}: redirects from https to http: refused")
+            raise DownloadError(f"{resp.url}: redirects from https to http: refused")
         return target
 
 
 @contextmanager
 def _network_errors(url: str) -> Iterator[None]:
-    """Turn errors of the network into a NetworkError with a short reason: theirs spell out objects and addresses."""
+    """Turn errors of the network into a DownloadError with a short reason: theirs spell out objects and addresses."""
     try:
         yield
     except requests.Timeout as error:
-        raise NetworkError(f"{url}: no answer in time") from error
+        raise DownloadError(f"{url}: no answer in time") from error
     except requests.exceptions.SSLError as error:
-        raise NetworkError(f"{url}: its certificate cannot be verified") from error
+        raise DownloadError(f"{url}: its certificate cannot be verified") from error
     except requests.ConnectionError as error:
-        raise NetworkError(f"{url}: cannot be reached") from error
+        raise DownloadError(f"{url}: cannot be reached") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-        raise NetworkError(f"{url}: the transfer broke off ({type(error).__name__})") from error
+        raise DownloadError(f"{url}: the transfer broke off ({type(error).__name__})") from error
 
 
 _BLOCK = 1 << 20
@@ -172,7 +172,7 @@ class Sources:
         """Return a file with the hash of ``corpus``: from the data folder, the cache, or a URL.
 
         Each source that fails is logged. Raises DataError if a source has other bytes,
-        NetworkError if none can be reached.
+        DownloadError if none can be reached.
         """
         if not corpus.urls:
             return _verified(self.sample, corpus)
@@ -183,11 +183,11 @@ class Sources:
         for url in corpus.urls:
             try:
                 return fetch(url, self.cache, corpus.file, corpus.sha256, limits)
-            except (DataError, NetworkError) as error:
+            except (DataError, DownloadError) as error:
                 log(str(error))
                 wrong = wrong or (error if isinstance(error, DataError) else None)
         folder = self.data_folder or "the folder that SEQLM_DATA_DIR names"
-        raise wrong or NetworkError(
+        raise wrong or DownloadError(
             f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folder}"
         )
 
@@ -205,7 +205,7 @@ def get_registered(
     """Make ``text`` the registered corpus and return its record. A file with the right SHA-256 is kept as it is.
 
     If no source can be reached, the corpus ``fallback`` takes its place, and the record and the
-    log say so; but it never replaces another text, which would be lost. Raises NetworkError or
+    log say so; but it never replaces another text, which would be lost. Raises DownloadError or
     DataError.
     """
     record = _record(name, registry[name].model_dump(exclude={"urls"}))
@@ -213,11 +213,11 @@ def get_registered(
         return record
     try:
         path = sources.find(name, registry[name], log)
-    except NetworkError as error:
+    except DownloadError as error:
         if fallback is None or fallback == name:
             raise
         if text.exists() and not _is(text, registry[fallback]):
-            raise NetworkError(
+            raise DownloadError(
                 f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus back "
                 "to that one, or remove the file"
             ) from error

@@ -24,7 +24,6 @@ from seqlm.core import elementary
 from seqlm.core.files import read_text
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nats
-from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Streams, read_streams
 from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators, SpellingModel, estimate_separators
@@ -323,6 +322,5 @@ def _scores(
 
 
 def _nats(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nats]) -> dict[str, Nats]:
-    """Return the surprisals of some splits. Reading is slow in Python, so processes share the splits."""
-    nats = map_in_processes(lambda split: streams[split].nats(score), splits, default_processes())
-    return dict(zip(splits, nats, strict=True))
+    """Return the surprisals of some splits."""
+    return {split: streams[split].nats(score) for split in splits}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seqlm.revisions.comparison import compare_metrics, failures
-from seqlm.revisions.settings import CompareParams
+from seqlm.compare.comparison import compare_metrics, failures
+from seqlm.compare.settings import CompareParams
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, refused
 from workspace import Repository, TinyRepository
