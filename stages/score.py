@@ -116,8 +116,7 @@ def _score_texts(
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     for text in texts:
-        remarks = [*text.remarks, *user_text.remark_on_lines(text.text, models)]
-        remarks += user_text.remark_on_length(text.text) if page else []
+        remarks = [*text.remarks, *(user_text.remark_on_length(text.text) if page else ())]
         lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
         click.echo("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
         if page is not None:

@@ -82,7 +82,6 @@ def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: AR
         ('{"lstm": {"test": {"bits_per_character": NaN}}, "trigram": {}}', 1, "lstm on test: not finite"),
         (metrics(lstm=2.0, trigram=2.8, gru=2.2), 0, "| gru | test | – | 2.2000 |  | new |"),
         ("{", 3, "metrics.json at HEAD: not JSON"),
-        ("[]", 3, "not metrics of this pipeline"),
     ],
 )
 def test_commits_are_compared(
@@ -136,7 +135,6 @@ def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compar
         # Equal texts are one corpus: the fallback, and the same text by its own name.
         (SAMPLE, SAMPLE | {"requested": "sample", "fallback": False}, 0, "One corpus: sample (SHA-256 22222222)."),
         (None, BOOK, 0, "is not known: before not kept, after time_machine (SHA-256 88888888)."),
-        ("[]", BOOK, 3, "reports/download/summary.json at HEAD: not the record of a corpus"),
     ],
 )
 def test_corpora_are_compared(

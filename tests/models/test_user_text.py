@@ -15,10 +15,6 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.text import quantity
-from seqlm.models.arpa import ArpaLanguageModel
-from seqlm.models.user_text import remark_on_lines
-from seqlm.ngrams.arpa import ArpaModel
-from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.rnn.array_network import stream_nll
 from seqlm.rnn.building import open_network
 from seqlm.vocab.subwords import BYTE_TOKENS
@@ -125,11 +121,6 @@ def test_what_models_do_not_read_is_stated(score: Score, trained: Layout) -> Non
     assert vocab["line_separator"] == " "  # so no line says that lines are joined with nothing between them
     assert [line.partition(":")[0] for line in printed] == ["small", "word-kneser-ney-2", "the page"]
     assert ["spaces and line ends would add" in line for line in printed] == [False, True, False]
-    glued = ArpaLanguageModel("glued", ArpaModel(["<unk>", "a"], NgramCounts([(np.arange(2), np.ones(2))]), [], []))
-    assert remark_on_lines("a\na", [glued]) == [
-        "lines are joined with nothing between them, as in the text of training, by glued"
-    ]
-    assert remark_on_lines("a", [glued]) == []
 
 
 def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, trained: Layout) -> None:
