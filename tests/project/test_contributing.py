@@ -117,7 +117,7 @@ def add_kind_of_token(folder: Path) -> None:
 
     def add(params: Any) -> None:
         params["vocab"]["folded"] = {"min_freq": 0, "reserved_tokens": []}
-        params["ngrams"]["max_order"]["folded"] = 2
+        params["ngrams"]["max_order"]["folded"] = 3
         params["score"]["dynamic_counts"]["order"]["folded"] = 2
 
     change_yaml(folder / "params.yaml", add)
@@ -221,9 +221,8 @@ def test_everything_that_the_lists_add_works(extended: tuple[Workspace, dict[str
     corpora.mkdir()
     (corpora / "sea.txt").write_bytes(TEXT.encode())
     workspace.environment["SEQLM_DATA_DIR"] = str(corpora)
-    orders = SMALL["ngrams.max_order"] | {"folded": 2}
     runs = {"mine": {"token": "char", "model": "mgu"}, "plain": {"token": "folded"}}
-    own = {"download.corpus": "sea", "preprocess.normalise": "none", "ngrams.max_order": orders, "runs": runs}
+    own = {"download.corpus": "sea", "preprocess.normalise": "none", "ngrams.max_order.folded": 2, "runs": runs}
     workspace.update_params(SMALL | own)
     workspace.run("dvc", "repro")
     workspace.keep_traces()
