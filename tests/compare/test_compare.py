@@ -52,11 +52,6 @@ def repository(run_stage: RunStage, tmp_path: Path) -> Repository:  # noqa: ARG0
     return found
 
 
-def keep_experiment(repository: Repository, name: str, base: str, found: str) -> None:
-    """Keep a commit as DVC keeps an experiment, under the commit that it started from."""
-    repository.git("update-ref", f"refs/exps/{base[:2]}/{base[2:]}/{name}", found)
-
-
 @pytest.fixture
 def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: ARG001 - a repository
     """Compares revisions, and checks the exit code, that an error has one line, and a part of what is printed."""
@@ -96,29 +91,6 @@ def test_a_model_that_was_always_infinite_is_no_news() -> None:
     changes = compare_metrics(metrics(zero=None), metrics(zero=None), ["test"], 0.02)
     assert [change.verdict for change in changes] == ["same"]
     assert failures(compare_metrics(metrics(a=1), metrics(), ["test"], 0), allow_missing=True) == []
-
-
-def test_an_experiments_name_is_a_revision(compare: Compare, repository: Repository) -> None:
-    base, worse = commit(repository, 2.0), commit(repository, 2.5)
-    repository.git("reset", "--hard", "--quiet", base)
-    keep_experiment(repository, "half-lr", base, worse)
-    compare("main", "half-lr", code=1, prints="| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |")
-    compare("half-lr", "main")
-    # A branch of the same name comes first, as with DVC.
-    repository.git("branch", "half-lr", base)
-    compare("main", "half-lr")
-    unknown = "unknown Git revision 'no-such-branch': see git log, dvc exp list"
-    compare("no-such-branch", code=2, prints=unknown)
-
-
-def test_of_experiments_with_one_name_one_started_here_is_meant(compare: Compare, repository: Repository) -> None:
-    first, worse, second, other = (commit(repository, bits) for bits in (2.0, 2.5, 2.1, 2.2))
-    repository.git("reset", "--hard", "--quiet", second)
-    keep_experiment(repository, "tried", first, worse)
-    keep_experiment(repository, "tried", second, other)
-    compare("HEAD", "tried", code=1, prints="| 2.1000 | 2.2000 |")
-    repository.git("reset", "--hard", "--quiet", other)
-    compare("HEAD", "tried", code=2, prints="error: ambiguous Git revision 'tried'")
 
 
 def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compare, repository: Repository) -> None:
@@ -185,4 +157,5 @@ def test_what_dvc_calls_an_experiment_is_found(compare: Compare, repository: Rep
     made.run("dvc", "exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
     made.git("checkout", "--quiet", ".")
     assert "2.5" in made.run("dvc", "metrics", "diff", "main", "half-lr").stdout
-    compare("main", "half-lr", code=1, prints="| 2.0000 | 2.5000 |")
+    compare("main", "half-lr", code=1, prints="| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |")
+    compare("no-such-branch", code=2, prints="unknown Git revision 'no-such-branch': see git log, dvc exp list")

@@ -64,13 +64,6 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     assert page.count('class="passage"') == 2
 
 
-def test_all_runs_are_the_default(run_stage: RunStage, trained: Layout) -> None:
-    (trained.root / "my.txt").write_text("the sea\n")
-    printed = succeeded(run_stage("score", "--text", "my.txt", "--page", "out/page.html"))
-    assert printed.startswith("small: perplexity")
-    assert (trained.root / "out/page.html").exists()
-
-
 def test_a_model_over_words_can_be_read_as_one_over_characters(score: Score) -> None:
     printed = succeeded(score("the sea came in and the\n", "char-by-word-kneser-ney-3", "char-uniform"))
     words, uniform = (float(bits) for bits in re.findall(r"([\d.]+) bits per character", printed))
