@@ -1,4 +1,4 @@
-"""What all stage scripts share: one-line errors, exit codes, and a watchdog for DVC.
+"""What all stage scripts share: one-line errors, exit codes, memory that is used again, and a watchdog for DVC.
 
 A script writes ``@stage()`` above its function instead of ``@click.command()``; the function
 gets the :class:`~seqlm.core.layout.Layout` of its folder.
