@@ -1,8 +1,6 @@
-"""Benchmarks: curves on the sample with tiny networks, and what a long one says."""
+"""The benchmark of curves, on the sample with tiny networks."""
 
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,14 +21,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[curves.Corpus]:
         prepared = curves.prepare(source, tmp_path_factory.mktemp("curves"))
         prepared.runs = {"lstm": {"model": "gru", "num_hiddens": 4, "batch_size": 4, "num_steps": 10}}
         yield prepared
-
-
-@pytest.mark.parametrize(
-    ("num_chars", "line_separator", "expected"),
-    [(2, "", "ab"), (3, "", "ab\nc"), (3, "\n", "ab\n"), (99, "", "ab\ncd\n")],
-)
-def test_a_beginning_counts_characters_of_joined_lines(num_chars: int, line_separator: str, expected: str) -> None:
-    assert curves.beginning("ab\ncd\n", num_chars, line_separator) == expected
 
 
 def test_rows_of_one_size(corpus: curves.Corpus) -> None:
@@ -62,12 +52,3 @@ def test_rows_are_added_in_order_and_never_twice(tmp_path: Path) -> None:
     assert read_csv(path)["train_chars"].tolist() == [9_000, 10_000, 80_000]
     assert read_csv(path)["bits"].min() > 0
     assert curves.known(path) == {("a", "m", "9000"), ("a", "m", "10000"), ("a", "m", "80000")}
-
-
-@pytest.mark.slow
-def test_a_long_benchmark_says_how_long_it_takes_and_where_it_is() -> None:
-    command = [sys.executable, "benchmarks/neighbours.py", "--network", "rnn", "--rounds", "1", "--seconds", "0.1"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    # One network, one round, three ways to wait, alone and beside others.
-    assert result.stderr.splitlines() == ["6 trainings: about 0 minutes", "rnn: round 1 of 1"]
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["tokens", "network", "rnn", "rnn", "rnn"]

@@ -2,7 +2,6 @@
 
 import ast
 import graphlib
-import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -109,24 +108,6 @@ def test_every_module_has_a_docstring_and_an_init_file_has_nothing_else() -> Non
         or (path.name == "__init__.py" and path.parent != SOURCE and len(syntax(path).body) > 1)
     ]
     assert not wrong
-
-
-def classes_of_models() -> set[str]:
-    classes = [node for path in MODULES for node in ast.walk(syntax(path)) if isinstance(node, ast.ClassDef)]
-    bases = {node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases} for node in classes}
-    models = {"Module", "Network", "NGramModel"}
-    while more := {name for name, its_bases in bases.items() if its_bases & models} - models:
-        models |= more
-    return models
-
-
-def test_no_code_asks_a_model_for_its_type() -> None:
-    models = classes_of_models()
-    assert {"ScratchRNN", "FrameworkRNN", "Network", "KneserNey", "NGramModel"} <= models
-    asking = re.compile(r"\b(?:isinstance|issubclass)\([^,]+,.*|\btype\(.*|\bcase \w+\(.*")
-    for path in {*MODULES, *SCRIPTS} - {SOURCE / "rnn" / "building.py"}:
-        for line in asking.findall(path.read_text(encoding="utf-8")):
-            assert not models & set(re.findall(r"\w+", line)), (path, line)
 
 
 def test_every_stage_has_one_script_package_section_and_folder_of_reports_and_tests() -> None:
