@@ -3,7 +3,6 @@
 import ast
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from declarations import require_declared_files, require_declared_settings
-from smoke import ROOT, SMALL
+from smoke import ROOT, SMALL, environment_of_python
 from workspace import HEADLESS, Repository, Workspace
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -209,8 +208,10 @@ def test_make_test_passes_with_what_the_lists_add(extended: tuple[Workspace, dic
     copy = Repository(extended[0].folder.parent / "copy")
     copy.git("checkout", "--quiet", "HEAD~1")
     # As if typed into a terminal of its own.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "SEQLM_"))}
-    copy.environment = environment | HEADLESS | {"PYTHONPATH": "src", "PATH": copy.environment["PATH"]}
+    environment = {
+        name: value for name, value in environment_of_python().items() if not name.startswith(("PYTEST_", "SEQLM_"))
+    }
+    copy.environment = environment | HEADLESS | {"PYTHONPATH": str(copy.folder / "src")}
     copy.run("python", "tests/default_params.py")
     copy.run("python", "tools/doc_reference.py")
     copy.run("ruff", "check", "--fix-only", "--select", "I", ".")  # the order of the imports added here
