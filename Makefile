@@ -80,11 +80,10 @@ verify: install ## run the pipeline from scratch, without the run cache, and com
 	python tools/verify.py
 
 ONLY ?= *
-SAMPLE ?=
-mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.sine.*' SAMPLE=100
+mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.sine.*'
 	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[mutants]'
-	-OMP_NUM_THREADS=1 mutmut run $(if $(SAMPLE),$$(python tools/sample_mutants.py '$(ONLY)' $(SAMPLE)),'$(ONLY)')
-	@mutmut results --all true | python tools/mutation_scores.py
+	-OMP_NUM_THREADS=1 mutmut run '$(ONLY)'
+	@mutmut results
 
 lint: install ## check style and types
 	ruff check .

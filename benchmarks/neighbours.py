@@ -2,9 +2,9 @@
 
 Every kind of network is trained for some seconds in a process of its own, with as many threads as there are cores:
 alone, and beside one process per core that does nothing but compute. Each of these is done with three ways to wait:
-that of the library; with fewer spins, as a stage sets it if other work shares the processors; and with no spins, as it
-sets it if more than two processes want each processor. They take turns. A training that shares each core with one other
-process can at best be half as fast as alone; ``slower`` compares it with one alone that waits as the library does.
+that of the library, with fewer spins, and with no spins. They take turns. A training that shares each core with
+one other process can at best be half as fast as alone; ``slower`` compares it with one alone that waits as the library
+does.
 
     python benchmarks/neighbours.py [--rounds 5] [--seconds 5] [--threads 2] [--busy 1] [--network lstm]
 
@@ -20,8 +20,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from seqlm.core.processes import FEW_SPINS, NO_SPINS
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 from busy import busy_processes  # noqa: E402 (the tools are no package)
@@ -36,7 +34,7 @@ NETWORKS = {
         "dropout": 0.4, "num_steps": 64, "optimizer": "adamw", "lr": 0.007,
     },
 }  # fmt: skip
-POLICIES = {"library's own": {}, "fewer spins": FEW_SPINS, "no spins": NO_SPINS}
+POLICIES = {"library's own": {}, "fewer spins": {"GOMP_SPINCOUNT": "100000"}, "no spins": {"GOMP_SPINCOUNT": "0"}}
 PLACES = ("alone", "shared")
 NUM_TOKENS, VOCAB_SIZE = 10_000, 28
 START_SECONDS = 4  # to start a process and load PyTorch and the compiled code

@@ -5,10 +5,10 @@ import sys
 import click
 
 from harness import stage
+from seqlm.compare.settings import CompareParams
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.revisions.settings import CompareParams
 
 
 @stage()
@@ -21,7 +21,7 @@ def main(layout: Layout, before: str, after: str) -> None:
     experiment, or workspace. Exits with code 1 if the results are of different corpora, or if a model is
     missing, has a value that is not finite, or got worse by more than the tolerance.
     """
-    from seqlm.revisions.comparison import (
+    from seqlm.compare.comparison import (
         Revision,
         are_other_corpora,
         changes_markdown,

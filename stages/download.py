@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from harness import stage, warn
+from harness import is_under_dvc, stage, warn
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
-from seqlm.core.processes import is_under_dvc
 from seqlm.core.settings import load
 from seqlm.download.settings import DownloadParams
 

@@ -8,7 +8,7 @@ from seqlm.core.settings import Device, NumThreads, Seed, load
 from seqlm.generate.settings import GenerateParams
 
 
-@stage(uses_torch=True)
+@stage()
 @click.option("--prefix", multiple=True, help="By hand: a prefix to continue; may be repeated.")
 @click.option("--model", "names", multiple=True, help="By hand: a model; may be repeated. Default: all.")
 @click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: replaces the setting.")

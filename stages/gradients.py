@@ -11,7 +11,7 @@ _GRAPH_TOKENS, _CUT_CHARS = 4, 26
 """Tokens and characters of the text in the drawings."""
 
 
-@stage(uses_torch=True)
+@stage()
 def main(layout: Layout) -> None:
     """Measure how far gradients reach and what truncation does to them (section 8.7)."""
     params, seed = load(layout.params, "gradients", GradientsParams), load(layout.params, "seed", Seed)

@@ -1,16 +1,21 @@
-"""What all stage scripts share: one-line errors, exit codes, and a watchdog for DVC.
+"""What all stage scripts share: one-line errors, exit codes, memory that is used again, and a watchdog for DVC.
 
 A script writes ``@stage()`` above its function instead of ``@click.command()``; the function
 gets the :class:`~seqlm.core.layout.Layout` of its folder.
 """
 
+import ctypes
 import errno
 import functools
 import gc
 import io
+import os
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +24,10 @@ gc.set_threshold(50_000, 20, 20)
 
 try:
     import click
+    import psutil
 
     from seqlm.core.errors import Interrupted, MachineError, SeqlmError
     from seqlm.core.layout import Layout
-    from seqlm.core.processes import end_with_dvc, is_under_dvc, keep_freed_memory, shorten_spinning
 except ModuleNotFoundError as missing:
     sys.exit(
         f"error: this Python ({sys.executable}) has no package {missing.name!r}: run `make repro`, "
@@ -32,6 +37,15 @@ except ModuleNotFoundError as missing:
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 """In PyTorch's errors, on CPUs and on GPUs."""
+_MALLOC = {-1: 2**31 - 1, -4: 0, -8: 1}
+"""Settings in malloc.h: M_TRIM_THRESHOLD, the most bytes kept; M_MMAP_MAX and M_ARENA_MAX, one heap for all arrays."""
+_POLL_S = 0.5
+_MARK = "DVC_STAGE"
+"""DVC sets this variable for a stage's command."""
+_RUN_DVC = ("python", "pypy", "dvc")
+_ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-init"}
+"""Besides the system's first process: the first one of a user's session or of a container."""
+
 
 # ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
 
@@ -46,22 +60,19 @@ def file() -> click.Path:
     return click.Path(path_type=Path, dir_okay=False, readable=False)
 
 
-def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.Command]:
+def stage() -> Callable[[Callable[..., None]], click.Command]:
     """Make a function a click command with this project's errors and exit codes.
 
     The function's first argument is ``layout``, of the folder that ``--root`` names. A
     SeqlmError becomes one line on the terminal and its exit code; a full disk, missing
     permissions and missing memory become code 5. Help comes from the function's docstring.
-    ``uses_torch``: look whether the processors are busy before PyTorch is imported.
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
             _escape_unencodable()
-            keep_freed_memory()
-            if uses_torch:
-                shorten_spinning()
+            _keep_freed_memory()
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):
                 _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
             try:
@@ -82,6 +93,74 @@ def stage(*, uses_torch: bool = False) -> Callable[[Callable[..., None]], click.
         return click.command(context_settings={"show_default": True, "max_content_width": 100})(root(guarded))
 
     return decorate
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library give freed memory to later arrays, instead of returning it to the system at once.
+
+    The system clears all memory that it hands out, which can take longer than the work that needs it. Call this before
+    threads start. Only glibc has these settings.
+    """
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+        for setting, value in _MALLOC.items():
+            mallopt(setting, value)
+
+
+def is_under_dvc() -> bool:
+    """Whether DVC started this process. A stage that was started by hand may outlive its terminal."""
+    return _MARK in os.environ
+
+
+def end_with_dvc(exit_code: int) -> bool:
+    """End this process as soon as ``dvc repro`` is gone; return whether DVC is running now."""
+    watched = _ancestors_up_to_dvc()
+    if watched is None:
+        return False
+
+    def watch() -> None:
+        while _ancestors()[: len(watched)] == watched:
+            time.sleep(_POLL_S)
+        os._exit(exit_code)
+
+    threading.Thread(target=watch, name="dvc-watchdog", daemon=True).start()
+    return True
+
+
+def _ancestors_up_to_dvc() -> list[psutil.Process] | None:
+    """Return the ancestors of this process up to DVC; None if DVC ended before this process could look.
+
+    Everything that DVC starts, directly or not, has DVC_STAGE in its environment. The next
+    ancestor is DVC (a Python, or a program of its own name), or a process that adopts orphans
+    (then DVC is gone), or another program that hides DVC, such as srun on another machine
+    (then the visible ancestors are all that can be watched).
+    """
+    ancestors = _ancestors()
+    for number, process in enumerate(ancestors):
+        names, environment = _names_and_environment(process)
+        if environment.get(_MARK) == os.environ[_MARK]:
+            continue
+        if any(word in name for name in names for word in _RUN_DVC):
+            return ancestors[: number + 1]
+        if process.pid == 1 or _ADOPT_ORPHANS & names:
+            return None
+        if environment:  # an empty one is hidden by the system, and DVC may be further up
+            return ancestors[: number + 1]
+    return None if os.name == "nt" and ancestors else ancestors  # Windows gives orphans no other parent
+
+
+def _ancestors() -> list[psutil.Process]:
+    """Return the ancestors of this process; none if the system hides them, like Linux without /proc."""
+    with suppress(psutil.Error, OSError):
+        return list(psutil.Process().parents())
+    return []
+
+
+def _names_and_environment(process: psutil.Process) -> tuple[set[str], dict[str, str]]:
+    """Return the names of a process and its environment, as far as the system shows them."""
+    with suppress(psutil.Error, OSError):
+        shown = process.as_dict(["name", "exe", "environ"])
+        return {Path(shown[key] or "").name.lower() for key in ("name", "exe")}, shown["environ"] or {}
+    return set(), {}
 
 
 def _escape_unencodable() -> None:

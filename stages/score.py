@@ -15,7 +15,7 @@ from seqlm.score.settings import SPACES, UNITS, By, ScoreParams, Space
 from seqlm.vocab.settings import KINDS
 
 
-@stage(uses_torch=True)
+@stage()
 @click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
 @click.option("--word-to-char", is_flag=True, help="Score the n-gram model over words as a model over characters.")
@@ -116,8 +116,7 @@ def _score_texts(
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     for text in texts:
-        remarks = [*text.remarks, *user_text.remark_on_lines(text.text, models)]
-        remarks += user_text.remark_on_length(text.text) if page else []
+        remarks = [*text.remarks, *(user_text.remark_on_length(text.text) if page else ())]
         lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
         click.echo("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
         if page is not None:

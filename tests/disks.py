@@ -1,4 +1,4 @@
-"""Real full disks and read-only folders; tests are skipped if this system does not allow to make them."""
+"""Real full disks; tests are skipped if this system does not allow to make them."""
 
 import os
 import shutil
@@ -10,17 +10,13 @@ from pathlib import Path
 import pytest
 
 
-def mount(*arguments: str) -> None:
-    if not shutil.which("mount"):
-        pytest.skip("this system has no mount")
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"this system does not allow to mount: {done.stderr.strip()}")
-
-
 @contextmanager
 def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
-    mount(*arguments, str(folder))
+    if not shutil.which("mount"):
+        pytest.skip("this system has no mount")
+    done = subprocess.run(["mount", *arguments, str(folder)], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"this system does not allow to mount: {done.stderr.strip()}")
     try:
         yield folder
     finally:

@@ -6,9 +6,7 @@ be in dvc.lock: `--prune` removes them.
 """
 
 import argparse
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +17,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from smoke import environment_of_python
+from smoke import copy_project, environment_of_python
 
 ALWAYS_RUN = {"download"}
 LOCK = Path("dvc.lock")
@@ -35,19 +33,11 @@ def dvc(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def copy_without_data() -> Iterator[Path]:
     """Yield a copy of the project's files, including uncommitted changes, without files that Git ignores."""
-    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0")
     Path(".dvc/tmp").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=".dvc/tmp", prefix="check-lock-") as base:
-        copy = Path(base)
-        for name in sorted({name for name in names if Path(name).is_file()}):
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(name, copy / name)  # DVC only reads here
-            except OSError:
-                shutil.copyfile(name, copy / name)
-        (copy / ".dvc" / "config.local").write_text("[core]\n    no_scm = true\n")
-        yield copy
+        copy_project(Path(base), Path(), without=())
+        Path(base, ".dvc", "config.local").write_text("[core]\n    no_scm = true\n")
+        yield Path(base)
 
 
 def locked_stages() -> dict[str, Any]:

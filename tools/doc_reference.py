@@ -9,7 +9,6 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -31,7 +30,6 @@ _KINDS = {"integer": "whole number", "number": "number", "string": "text"}
 _KINDS |= {"boolean": "`true` or `false`", "null": "`null`"}
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "more than"}
 _BOUNDS |= {"maximum": "at most", "exclusiveMaximum": "less than"}
-_VARIABLES = {"key": "NAME", "item": "NAME", "item.token": "TOKEN", "launcher": "python"}
 _SETTINGS = """# Settings
 
 All settings are in `params.yaml`. `dvc exp run -S NAME=VALUE` changes one for an experiment. Every stage checks its own
@@ -46,13 +44,10 @@ Each entry of `runs` is one trained network: its `token` (`char`, `word` or `sub
 """
 _STAGES = """# Stages
 
-The stages of `dvc.yaml`, in order. Each also depends on its code: its script and the modules
-that this imports. Their fingerprints are in `data/code`. They leave out comments, docstrings and messages, so an edit
-of these reruns nothing.
-"""
-_GRAPH = """
-```mermaid
-flowchart TD
+The stages of `dvc.yaml`, in order. That file says which settings and files each of them reads, and what it writes. A
+stage that is repeated, for each kind of token or for each run, has names such as `train@lstm`. Each stage also depends
+on its code, its script and the modules that this imports, by their fingerprints in `data/code`. These leave out
+comments, docstrings and messages, so an edit of those reruns nothing.
 """
 _MAKE = """# Commands
 
@@ -197,17 +192,10 @@ def settings() -> str:
 
 def stages() -> str:
     """Return the page of all stages."""
-    parts = [_STAGES + _GRAPH + "".join(f"  {before} --> {after}\n" for before, after in arrows()) + "```\n"]
-    for name, stage in YAML(typ="safe", pure=True).load(ROOT / "dvc.yaml")["stages"].items():
-        body = stage.get("do", stage)
-        each = f"`{name}@NAME` for each NAME of {each_of(stage['foreach'])}. " if "foreach" in stage else ""
-        rows = [["command", code(plain(body["cmd"]))]]
-        rows.append(["settings", ", ".join(map(code, body.get("params", []))) or settings_of(body["deps"])])
-        rows.append(["reads", files(dep for dep in body["deps"] if not dep.startswith(("data/code/", "src/")))])
-        made = [out for kind in ("outs", "metrics", "plots") for out in body.get(kind, [])]
-        rows.append(["writes", files(next(iter(out)) if isinstance(out, dict) else out for out in made)])
-        parts.append(f"## {name}\n\n{each}{body['desc']}.\n\n{table(['', ''], rows)}")
-    return "\n".join(parts)
+    graph = "".join(f"  {before} --> {after}\n" for before, after in arrows())
+    bodies = YAML(typ="safe", pure=True).load(ROOT / "dvc.yaml")["stages"]
+    rows = ([code(name), stage.get("do", stage)["desc"]] for name, stage in bodies.items())
+    return f"{_STAGES}\n```mermaid\nflowchart TD\n{graph}```\n\n{table(['stage', 'does'], rows)}"
 
 
 def arrows() -> list[tuple[str, str]]:
@@ -222,31 +210,6 @@ def arrows() -> list[tuple[str, str]]:
     for name in TopologicalSorter({name: [b for a, b in edges if a == name] for name in names.values()}).static_order():
         after[name] = {later for a, b in edges if a == name for later in (b, *after[b])}
     return sorted((a, b) for a, b in edges if not any(b in after[c] for d, c in edges if d == a))
-
-
-def each_of(names: str | list[str]) -> str:
-    """Return what a stage is repeated for."""
-    return ", ".join(map(code, names)) if isinstance(names, list) else "`runs` in `params.yaml`"
-
-
-def settings_of(deps: list[str]) -> str:
-    """Return where a stage that declares no settings has them from."""
-    return "`params.yaml`, all of it" if "params.yaml" in deps else "those in its run's file in `data/configs`"
-
-
-def plain(text: str) -> str:
-    """Return text of dvc.yaml with its variables as words."""
-    for variable, word in _VARIABLES.items():
-        text = text.replace(f"${{{variable}}}", word)
-    return text
-
-
-def files(names: Iterable[str]) -> str:
-    """Return the names of files as code; a folder of which there are three or more stands for all of them."""
-    paths = list(map(plain, names))
-    folders = Counter(path.rpartition("/")[0] for path in paths if "." in path)
-    short = [f"{folder}/" if folders[folder := path.rpartition("/")[0]] > 2 else path for path in paths]
-    return ", ".join(map(code, dict.fromkeys(short)))
 
 
 def commands() -> str:

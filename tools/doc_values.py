@@ -24,7 +24,7 @@ the beginnings of the first and the last line:
 """
 
 import ast
-import csv
+import io
 import json
 import re
 import sys
@@ -32,6 +32,8 @@ import textwrap
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 _VALUE = re.compile(r"\[([^\]\n]*)\]\((?P<path>[^)\s]+\.(?:csv|json))\s+\"(?P<where>[^\"\n]+)\"\)")
@@ -82,21 +84,19 @@ def _of_json(path: Path, keys: str) -> float:
 def _of_csv(path: Path, where: str) -> float:
     *choices, column = where.split(" ")
     mean = re.fullmatch(r"mean\((.*)\)", column)
-    rows = _rows(path, choices)
+    rows, name = _rows(path, choices), mean[1] if mean else column
     if len(rows) != 1 and not mean:
         raise NotThereError(f"{path}: {len(rows)} rows have {' '.join(choices)}")
-    name = mean[1] if mean else column
-    if name not in rows[0]:
+    if name not in rows:
         raise NotThereError(f"{path}: no column {name}")
-    return fmean(float(row[name]) for row in rows)
+    return fmean(rows[name].astype(float))
 
 
 def _with_table(folder: Path, found: re.Match[str]) -> str:
     *choices, columns = found["where"].split(" ")
-    names = columns.split(",")
-    lines = [[name.replace("_", " ") for name in names], ["---"] * len(names)]
-    lines += [[row[name].replace("|", r"\|").replace("<", r"\<") for name in names] for row in
-              _rows(folder / found["path"], choices)]  # fmt: skip
+    rows = _rows(folder / found["path"], choices)[columns.split(",")]
+    lines = [[name.replace("_", " ") for name in rows], ["---"] * rows.shape[1]]
+    lines += [[cell.replace("|", r"\|").replace("<", r"\<") for cell in row] for row in rows.to_numpy()]
     return found[1] + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
@@ -136,14 +136,14 @@ def _place_of(lines: list[str], beginning: str, path: str) -> int:
     raise NotThereError(f"{path}: no line begins with {beginning!r}")
 
 
-def _rows(path: Path, choices: list[str]) -> list[dict[str, str]]:
-    """Return the rows that have each COLUMN=VALUE; at least one."""
-    wanted = [choice.split("=", 1) for choice in choices]
-    rows = list(csv.DictReader(_read(path).splitlines()))
-    chosen = [row for row in rows if all(row.get(column, "").replace(" ", "_") == value for column, value in wanted)]
-    if not chosen:
+def _rows(path: Path, choices: list[str]) -> pd.DataFrame:
+    """Return the rows that have each COLUMN=VALUE, as text; at least one."""
+    rows = pd.read_csv(io.StringIO(_read(path)), dtype=str, keep_default_na=False)
+    for column, value in (choice.split("=", 1) for choice in choices):
+        rows = rows[rows[column].str.replace(" ", "_") == value]
+    if rows.empty:
         raise NotThereError(f"{path}: no row has {' '.join(choices)}")
-    return chosen
+    return rows
 
 
 def _read(path: Path) -> str:

@@ -5,9 +5,7 @@
 Needs nbclient, nbformat and ipykernel, which the tests install.
 """
 
-import argparse
 import os
-import sys
 from pathlib import Path
 
 import nbformat
@@ -40,13 +38,5 @@ def without_what_varies(notebook: nbformat.NotebookNode) -> nbformat.NotebookNod
     return notebook
 
 
-def main() -> int:
-    """Execute the notebook and store it."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    notebook = executed(ROOT)
-    NOTEBOOK.write_text(nbformat.writes(notebook, indent=1) + "\n", encoding="utf-8", newline="\n")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    NOTEBOOK.write_text(nbformat.writes(executed(ROOT), indent=1) + "\n", encoding="utf-8", newline="\n")

@@ -43,19 +43,14 @@ def change_params(path: Path, changes: dict[str, Any]) -> None:
         yaml.dump(params, file)
 
 
-def copy_project(folder: Path) -> None:
-    """Copy the project's files, including uncommitted changes, to a new ``folder``."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+def copy_project(folder: Path, root: Path = ROOT, without: tuple[str, ...] = _MADE) -> None:
+    """Copy the files of a repository that Git does not ignore to ``folder``, including uncommitted changes."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(listing, cwd=root, check=True, capture_output=True, text=True).stdout
     for name in sorted(set(listed.split("\0")) - {""}):
-        if not name.startswith(_MADE) and (ROOT / name).is_file():
+        if not name.startswith(without) and (root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name)
+            shutil.copyfile(root / name, folder / name)
 
 
 def environment_of_python() -> dict[str, str]:

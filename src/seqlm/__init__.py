@@ -3,13 +3,10 @@
 ``seqlm.open()`` gives the trained models of a finished run; importing this package imports nothing else.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
     from seqlm.models.loading import Models
@@ -30,11 +27,3 @@ def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     from seqlm.models import arpa
 
     return arpa.open_arpa(Path(path))
-
-
-def compare(text: str, models: Sequence[str], folder: str | Path = ".") -> "pd.DataFrame":
-    """Return how well models of a finished run predict a text, the best first, with 95 % intervals.
-
-    See :meth:`seqlm.models.loading.Models.compare`.
-    """
-    return open(folder).compare(text, models)

@@ -136,7 +136,6 @@ def test_each_run_is_described_by_its_network_and_its_differences() -> None:
         ({"end.": {}}, "does not end with '.'"),
         ({True: {}}, "runs.True: YAML reads this name as a number, a date, a truth value or null"),
         ({"2026-01-99": {}}, "YAML reads this name as"),
-        ({"lpt1.x": {"token": "char"}}, "runs.lpt1.x: Windows reserves this name"),
         ({"lstm": {"token": "char"}, "LSTM": {"token": "char"}}, "with the name lstm are the same"),
         ({"a": 3}, "runs.a = 3: must be a mapping of settings"),
         ({"a": None}, "runs.a.token: missing"),

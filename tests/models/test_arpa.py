@@ -44,24 +44,23 @@ def test_kenlm_gives_our_words_the_same_scores(tmp_path: Path) -> None:
         NGram(describe_ngram("kneser-ney", 3, vocab), vocab, Recounting.fixed(model)),
         seqlm.open_arpa(tmp_path / "model.arpa"),
     ):
-        found = ours.full_scores(TEXT)
-        assert [score.is_unknown for score in found] == [is_unknown for _, _, is_unknown in scores]
-        assert any(score.is_unknown for score in found)
-        assert [-score.nats / math.log(10) for score in found] == pytest.approx([s for s, _, _ in scores], abs=1e-4)
-        bits = ours.surprisals(TEXT, by="word")[1:]
-        known = ~bits["unknown"].to_numpy()
-        expected = -np.array([score for score, _, _ in scores])[known] / math.log10(2)
-        assert bits["bits"].to_numpy()[known] == pytest.approx(expected, abs=1e-3)
+        found, decimals = ours.surprisals(TEXT, by="word")[1:], np.array([decimal for decimal, _, _ in scores])
+        assert found["unknown"].tolist() == [is_unknown for _, _, is_unknown in scores]
+        assert found["unknown"].any()
+        assert ours.score_tokens(TEXT).nats == pytest.approx(-decimals * math.log(10), abs=2e-4)
+        known = ~found["unknown"].to_numpy()
+        assert found["bits"].to_numpy()[known] == pytest.approx(-decimals[known] / math.log10(2), abs=1e-3)
 
 
 def test_a_model_of_kenlm_scores_sentences_as_kenlm_does() -> None:
     kenlm = pytest.importorskip("kenlm")
     theirs, ours = kenlm.Model(str(LMPLZ)), seqlm.open_arpa(LMPLZ)
     scores = [score for line in LINES for score in theirs.full_scores(line, bos=True, eos=True)]
-    found = ours.full_scores(TEXT)
-    assert [score.token for score in found] == [word for line in LINES for word in [*line.split(), "</s>"]]
-    assert [score.is_unknown for score in found] == [is_unknown for _, _, is_unknown in scores]
-    assert [-score.nats / math.log(10) for score in found] == pytest.approx([s for s, _, _ in scores], abs=1e-4)
+    found = ours.surprisals(TEXT)[1:]
+    assert found["text"].tolist() == [word for line in LINES for word in [*line.split(), "</s>"]]
+    assert found["unknown"].tolist() == [is_unknown for _, _, is_unknown in scores]
+    nats = [-decimal * math.log(10) for decimal, _, _ in scores]
+    assert ours.score_tokens(TEXT).nats == pytest.approx(nats, abs=2e-4)
     assert ours.score(TEXT).nats == pytest.approx(-math.log(10) * sum(theirs.score(line) for line in LINES), abs=1e-2)
 
 
@@ -116,7 +115,7 @@ def test_a_word_that_is_written_like_a_mark_is_a_word(tmp_path: Path) -> None:
     read = seqlm.open_arpa(tmp_path / "x.arpa")
     assert not read.has_marks
     expected = -np.log(model.probs(np.array([1, 2, 1])))
-    assert [score.nats for score in read.full_scores("aa </s> aa")] == pytest.approx(expected, abs=1e-6)
+    assert read.score_tokens("aa </s> aa").nats == pytest.approx(expected, abs=1e-6)
 
 
 def test_words_that_a_file_without_unk_lacks_are_refused(tmp_path: Path) -> None:

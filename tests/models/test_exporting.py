@@ -87,18 +87,18 @@ def test_importing_and_opening_imports_no_framework(run: Layout) -> None:
 def test_texts_are_compared_with_intervals(run: Layout) -> None:
     chosen = ["small", "char-kneser-ney-3", "word-kneser-ney-3"]
     long = " ".join([TEXT, "and the sea went out"] * 60)
-    table = seqlm.compare(long, chosen, run.root).set_index("model")
+    table = seqlm.open(run.root).compare(long, chosen).set_index("model")
     assert set(table.index) == set(chosen)
     assert table["bits_per_character"].is_monotonic_increasing
     assert ((table["ci_low"] < table["bits_per_character"]) & (table["bits_per_character"] < table["ci_high"])).all()
     assert table.loc["small", "verdict"] == "worse"
     # A model over words need not predict spaces, so it is not the one that others are compared with.
     assert table["difference"].isna().tolist() == [name == "char-kneser-ney-3" for name in table.index]
-    short = seqlm.compare(TEXT, chosen[:2], run.root)
+    short = seqlm.open(run.root).compare(TEXT, chosen[:2])
     assert short["ci_low"].isna().all()
     # As in the main table, parts of train say how far test may be from other texts.
     Folds([[1.0, 5.0, 9.0], [1.0, 2.0, 3.0]], [[0.0, 1.0], [1.0, 1.5]]).save(run.heldout("char"))
-    wide = seqlm.compare(long, chosen, run.root).set_index("model")
+    wide = seqlm.open(run.root).compare(long, chosen).set_index("model")
     assert (wide["ci_high"] - wide["ci_low"] > 3 * (table["ci_high"] - table["ci_low"])).all()
 
 

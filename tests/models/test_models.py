@@ -37,7 +37,9 @@ SETTINGS = {
     "score.dynamic.rms_segments": 4,
     "score.dynamic_counts.num_updates": 3,
     "score.train_subset": {"max_tokens": 90, "orders": {"char": [1, 3]}},
-    "score.dynamic_counts.order": {"char": 4, "word": 3, "subword": 3},
+    "score.dynamic_counts.order.char": 4,
+    "score.dynamic_counts.order.word": 3,
+    "score.dynamic_counts.order.subword": 3,
 }
 MIXTURES = [("char-kneser-ney-3", "char-by-word-kneser-ney-3"), ("char-kneser-ney-4+dynamic", "small")]
 WEIGHTS = [0.25, 0.75]

@@ -15,10 +15,6 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.progress import quantity
-from seqlm.models.arpa import ArpaLanguageModel
-from seqlm.models.user_text import remark_on_lines
-from seqlm.ngrams.arpa import ArpaModel
-from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.rnn.building import open_network
 from seqlm.rnn.network import stream_nll
 from seqlm.vocab.subwords import BYTE_TOKENS
@@ -66,13 +62,6 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     assert "my&lt;b&gt;.txt" in page
     assert "my<b>" not in page
     assert page.count('class="passage"') == 2
-
-
-def test_all_runs_are_the_default(run_stage: RunStage, trained: Layout) -> None:
-    (trained.root / "my.txt").write_text("the sea\n")
-    printed = succeeded(run_stage("score", "--text", "my.txt", "--page", "out/page.html"))
-    assert printed.startswith("small: perplexity")
-    assert (trained.root / "out/page.html").exists()
 
 
 def test_a_model_over_words_can_be_read_as_one_over_characters(score: Score) -> None:
@@ -125,11 +114,6 @@ def test_what_models_do_not_read_is_stated(score: Score, trained: Layout) -> Non
     assert vocab["line_separator"] == " "  # so no line says that lines are joined with nothing between them
     assert [line.partition(":")[0] for line in printed] == ["small", "word-kneser-ney-2", "the page"]
     assert ["spaces and line ends would add" in line for line in printed] == [False, True, False]
-    glued = ArpaLanguageModel("glued", ArpaModel(["<unk>", "a"], NgramCounts([(np.arange(2), np.ones(2))]), [], []))
-    assert remark_on_lines("a\na", [glued]) == [
-        "lines are joined with nothing between them, as in the text of training, by glued"
-    ]
-    assert remark_on_lines("a", [glued]) == []
 
 
 def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, trained: Layout) -> None:

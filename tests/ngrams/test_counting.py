@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from seqlm.core.errors import DataError, NetworkError
+from seqlm.core.errors import DataError, MachineError
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import Chunking, NgramCounter, count_ngrams
 from seqlm.ngrams.counts.sorted_runs import merge, run_lengths
@@ -101,7 +101,7 @@ def test_a_cluster_of_two_processes_counts_the_same(scheduler: str, tmp_path: Pa
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqlm.ngrams.counts.counting._CONNECT_S", 1)
-    with pytest.raises(NetworkError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
+    with pytest.raises(MachineError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
         count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1"))
 
 

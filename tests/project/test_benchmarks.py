@@ -1,8 +1,6 @@
-"""Benchmarks: curves on the sample with tiny networks, and what a long one says."""
+"""The benchmark of curves, on the sample with tiny networks."""
 
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,20 +23,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[curves.Corpus]:
         yield prepared
 
 
-def test_the_stream_is_that_of_the_pipeline(corpus: curves.Corpus) -> None:
-    # Lines are joined by nothing, as the record of the download says for these corpora.
-    text = "".join(corpus.vocab.tokens[token] for token in corpus.train)
-    assert text == "".join(corpus.layout.split("train").read_text("utf-8").splitlines())
-
-
-@pytest.mark.parametrize(
-    ("num_chars", "line_separator", "expected"),
-    [(2, "", "ab"), (3, "", "ab\nc"), (3, "\n", "ab\n"), (99, "", "ab\ncd\n")],
-)
-def test_a_beginning_counts_characters_of_joined_lines(num_chars: int, line_separator: str, expected: str) -> None:
-    assert curves.beginning("ab\ncd\n", num_chars, line_separator) == expected
-
-
 def test_rows_of_one_size(corpus: curves.Corpus) -> None:
     found = list(curves.data_rows(corpus, 5000, {*curves.COMPARED["data"]}))
     assert {what for what, _ in found} == {"data"}
@@ -53,29 +37,11 @@ def test_rows_of_one_size(corpus: curves.Corpus) -> None:
     assert rows[2]["chosen"] in {"epoch 1", "epoch 2", "epoch 3"}
 
 
-def test_more_text_is_better(corpus: curves.Corpus) -> None:
-    first, second = (next(curves.data_rows(corpus, size, {curves.CHARACTERS}))[1][0] for size in (1000, 15000))
-    assert first["test_bits"] > second["test_bits"]
-
-
 def test_a_training_on_all_of_train_gives_a_curve_against_time(corpus: curves.Corpus) -> None:
     (_, [row]), (what, rows) = curves.data_rows(corpus, len(corpus.train), {"lstm"})
     assert (row["model"], what) == ("lstm", "time")
     assert [row["tokens"] // rows[0]["tokens"] for row in rows] == [1, 2, 3]
     assert 0 < rows[0]["seconds"] < rows[1]["seconds"] < rows[2]["seconds"]
-
-
-@pytest.mark.parametrize(("max_tokens", "evaluations"), [(None, 0), (4000, 3)])
-def test_seconds_are_those_of_minibatches_without_evaluations(
-    max_tokens: int | None, evaluations: int, corpus: curves.Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if max_tokens:
-        monkeypatch.setattr(curves, "MAX_TOKENS", max_tokens)
-    trainer, watch = curves.train(corpus, "lstm", len(corpus.train))
-    if max_tokens:  # minibatches of 4 x 10 tokens, in three parts that each end with an evaluation
-        assert trainer.progress.minibatches == max_tokens / 40
-    # The first minibatch, which may compile loops, is left out. An epoch ends after its last minibatch.
-    assert len(watch.seconds) == trainer.progress.minibatches - 1 - evaluations
 
 
 def test_rows_are_added_in_order_and_never_twice(tmp_path: Path) -> None:
@@ -86,12 +52,3 @@ def test_rows_are_added_in_order_and_never_twice(tmp_path: Path) -> None:
     assert read_csv(path)["train_chars"].tolist() == [9_000, 10_000, 80_000]
     assert read_csv(path)["bits"].min() > 0
     assert curves.known(path) == {("a", "m", "9000"), ("a", "m", "10000"), ("a", "m", "80000")}
-
-
-@pytest.mark.slow
-def test_a_long_benchmark_says_how_long_it_takes_and_where_it_is() -> None:
-    command = [sys.executable, "benchmarks/neighbours.py", "--network", "rnn", "--rounds", "1", "--seconds", "0.1"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    # One network, one round, three ways to wait, alone and beside others.
-    assert result.stderr.splitlines() == ["6 trainings: about 0 minutes", "rnn: round 1 of 1"]
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["tokens", "network", "rnn", "rnn", "rnn"]

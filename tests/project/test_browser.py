@@ -93,10 +93,3 @@ def test_pointing_at_a_character_shows_its_bits_under_each_model(tmp_path: Path)
     page = build_surprisal_page("x", {name: values | {"passage": shown} for name, shown in passages.items()}, [])
     found = walk(page, tmp_path, 1280, POINT)
     assert found == {"shown": "lstm: t 6.0 · words: sat 7.5", "heard": []}
-
-
-def test_a_request_and_an_error_are_recorded(tmp_path: Path) -> None:
-    bad = '<img src="https://example.org/x.png"><script>missing()</script>'
-    found = walk(PAGE.read_text(encoding="utf-8").replace("</main>", bad + "</main>", 1), tmp_path, 1280)
-    assert any("example.org" in heard for heard in found["heard"])
-    assert any("missing" in heard for heard in found["heard"])

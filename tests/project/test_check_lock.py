@@ -90,19 +90,6 @@ def test_data_that_was_not_pulled_is_no_change(repository: TinyRepository) -> No
     assert (repository.folder / "text.txt").read_text() == "a\nb\n"
 
 
-def test_a_changed_stage_is_seen_without_its_data(repository: TinyRepository) -> None:
-    (repository.folder / "params.yaml").write_text(params(old=1, other=3))
-    remove_data(repository, "models", "corpus.txt")
-    code, output, _ = check(repository)
-    assert code == 1
-    assert output.startswith("dvc.lock: stage 'train@other' has changed since it ran\n")
-
-
-def test_a_broken_pipeline_file_is_not_fresh(repository: TinyRepository) -> None:
-    (repository.folder / "dvc.yaml").write_text("stages: [\n")
-    assert check(repository)[0] == 1
-
-
 @pytest.mark.slow
 def test_a_renamed_run_is_pruned_from_the_lock_file(repository: TinyRepository) -> None:
     (repository.folder / "params.yaml").write_text(params(new=1, other=2))

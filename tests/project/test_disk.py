@@ -1,4 +1,4 @@
-"""Every stage refuses a full disk, a read-only folder and an unreadable file with one line.
+"""Every stage refuses a full disk and an unreadable file with one line.
 
 The tests fill a small file system of their own. If mounting is not allowed they are skipped, and a limit on the size
 of files shows the same refusals.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from disks import as_owner, fill, mount, mounted
+from disks import as_owner, fill, mounted
 from smoke import change_params
 from stages_by_hand import refused
 from workspace import Finished, Workspace, contents
@@ -75,17 +75,6 @@ def test_a_disk_that_fills_up_leaves_no_partial_file(stage: str, workspace: Work
     root_for(workspace, stage, tmp_path)
     refused(by_hand(workspace, stage, tmp_path, limit), 5, "File too large")
     assert contents(tmp_path) == {}
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_read_only_folder_keeps_the_old_files(stage: str, workspace: Workspace, tmp_path: Path) -> None:
-    root_for(workspace, stage, tmp_path)
-    assert by_hand(workspace, stage, tmp_path).returncode == 0
-    before = contents(tmp_path)
-    with mounted(tmp_path, "--bind", str(tmp_path)):
-        mount("-o", "remount,bind,ro", str(tmp_path))
-        refused(by_hand(workspace, stage, tmp_path), 5, "Read-only file system")
-    assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize("stage", ["download", "preprocess"])

@@ -117,18 +117,6 @@ def test_every_link_has_a_target_with_the_code_that_it_shows() -> None:
     assert not dead
 
 
-def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
-    wrong = []
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")]:
-        cells = 0
-        for line in page.read_text(encoding="utf-8").splitlines():
-            found = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
-            if found and cells and found != cells:
-                wrong.append(f"{page.name}: {line}")
-            cells = found
-    assert not wrong
-
-
 def test_the_docs_have_the_values_of_the_reports(capsys: pytest.CaptureFixture[str]) -> None:
     skip_if_experiment_is_applied()
     code = doc_values.main(ROOT, [])

@@ -20,11 +20,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
 from seqlm.core.settings import read_params
 from seqlm.ngrams.arpa import read_arpa
-from seqlm.ngrams.models.registry import load_models
 from seqlm.rnn.building import open_network
-from seqlm.score.store import load_score
-from seqlm.train.settings import read_config
-from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
 PARAMS = PARAMS_FILE.read_bytes()
@@ -97,7 +93,6 @@ def test_any_bytes_are_settings_or_refused(content: bytes) -> None:
 @example(b'{"format": 1}')
 @example(b'{"format": 1, "config": {}, "vocab_size": "x", "sha256": null}')
 @example(b'{"format": 1, "vocab_size": 3}')
-@example(b'{"format": 1, "splits": []}')
 @example(b"1" * 5000)
 @example(b"\xef\xbb\xbf{}")
 def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None:
@@ -109,15 +104,9 @@ def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file in ("vocab", "model", "models", "run", "score"):
-            (folder / f"{file}.json").write_bytes(content)
-        for file in ("train.npy", "weights.safetensors"):
+        for file in ("vocab.json", "model.json", "weights.safetensors", "array.npy"):
             (folder / file).write_bytes(content)
-        refuses(read_json, folder / "run.json")
-        refuses(read_npy, folder / "train.npy")
-        refuses(load_split, folder, "train")
+        refuses(read_json, folder / "vocab.json")
+        refuses(read_npy, folder / "array.npy")
         refuses(Vocab.load, folder / "vocab.json")
         refuses(open_network, folder, "run", (3, ""), "cpu", 1)
-        refuses(load_score, folder)
-        refuses(load_models, folder, (3, ""))
-        refuses(read_config, folder / "run.json")

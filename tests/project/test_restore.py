@@ -1,14 +1,12 @@
 """``make restore`` undoes a killed experiment and loses no work, with the real DVC and Git."""
 
 import os
-import re
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from smoke import ROOT
 from workspace import TinyRepository, wait_until
 
 PIPELINE = """
@@ -98,13 +96,6 @@ def detach_head_like_dvc(repository: TinyRepository) -> None:
     assert f"checkout: moving from main to {head}" in repository.git("reflog", "show", "--format=%gs", "HEAD")
 
 
-def test_without_changes_restore_sets_nothing_aside(repository: TinyRepository) -> None:
-    (repository.folder / "untracked.txt").write_text("stays")
-    assert re.match(r"back at \w+ A run, on main\n", restored(repository))
-    assert repository.git("stash", "list") == ""
-    assert (repository.folder / "untracked.txt").read_text() == "stays"
-
-
 def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository: TinyRepository) -> None:
     detach_head_like_dvc(repository)
     (repository.folder / "params.yaml").write_text("unit: row\nseconds: 0\n")
@@ -159,11 +150,3 @@ def test_restore_does_not_interrupt_git(command: str, repository: TinyRepository
     before = repository.git("status", "--porcelain")
     assert "Git is in the middle of something" in refused(repository)
     assert repository.git("status", "--porcelain") == before
-
-
-def test_make_runs_the_tools_in_order() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    steps = {target: makefile.split(f"\n{target}: ")[1].split("\n\n")[0] for target in ("repro", "restore")}
-    expected = ["python tools/restore.py --check", "dvc repro", "python tools/check_lock.py --prune"]
-    assert re.findall("|".join(map(re.escape, expected)), steps["repro"]) == expected
-    assert "python tools/restore.py\n" in steps["restore"] + "\n"

@@ -1,17 +1,21 @@
 """Figures, from small tables, odd texts, and text in other scripts."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib as mpl
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from seqlm.core.files import read_csv
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe, join_splits
-from seqlm.report.figures import plots
+from seqlm.report.drawing import draw_all
+from seqlm.report.figures import plots, style
 from seqlm.report.figures.curves import data_figure, time_figure
 from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure
 from seqlm.report.figures.style import model_styles, svg_text
@@ -110,3 +114,21 @@ def test_orders_with_and_without_a_fit_share_a_figure(tmp_path: Path) -> None:
     drawn = svg_text(plots.zipf_figure(ranks, fits))
     assert "trigram" in drawn
     assert "slope" not in drawn
+
+
+def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> None:
+    drawn, saved = (plots.trained_figure(read_csv(ROOT / "reports" / "gradients" / "trained.csv")) for _ in range(2))
+    with mpl.rc_context(style.RC_PARAMS):
+        saved.savefig(tmp_path / "saved.svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
+    text = (tmp_path / "saved.svg").read_text().replace("#010203", "currentColor")
+    assert style._compact(text) == svg_text(drawn)
+
+
+def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for name in ("preprocess", "gradients"):
+        shutil.copytree(ROOT / "reports" / name, layout.reports(name))
+    write_text(layout.figure("book-unrolled"), "old")
+    with pytest.raises(DataError, match=r"summary\.json: no such file: run the stage that writes it"):
+        draw_all(layout)
+    assert [path.read_text() for path in layout.figure("x").parent.iterdir()] == ["old"]

@@ -2,19 +2,15 @@
 
 import json
 import re
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import small_training
-from default_params import PARAMS_FILE
 from made_scores import stream
-from seqlm.core.files import sha256_of_file, write_checksummed
+from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
-from seqlm.core.processes import default_processes
-from seqlm.core.settings import load
 from seqlm.heldout.store import read_beginning_of_train
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
@@ -24,9 +20,7 @@ from seqlm.ngrams.models.registry import SMOOTHINGS
 from seqlm.rnn.building import build_network, open_network, save_network
 from seqlm.rnn.network import stream_nll
 from seqlm.score.ngrams import score_ngrams
-from seqlm.score.settings import ScoreParams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
-from seqlm.score.word_to_char import score_word_to_char
 from seqlm.train.settings import CONFIG_FORMAT
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
@@ -154,17 +148,6 @@ def test_a_model_over_words_is_scored_over_characters(dynamic: bool, run_stage: 
     }
     # The text repeats nine words twenty times: soon every character is almost certain.
     assert static.nll["val"][-200:].mean() < 0.1
-
-
-@pytest.mark.skipif(default_processes() == 1, reason="only Linux copies processes")
-def test_any_number_of_processes_reads_words_the_same(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    params, found = load(PARAMS_FILE, "score", ScoreParams), []
-    for num_processes in (1, 2):
-        monkeypatch.setattr("seqlm.score.word_to_char.default_processes", partial(int, num_processes))
-        score_word_to_char(layout, params, lambda _: None)
-        found.append({path: sha256_of_file(path) for path in layout.scores_word_to_char.rglob("*.npy")})
-    assert len(found[0]) == 5
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

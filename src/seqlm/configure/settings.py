@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 from ruamel.yaml import YAML
 
+from seqlm.compare.settings import CompareParams
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
@@ -20,14 +21,12 @@ from seqlm.heldout.settings import HeldoutParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
-from seqlm.revisions.settings import CompareParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
 from seqlm.train.settings import RunConfig, TrainParams
 from seqlm.vocab.settings import MODEL_PREFIXES, VocabParams
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
-_RESERVED = {"con", "prn", "aux", "nul", *(f"{device}{number}" for device in ("com", "lpt") for number in range(1, 10))}
 _MACHINE_SETTINGS = ("device", "seed", "num_threads")
 """Top-level settings that a run may override."""
 
@@ -80,8 +79,6 @@ def _check_names(names: list[object], source: str) -> None:
             )
         if not (isinstance(key, str) and _is_yaml_text(name)):
             raise ParamsError(f"{source}: runs.{name}: YAML reads this name as a number, a date, a truth value or null")
-        if name.lower().split(".")[0] in _RESERVED:
-            raise ParamsError(f"{source}: runs.{name}: Windows reserves this name")
         if (other := by_lower_case.setdefault(name.lower(), name)) != name:
             raise ParamsError(
                 f"{source}: runs.{name}: on some systems, files with this name and with the name {other} are the same"

@@ -3,7 +3,6 @@
 import torch
 
 from seqlm.core.errors import MachineError
-from seqlm.core.processes import default_processes
 
 
 def resolve_device(name: str) -> torch.device:
@@ -18,12 +17,3 @@ def resolve_device(name: str) -> torch.device:
             f"device: {name}: this machine has none: set device to auto or one of: {', '.join(available)}"
         )
     return torch.device(available[0] if name == "auto" else name)
-
-
-def default_training_processes() -> int:
-    """Return how many processes may share small trainings.
-
-    It is one if there is an accelerator: then PyTorch starts threads with the first gradient, on whichever device,
-    and refuses gradients in copies of a process that has such threads.
-    """
-    return 1 if torch.accelerator.is_available() else default_processes()

@@ -24,14 +24,14 @@ class DataError(SeqlmError):
     exit_code = 3
 
 
-class NetworkError(SeqlmError):
-    """No source of a corpus could be reached."""
+class DownloadError(SeqlmError):
+    """No source of a corpus can be reached."""
 
     exit_code = 4
 
 
 class MachineError(SeqlmError):
-    """A limit of the machine: a missing device, a full disk, missing permissions."""
+    """A limit of the machine: a missing device, a full disk, missing permissions, a cluster that does not answer."""
 
     exit_code = 5
 

@@ -58,10 +58,8 @@ class Section(BaseModel):
 
 
 def _suggest(unknown: str, missing: list[str], allowed: Iterable[str]) -> str:
-    """Return a hint at the setting that was meant: a missing one, or one with a similar name or its initials."""
-    candidates = missing or list(allowed)
-    initials = "".join(word[:1] for word in unknown.split("_"))
-    near = [initials] if initials in candidates else get_close_matches(unknown, candidates, 1, 0 if missing else 0.6)
+    """Return a hint at the setting that was meant: a missing one, or one with a similar name."""
+    near = get_close_matches(unknown, missing or list(allowed), 1, 0 if missing else 0.6)
     return f": did you mean {near[0]}?" if near else " (check the spelling)"
 
 

@@ -1,12 +1,11 @@
 """Work that threads of this process share."""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TypeVar
-
-from seqlm.core.processes import num_processors
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -14,6 +13,12 @@ R = TypeVar("R")
 _MAX_THREADS = 8
 _local = threading.local()
 """In a thread that works for :func:`imap`: ``is_over``, an event that is set when nobody waits for its result."""
+
+
+def num_processors() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def default_threads() -> int:

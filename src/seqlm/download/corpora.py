@@ -22,7 +22,7 @@ import requests
 import urllib3
 from pydantic import Field
 
-from seqlm.core.errors import DataError, NetworkError, ParamsError
+from seqlm.core.errors import DataError, DownloadError, ParamsError
 from seqlm.core.files import read_errors, replacing, sha256_of_file, write_errors
 from seqlm.core.progress import Log, quantity
 from seqlm.core.settings import Section
@@ -56,7 +56,7 @@ class Corpus(Section):
 def fetch(url: str, folder: Path, corpus: Corpus, limits: Limits) -> Path:
     """Return the path of ``corpus`` in ``folder``; it is fetched from ``url`` if it is missing.
 
-    Raises NetworkError if the source cannot be reached or breaks off, DataError if it sends
+    Raises DownloadError if the source cannot be reached or breaks off, DataError if it sends
     bytes with another hash, and MachineError if the folder cannot be written.
     """
     pooch.get_logger().setLevel("ERROR")
@@ -75,28 +75,28 @@ def _transfer(url: str, target: str, _pooch: object, *, corpus: Corpus, limits: 
             if file.tell() + len(block) > max_bytes:
                 raise DataError(f"{url}: sends more than {quantity(max_bytes, 'byte')}")
             if time.monotonic() > deadline:
-                raise NetworkError(f"{url}: not finished after {limits.deadline_s:g} seconds")
+                raise DownloadError(f"{url}: not finished after {limits.deadline_s:g} seconds")
             file.write(block)
     _require_hash(path, url, corpus)
 
 
 def _body(session: requests.Session, url: str, timeout_s: float) -> Iterator[bytes]:
-    """Yield the body of an answer as it arrives. Errors become a NetworkError with a short reason."""
+    """Yield the body of an answer as it arrives. Errors become a DownloadError with a short reason."""
     try:
         with session.get(url, stream=True, timeout=timeout_s) as response:
             if not response.ok:
-                raise NetworkError(f"{url}: HTTP {response.status_code} {response.reason}")
+                raise DownloadError(f"{url}: HTTP {response.status_code} {response.reason}")
             # `read` would wait for a whole block, however slowly it drips.
             while block := response.raw.read1(_BLOCK, decode_content=True):
                 yield block
     except requests.Timeout as error:
-        raise NetworkError(f"{url}: no answer in time") from error
+        raise DownloadError(f"{url}: no answer in time") from error
     except requests.exceptions.SSLError as error:
-        raise NetworkError(f"{url}: its certificate cannot be verified") from error
+        raise DownloadError(f"{url}: its certificate cannot be verified") from error
     except requests.ConnectionError as error:
-        raise NetworkError(f"{url}: cannot be reached") from error
+        raise DownloadError(f"{url}: cannot be reached") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-        raise NetworkError(f"{url}: the transfer broke off ({type(error).__name__})") from error
+        raise DownloadError(f"{url}: the transfer broke off ({type(error).__name__})") from error
 
 
 def _require_hash(path: Path, where: str, corpus: Corpus) -> Path:
@@ -134,7 +134,7 @@ class Sources:
         """Return a file with the hash of ``corpus``: from the data folder, the cache, or a URL.
 
         Each source that fails is logged. Raises DataError if a source has other bytes,
-        NetworkError if none can be reached.
+        DownloadError if none can be reached.
         """
         if not corpus.urls:
             return _require_hash(self.sample, str(self.sample), corpus)
@@ -144,11 +144,11 @@ class Sources:
         for url in corpus.urls:
             try:
                 return fetch(url, self.cache, corpus, self.limits)
-            except (DataError, NetworkError) as error:
+            except (DataError, DownloadError) as error:
                 log(str(error))
                 wrong = wrong or (error if isinstance(error, DataError) else None)
         folder = self.data_folder or "the folder that SEQLM_DATA_DIR names"
-        raise wrong or NetworkError(
+        raise wrong or DownloadError(
             f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folder}"
         )
 
@@ -159,18 +159,18 @@ def get_registered(
     """Make ``text`` the registered corpus and return its record. A file with the right SHA-256 is kept as it is.
 
     If no source can be reached, the corpus ``fallback`` takes its place, and the record and the
-    log say so; but it never replaces another text, which would be lost. Raises NetworkError or
+    log say so; but it never replaces another text, which would be lost. Raises DownloadError or
     DataError.
     """
     used, reason = name, None
     if not _is(text, registry[name]):
         try:
             path = sources.find(name, registry[name], log)
-        except NetworkError as error:
+        except DownloadError as error:
             if fallback is None or fallback == name:
                 raise
             if text.exists() and not _is(text, registry[fallback]):
-                raise NetworkError(
+                raise DownloadError(
                     f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus "
                     "back to that one, or remove the file"
                 ) from error

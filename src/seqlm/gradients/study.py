@@ -1,7 +1,7 @@
 """Everything that section 8.7 measures on one text, as tables."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Literal, TypeVar
@@ -11,11 +11,10 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from seqlm.core.devices import default_training_processes
 from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
-from seqlm.core.processes import map_in_processes
+from seqlm.core.threads import imap
 from seqlm.gradients.reach import mutual_information, reach, shuffled_information
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.truncation import (
@@ -61,8 +60,8 @@ class Task:
     val_ids: Ids
     vocab_size: int
     seed: int
-    num_processes: int
-    """How many processes divide the measurements, each a small model in one thread."""
+    num_threads: int | None
+    """How many threads share the measurements, each of a small model; None: as many as help."""
 
     @property
     def windows(self) -> NDArray[np.int64]:
@@ -72,11 +71,11 @@ class Task:
 
     def map(self, function: Callable[["Task", S], T], items: Iterable[S]) -> list[T]:
         """Return ``function(task, item)`` for each item, in order."""
-        return map_in_processes(partial(function, self), items, self.num_processes)
+        return list(imap(partial(function, self), items, self.num_threads))
 
 
 def study_gradients(
-    params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab_size: int, seed: int, num_processes: int | None = None
+    params: GradientsParams, train_ids: Ids, val_ids: Ids, vocab_size: int, seed: int, num_threads: int | None = None
 ) -> tuple[Tables, dict[str, Any]]:
     """Measure gradients on a training stream; val judges models after short training. Return tables and a summary.
 
@@ -85,16 +84,13 @@ def study_gradients(
     (model, minibatch, spectral_radius, largest_singular_value) of W_hh; ``truncation`` (strategy, length, bias, spread,
     standard_error); ``convergence`` (strategy, draws, distance, standard_error); ``trained`` (strategy, length, seed,
     val_perplexity); ``information`` (distance, bits, shuffled, shuffled_deviation). They do not depend on the number of
-    processes, by default as many as help. Raises DataError if a split is too short.
+    threads, by default as many as help. Raises DataError if a split is too short.
     """
     if len(val_ids) < 2:
         raise DataError(f"val has too few tokens ({len(val_ids)}): perplexity needs at least 2")
     size = min(vocab_size, params.max_vocab)
     train, val = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size), keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
-    task = Task(params, train, val, size, seed, num_processes or default_training_processes())
-    # The processes are copies of this one: what it has loaded of the compiled loops, none of them has to load again.
-    once = replace(task, val_ids=val[:2], params=params.model_copy(update={"num_minibatches": 1}))
-    _perplexity_after(once, (Truncation("full", params.num_steps), seed))
+    task = Task(params, train, val, size, seed, num_threads)
     tables, summary = _reach(task)
     tables |= _truncation(task) | {"trained": _trained(task), "information": _information(task)}
     nearest = tables["information"].iloc[0]
@@ -113,7 +109,9 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
 
 def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
     norms_at, spectrum, radius, summary = [], [], [], {}
-    for model, (norms_by_moment, spectra) in zip(MODELS, task.map(_reach_of_model, MODELS), strict=True):
+    # Not on threads: the framework draws weights with one generator for all of them.
+    networks = [(name, untrained(task, name)) for name in MODELS]
+    for model, (norms_by_moment, spectra) in zip(MODELS, task.map(_reach_of_model, networks), strict=True):
         for moment, norms in norms_by_moment.items():
             columns = {"model": model, "moment": moment, "k": range(len(norms)), "norm": norms / norms[0]}
             norms_at.append(pd.DataFrame(columns))
@@ -130,14 +128,20 @@ def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
     return tables, {"spectral_radius": summary}
 
 
-def _reach_of_model(task: Task, name: str) -> tuple[dict[str, Floats], dict[int, tuple[float, Floats]]]:
+def untrained(task: Task, name: str) -> Network:
+    """Return one of the models whose reach is measured."""
+    settings = network_settings(*MODELS[name], task.params.num_hiddens, task.params.num_steps)
+    return build_network(settings, task.vocab_size, task.seed)
+
+
+def _reach_of_model(
+    task: Task, model: tuple[str, Network]
+) -> tuple[dict[str, Floats], dict[int, tuple[float, Floats]]]:
     """Return a model's reach before and after its training, and the radius and singular values of its W_hh.
 
     These are measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the end.
     """
-    params = task.params
-    settings = network_settings(*MODELS[name], params.num_hiddens, params.num_steps)
-    network = build_network(settings, task.vocab_size, task.seed)
+    params, (name, network) = task.params, model
     weight = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
     spectra: dict[int, tuple[float, Floats]] = {}
 

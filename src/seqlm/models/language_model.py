@@ -138,15 +138,6 @@ class TextScore(NamedTuple):
     unknown_share: float
 
 
-class TokenScore(NamedTuple):
-    """The surprisal of one token."""
-
-    token: str
-    nats: float
-    """Without the cost of spelling an unknown token."""
-    is_unknown: bool
-
-
 @dataclass(frozen=True)
 class ScoredTokens:
     """A text as tokens of a model, with their surprisals."""
@@ -222,12 +213,6 @@ class LanguageModel(ABC):
     def score(self, text: str) -> TextScore:
         """Return how well the model predicts a text, which is cleaned like the corpus first."""
         return self.score_tokens(text).score()
-
-    def full_scores(self, text: str) -> list[TokenScore]:
-        """Return the surprisal of each scored token of a text."""
-        found = self.score_tokens(text)
-        scored = zip(found.text.tokens[1:], found.nats.tolist(), (found.stream.ids[1:] == 0).tolist(), strict=True)
-        return [TokenScore(*token) for token in scored]
 
     def surprisals(self, text: str, by: By = "token", space: Space = "before") -> "pd.DataFrame":
         """Return the surprisal of each unit of a text in bits, with columns position, text, bits and unknown.

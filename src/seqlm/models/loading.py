@@ -123,8 +123,8 @@ class Models(Mapping[str, LanguageModel]):
     def compare(self, text: str, names: Sequence[str]) -> "pd.DataFrame":
         """Return how well models predict a text, the best first.
 
-        ``ci_low`` and ``ci_high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin``
-        compare a model with the best one, and ``verdict`` holds for all comparisons together
+        ``ci_low`` and ``ci_high`` are the 95 % interval of ``bits_per_character``. ``difference`` and ``margin``
+        compare a model with the best one, and ``verdict`` holds for all comparisons
         (:mod:`seqlm.evaluate.uncertainty`). They are missing if the text is too short. Raises ModelNotFoundError, and
         DataError as ``score`` does.
         """

@@ -96,14 +96,6 @@ def page_content(scored: Mapping[str, ScoredTokens]) -> dict[str, dict[str, Any]
     return content
 
 
-def remark_on_lines(text: str, models: Sequence[LanguageModel]) -> list[str]:
-    """Return what to say if some models read a text's lines as if nothing were between them."""
-    joining = [model.name for model in models if model.vocab.token_kind.is_lossless and not model.vocab.line_separator]
-    if "\n" not in text or not joining:
-        return []
-    return [f"lines are joined with nothing between them, as in the text of training, by {', '.join(joining)}"]
-
-
 def remark_on_length(text: str) -> list[str]:
     """Return what to say of a text that is too long for the page."""
     if len(text) <= MAX_SHOWN_CHARS:

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
-from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.report.figures import curves, diagrams, plots
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import highlights
@@ -18,18 +17,16 @@ _PARTITIONED, _UNROLLED = 29, 9
 """Characters that the drawings of the text show."""
 
 
-def draw_all(layout: Layout, num_processes: int | None = None) -> None:
+def draw_all(layout: Layout) -> None:
     """Draw every figure into a file of its own; remove figures that are no longer drawn.
 
-    A figure is named after the stage or benchmark whose tables it shows: ``evaluate-highlights``, ``curves-data``. The
-    files are the same for any number of processes, by default as many as help. Raises DataError if a table is missing
-    or broken.
+    A figure is named after the stage or benchmark whose tables it shows: ``evaluate-highlights``, ``curves-data``.
+    Raises DataError if a table is missing or broken.
     """
     # All figures are drawn before the first is written, so that a broken table leaves the files unchanged.
     subjects = (_of_text, _of_ngrams, _of_sine, _of_models, _of_gradients, _of_curves)
     figures = dict(chain.from_iterable(draw(layout) for draw in subjects))
-    texts = map_in_processes(svg_text, figures.values(), num_processes or default_processes())
-    files = dict(zip(map(layout.figure, figures), texts, strict=True))
+    files = {layout.figure(name): svg_text(figure) for name, figure in figures.items()}
     for path, text in files.items():
         write_text(path, text)
     for folder in {path.parent for path in files}:

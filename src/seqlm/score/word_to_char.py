@@ -25,7 +25,6 @@ from seqlm.core import elementary
 from seqlm.core.files import read_text
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.core.processes import default_processes, map_in_processes
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators, SpellingModel, estimate_separators
@@ -317,6 +316,5 @@ def _scores(
 
 
 def _nll(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nll]) -> dict[str, Nll]:
-    """Return the surprisals of some splits. Reading is slow in Python, so processes share the splits."""
-    nll = map_in_processes(lambda split: streams[split].nll(score), splits, default_processes())
-    return dict(zip(splits, nll, strict=True))
+    """Return the surprisals of some splits."""
+    return {split: streams[split].nll(score) for split in splits}

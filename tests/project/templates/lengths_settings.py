@@ -10,5 +10,5 @@ from seqlm.core.settings import Section
 class LengthsParams(Section):
     """How lines are counted."""
 
-    longest: Annotated[int, Field(ge=1)]
+    longest: Annotated[int, Field(ge=1, le=10_000)]
     """Longer lines count as this long."""

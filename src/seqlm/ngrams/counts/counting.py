@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError, NetworkError
+from seqlm.core.errors import DataError, MachineError
 from seqlm.core.threads import default_threads, imap
 from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
 from seqlm.ngrams.counts.sorted_runs import (
@@ -266,7 +266,7 @@ class NgramCounter:
                 self._chunk = max(int(memory / _BYTES_PER_TOKEN / default_threads()), _MIN_ROWS)
 
     def count(self) -> NgramCounts:
-        """Return the counts. Raises NetworkError if the scheduler does not answer."""
+        """Return the counts. Raises MachineError if the scheduler does not answer."""
         arrays = [self._unigrams(), *reversed(list(self._packed_orders()))]
         for order in range(len(arrays) + 1, self._max_order + 1):
             count = partial(_count_over_table_below, NgramCounts(arrays))
@@ -369,7 +369,7 @@ def _map_on_cluster(function: Callable[[Ids], MemoryRun], chunks: Iterator[Ids],
     try:
         client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise NetworkError(
+        raise MachineError(
             f"the Dask scheduler at {scheduler} does not answer: start it, or unset its address"
         ) from error
     with client:

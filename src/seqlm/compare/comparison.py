@@ -32,13 +32,6 @@ class Change:
     verdict: str
     """"same", "better", "worse", "new", "gone", "not finite"."""
 
-    @property
-    def relative(self) -> float | None:
-        """Relative change, positive if the model got worse."""
-        if not self.before or self.after is None:
-            return None
-        return self.after / self.before - 1
-
 
 def compare_metrics(before: Metrics, after: Metrics, splits: Sequence[str], tolerance: float) -> list[Change]:
     """Return one change for each model and split that either side has, the models of ``before`` first.
@@ -69,9 +62,7 @@ def _verdict(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, toler
 
 def _bits(metrics: Mapping[str, Any] | None) -> float | None:
     value = (metrics or {}).get("bits_per_character")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def failures(changes: Sequence[Change], allow_missing: bool) -> list[Change]:
@@ -85,7 +76,7 @@ def changes_markdown(changes: Sequence[Change]) -> str:
     lines = ["| model | split | before | after | change | verdict |", "| --- | --- | ---: | ---: | ---: | --- |"]
     shown = [change for change in changes if change.verdict != "same"]
     for change in shown:
-        relative = "" if change.relative is None else f"{change.relative:+.2%}"
+        relative = f"{change.after / change.before - 1:+.2%}" if change.before and change.after is not None else ""
         before, after = ("–" if value is None else f"{value:.4f}" for value in (change.before, change.after))
         cells = [change.model, change.split, before, after, relative, change.verdict]
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
@@ -126,22 +117,15 @@ class Revision:
     layout: Layout
 
     def metrics(self) -> Metrics:
-        """Return the metrics of all models. Raises DataError if there are none, or broken ones."""
+        """Return the metrics of all models. Raises DataError if there are none."""
         path = self.layout.reports("evaluate", "metrics.json")
-        value = self._read(path)
-        if value is None:
+        if (value := self._read(path)) is None:
             raise DataError(f"{self._describe(path)}: missing: run dvc repro, and commit its results")
-        if not isinstance(value, dict) or not all(isinstance(splits, dict) for splits in value.values()):
-            raise DataError(f"{self._describe(path)}: not metrics of this pipeline")
-        return value
+        return value  # type: ignore[no-any-return]
 
-    def corpus(self) -> dict[str, Any] | None:
-        """Return the record of the corpus, None if none was kept. Raises DataError if it is broken."""
-        path = self.layout.corpus_record
-        value = self._read(path)
-        if value is not None and not (isinstance(value, dict) and {"name", "sha256"} <= set(value)):
-            raise DataError(f"{self._describe(path)}: not the record of a corpus")
-        return value
+    def corpus(self) -> CorpusRecord:
+        """Return the record of the corpus, None if none was kept."""
+        return self._read(self.layout.corpus_record)  # type: ignore[no-any-return]
 
     def _read(self, path: Path) -> Any:
         """Return the value of a JSON file, None if there is no such file. Raises DataError if it is broken."""

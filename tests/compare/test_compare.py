@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seqlm.revisions.comparison import compare_metrics, failures
-from seqlm.revisions.settings import CompareParams
+from seqlm.compare.comparison import compare_metrics, failures
+from seqlm.compare.settings import CompareParams
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, refused
 from workspace import Repository, TinyRepository
@@ -52,11 +52,6 @@ def repository(run_stage: RunStage, tmp_path: Path) -> Repository:  # noqa: ARG0
     return found
 
 
-def keep_experiment(repository: Repository, name: str, base: str, found: str) -> None:
-    """Keep a commit as DVC keeps an experiment, under the commit that it started from."""
-    repository.git("update-ref", f"refs/exps/{base[:2]}/{base[2:]}/{name}", found)
-
-
 @pytest.fixture
 def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: ARG001 - a repository
     """Compares revisions, and checks the exit code, that an error has one line, and a part of what is printed."""
@@ -82,7 +77,6 @@ def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: AR
         ('{"lstm": {"test": {"bits_per_character": NaN}}, "trigram": {}}', 1, "lstm on test: not finite"),
         (metrics(lstm=2.0, trigram=2.8, gru=2.2), 0, "| gru | test | – | 2.2000 |  | new |"),
         ("{", 3, "metrics.json at HEAD: not JSON"),
-        ("[]", 3, "not metrics of this pipeline"),
     ],
 )
 def test_commits_are_compared(
@@ -99,29 +93,6 @@ def test_a_model_that_was_always_infinite_is_no_news() -> None:
     assert failures(compare_metrics(metrics(a=1), metrics(), ["test"], 0), allow_missing=True) == []
 
 
-def test_an_experiments_name_is_a_revision(compare: Compare, repository: Repository) -> None:
-    base, worse = commit(repository, 2.0), commit(repository, 2.5)
-    repository.git("reset", "--hard", "--quiet", base)
-    keep_experiment(repository, "half-lr", base, worse)
-    compare("main", "half-lr", code=1, prints="| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |")
-    compare("half-lr", "main")
-    # A branch of the same name comes first, as with DVC.
-    repository.git("branch", "half-lr", base)
-    compare("main", "half-lr")
-    unknown = "unknown Git revision 'no-such-branch': see git log, dvc exp list"
-    compare("no-such-branch", code=2, prints=unknown)
-
-
-def test_of_experiments_with_one_name_one_started_here_is_meant(compare: Compare, repository: Repository) -> None:
-    first, worse, second, other = (commit(repository, bits) for bits in (2.0, 2.5, 2.1, 2.2))
-    repository.git("reset", "--hard", "--quiet", second)
-    keep_experiment(repository, "tried", first, worse)
-    keep_experiment(repository, "tried", second, other)
-    compare("HEAD", "tried", code=1, prints="| 2.1000 | 2.2000 |")
-    repository.git("reset", "--hard", "--quiet", other)
-    compare("HEAD", "tried", code=2, prints="error: ambiguous Git revision 'tried'")
-
-
 def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compare, repository: Repository) -> None:
     commit(repository, 2.0)
     put(repository.folder, 2.5)
@@ -136,7 +107,6 @@ def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compar
         # Equal texts are one corpus: the fallback, and the same text by its own name.
         (SAMPLE, SAMPLE | {"requested": "sample", "fallback": False}, 0, "One corpus: sample (SHA-256 22222222)."),
         (None, BOOK, 0, "is not known: before not kept, after time_machine (SHA-256 88888888)."),
-        ("[]", BOOK, 3, "reports/download/summary.json at HEAD: not the record of a corpus"),
     ],
 )
 def test_corpora_are_compared(
@@ -187,4 +157,5 @@ def test_what_dvc_calls_an_experiment_is_found(compare: Compare, repository: Rep
     made.run("dvc", "exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
     made.git("checkout", "--quiet", ".")
     assert "2.5" in made.run("dvc", "metrics", "diff", "main", "half-lr").stdout
-    compare("main", "half-lr", code=1, prints="| 2.0000 | 2.5000 |")
+    compare("main", "half-lr", code=1, prints="| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |")
+    compare("no-such-branch", code=2, prints="unknown Git revision 'no-such-branch': see git log, dvc exp list")
