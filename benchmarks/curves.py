@@ -44,12 +44,12 @@ from seqlm.evaluate.mixtures import best_mixture, val_bits
 from seqlm.heldout.scored_text import Ids, Streams
 from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.store import read_streams
+from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.rnn.network import stream_nll
 from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.networks import describe_run
 from seqlm.score.store import Score, make_score

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from seqlm.core.devices import resolve_device
 from seqlm.gradients.study import network_settings
-from seqlm.rnn.building import build_network
-from seqlm.rnn.network import Network
+from seqlm.networks.building import build_network
+from seqlm.networks.network import Network
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS = 28, 32, 1024
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

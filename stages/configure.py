@@ -24,7 +24,7 @@ def main(layout: Layout) -> None:
 
     params = read_params(layout.params)
     runs = check_values(params, source=str(layout.params))
-    entry_of_run = {name: f"seqlm.rnn.kinds.{config.model}" for name, config in runs.items()}
+    entry_of_run = {name: f"seqlm.networks.kinds.{config.model}" for name, config in runs.items()}
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")

@@ -23,7 +23,7 @@ def main(layout: Layout, run: str) -> None:
 
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_table
-    from seqlm.rnn.building import save_network
+    from seqlm.networks.building import save_network
     from seqlm.train.callbacks import checkpoint_writer, describe_plan, sample_prefix, train_to_end
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
     from seqlm.train.history import headline, history_table, summarise

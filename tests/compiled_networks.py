@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqlm.rnn.building import build_network
-from seqlm.rnn.compiled.network import CompiledNetwork
-from seqlm.rnn.settings import NetworkSettings
+from seqlm.networks.building import build_network
+from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.settings import NetworkSettings
 from stages_by_hand import run_python, succeeded
 
 _NARROW = {

@@ -15,8 +15,8 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from default_params import PARAMS_FILE
 from seqlm.core.settings import read_params
-from seqlm.rnn.network import continue_prefixes, stream_nll
-from seqlm.rnn.scratch import ScratchRNN
+from seqlm.networks.network import continue_prefixes, stream_nll
+from seqlm.networks.scratch import ScratchRNN
 from seqlm.score.diagnostics import diagnose
 from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, network_predictor, trained_weights
 from seqlm.train.settings import RunConfig

@@ -16,12 +16,12 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
 from seqlm.heldout.folds import cross_validate
 from seqlm.heldout.selection import select_heldout
+from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
 from seqlm.ngrams.settings import NgramsParams
-from seqlm.rnn.building import build_network, save_network
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab

@@ -19,7 +19,7 @@ Code is between two comments that name its file and the function, without its do
 the beginnings of the first and the last line:
 
     <!-- code: src/seqlm/sine/study.py windows -->
-    <!-- code: src/seqlm/rnn/scratch.py ScratchRNN._run | hiddens[0] | logits = -->
+    <!-- code: src/seqlm/networks/scratch.py ScratchRNN._run | hiddens[0] | logits = -->
     <!-- end -->
 """
 

@@ -150,7 +150,7 @@ def test_code_for_other_arguments_is_not_used(folder: Path, kept: Path) -> None:
 USE_NETWORK = """
 import numpy as np
 from compiled_networks import scratch_network
-from seqlm.rnn.compiled import forward, training, weights
+from seqlm.networks.compiled import forward, training, weights
 network, ids = scratch_network(4, 128), np.zeros((2, 3), np.int64)
 network.logits(ids, network.initial_state(2))
 with network.thread_team():

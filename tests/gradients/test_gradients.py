@@ -22,7 +22,7 @@ from seqlm.gradients.reach import mutual_information, reach, shuffled_informatio
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.study import Task, keep_frequent, study_gradients
 from seqlm.gradients.truncation import Truncation, draw_windows, gradient_draws, train_briefly
-from seqlm.rnn.building import build_network
+from seqlm.networks.building import build_network
 from small_training import prepare_stage
 from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded

@@ -21,10 +21,10 @@ from seqlm.heldout.scored_text import Streams, stream_of
 from seqlm.heldout.selection import encode_text, find_passages, select_heldout
 from seqlm.heldout.spelling import NLL_OF_ANY_CHARACTER, SpellingModel
 from seqlm.heldout.store import WARMUP, load_heldout, read_beginning_of_train, read_streams
+from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.network import stream_nll
 from seqlm.score.metrics import summarise
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind

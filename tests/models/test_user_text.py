@@ -15,8 +15,8 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.progress import quantity
-from seqlm.rnn.building import open_network
-from seqlm.rnn.network import stream_nll
+from seqlm.networks.building import open_network
+from seqlm.networks.network import stream_nll
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import write_models

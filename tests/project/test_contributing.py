@@ -153,7 +153,7 @@ ADDITIONS = [
         "stages/lengths.py": "lengths_stage.py", "tests/lengths/test_counting.py": "lengths_checks.py",
     }),
     Addition("Add a model", add_network, {
-        "src/seqlm/rnn/minimal_gated.py": "minimal_gated.py", "src/seqlm/rnn/kinds/mgu.py": "mgu.py",
+        "src/seqlm/networks/minimal_gated.py": "minimal_gated.py", "src/seqlm/networks/kinds/mgu.py": "mgu.py",
     }),
     Addition("Add a smoothing method", add_smoothing, {"src/seqlm/ngrams/models/absolute.py": "absolute.py"}),
     Addition("Add a column to the main table", add_column),

@@ -19,8 +19,8 @@ from seqlm.configure.settings import check_values
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_json, read_npy
 from seqlm.core.settings import read_params
+from seqlm.networks.building import open_network
 from seqlm.ngrams.arpa import read_arpa
-from seqlm.rnn.building import open_network
 from seqlm.vocab.vocabulary import Vocab
 
 PARAMS = PARAMS_FILE.read_bytes()

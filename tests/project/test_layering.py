@@ -15,7 +15,7 @@ SOURCE, STAGES, TESTS = ROOT / "src" / "seqlm", ROOT / "stages", ROOT / "tests"
 MODULES = sorted(SOURCE.rglob("*.py"))
 SCRIPTS = sorted(STAGES.glob("*.py"))
 # A package imports from the foundations and from the packages before it in the pipeline.
-FOUNDATIONS = ["core", "rnn"]
+FOUNDATIONS = ["core", "networks"]
 PIPELINE = [
     "download", "preprocess", "vocab", "ngrams", "sine", "train", "heldout", "score", "evaluate", "models", "generate",
     "gradients", "report",

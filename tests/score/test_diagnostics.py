@@ -5,10 +5,10 @@ import pytest
 
 from compiled_networks import strong_network
 from seqlm.core.metrics import perplexity
+from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.rnn.network import stream_nll
 from seqlm.score.diagnostics import perplexity_by_position
 from seqlm.score.networks import network_predictor
 from seqlm.score.ngrams import ngram_predictor
@@ -36,8 +36,8 @@ def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:
 PROGRAM = """
 import resource, sys
 import numpy as np, torch
-from seqlm.rnn.building import build_network
-from seqlm.rnn.network import stream_nll
+from seqlm.networks.building import build_network
+from seqlm.networks.network import stream_nll
 from compiled_networks import network_settings
 from seqlm.score.diagnostics import calibration_rows, perplexity_by_position
 from seqlm.score.networks import network_predictor

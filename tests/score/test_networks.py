@@ -10,11 +10,11 @@ from compiled_networks import scratch_network, strong_network
 from made_scores import network as describe
 from made_scores import stream
 from seqlm.heldout.scored_text import Stream, Streams
-from seqlm.rnn.building import build_network
-from seqlm.rnn.compiled.network import CompiledNetwork
-from seqlm.rnn.framework import FrameworkRNN
-from seqlm.rnn.network import Network, stream_nll
-from seqlm.rnn.parameters import scratch_parameters
+from seqlm.networks.building import build_network
+from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.framework import FrameworkRNN
+from seqlm.networks.network import Network, stream_nll
+from seqlm.networks.parameters import scratch_parameters
 from seqlm.score import networks
 from seqlm.score.metrics import summarise
 from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights

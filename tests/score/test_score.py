@@ -12,13 +12,13 @@ from made_scores import stream
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.heldout.store import read_beginning_of_train
+from seqlm.networks.building import build_network, open_network, save_network
+from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
-from seqlm.rnn.building import build_network, open_network, save_network
-from seqlm.rnn.network import stream_nll
 from seqlm.score.ngrams import score_ngrams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
 from seqlm.train.settings import CONFIG_FORMAT

@@ -180,7 +180,7 @@ def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
     before = checkpoint_key("", [], 1)
     package = tmp_path / "seqlm"
     shutil.copytree(ROOT / "src/seqlm", package, ignore=shutil.ignore_patterns("__pycache__"))
-    changed = ["report/page.py", "core/optimizer.py", "rnn/compiled/tiles.py", "rnn/transformer.py"]
+    changed = ["report/page.py", "core/optimizer.py", "networks/compiled/tiles.py", "networks/transformer.py"]
     found = json.loads(succeeded(run_python(CODE, package, *changed, PYTHONPATH=str(tmp_path))))
     assert set(found["loaded"]) - {str(package / "__init__.py")} <= set(found["hashed"])
     page, *others = found["keys"]

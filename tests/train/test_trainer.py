@@ -10,8 +10,8 @@ import torch
 from compiled_networks import printed_with_each_width, threads
 from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import perplexity
-from seqlm.rnn.building import build_network
-from seqlm.rnn.network import rows_nll, stream_nll
+from seqlm.networks.building import build_network
+from seqlm.networks.network import rows_nll, stream_nll
 from seqlm.train import trainer as training
 from seqlm.train.trainer import val_nll
 from small_training import TEXT, config, equal, trained, trainer
@@ -126,7 +126,7 @@ def test_one_thread_and_two_train_the_same_weights(model: str) -> None:
 TRAIN = """
 import hashlib, json, sys
 import torch
-from seqlm.rnn.compiled.tiles import WIDTH
+from seqlm.networks.compiled.tiles import WIDTH
 from small_training import config, trained
 torch.set_num_threads(1)
 ended = trained(config(model="lstm", **json.loads(sys.argv[1])))

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from seqlm.core.elementary import Floats
-from seqlm.rnn.network import Network
+from seqlm.networks.network import Network
 
 _CELLS: dict[str, Callable[..., nn.RNNCellBase]] = {
     "scratch": nn.RNNCell, "relu": partial(nn.RNNCell, nonlinearity="relu"), "gru": nn.GRUCell, "lstm": nn.LSTMCell,

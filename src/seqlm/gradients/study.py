@@ -28,10 +28,10 @@ from seqlm.gradients.truncation import (
     train_briefly,
     truncations,
 )
-from seqlm.rnn.building import build_network, compile_if_possible
-from seqlm.rnn.network import Network, stream_nll
-from seqlm.rnn.scratch import ScratchRNN
-from seqlm.rnn.settings import NetworkSettings
+from seqlm.networks.building import build_network, compile_if_possible
+from seqlm.networks.network import Network, stream_nll
+from seqlm.networks.scratch import ScratchRNN
+from seqlm.networks.settings import NetworkSettings
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.optimizer import Optimizer
 from seqlm.gradients.settings import GradientsParams
-from seqlm.rnn.network import Network, nll_array
+from seqlm.networks.network import Network, nll_array
 
 # How the small models are trained.
 BATCH_SIZE = 32
@@ -27,7 +27,7 @@ Callback = Callable[[int], None]
 
 @dataclass(frozen=True)
 class TruncationNoise:
-    """The noise of minibatches (:class:`~seqlm.rnn.noise.Noise`) in which only the truncation is random."""
+    """The noise of minibatches (:class:`~seqlm.networks.noise.Noise`) in which only the truncation is random."""
 
     draw: Callable[[], Tensor | None]
     """Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""

@@ -11,8 +11,8 @@ from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
-from seqlm.rnn.building import open_network
-from seqlm.rnn.network import Network, probabilities, stream_nll
+from seqlm.networks.building import open_network
+from seqlm.networks.network import Network, probabilities, stream_nll
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
 from seqlm.train.settings import read_config

@@ -21,8 +21,8 @@ from seqlm.core.progress import Log
 from seqlm.core.threads import raise_if_cancelled
 from seqlm.heldout.scored_text import Stream, Streams
 from seqlm.heldout.store import read_beginning_of_train, read_streams
-from seqlm.rnn.building import open_network
-from seqlm.rnn.network import Ids, Network, Weights, nll_array, probabilities, rows_nll, stream_nll, tokens_at_once
+from seqlm.networks.building import open_network
+from seqlm.networks.network import Ids, Network, Weights, nll_array, probabilities, rows_nll, stream_nll, tokens_at_once
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.metrics import shown_bits, summarise, total_nll
 from seqlm.score.model_info import ModelInfo, beginning_chars

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from seqlm.core.errors import DataError, Interrupted
-from seqlm.rnn.network import continue_prefixes
+from seqlm.networks.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer

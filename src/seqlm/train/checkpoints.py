@@ -22,11 +22,11 @@ from torch import Tensor
 from seqlm.core.compiling import has_fma
 from seqlm.core.errors import MachineError
 from seqlm.core.files import remove_others, sha256_of_file, write_bytes
-from seqlm.rnn.network import State
+from seqlm.networks.network import State
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 
 _SOURCES = Path(__file__).resolve().parents[1]
-_PACKAGES = ("core", "rnn", "train", "vocab")
+_PACKAGES = ("core", "networks", "train", "vocab")
 """Those that a training imports from."""
 _DIGEST_BYTES = 32
 _VALUES = "values"

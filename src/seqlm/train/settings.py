@@ -10,7 +10,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, read_json
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, Seed, check
-from seqlm.rnn.settings import NetworkSettings
+from seqlm.networks.settings import NetworkSettings
 from seqlm.vocab.settings import Kind
 
 CONFIG_FORMAT = 2

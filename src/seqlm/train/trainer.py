@@ -19,9 +19,9 @@ from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
-from seqlm.rnn.building import build_network
-from seqlm.rnn.network import Network, State, rows_nll, stream_nll, tokens_at_once
-from seqlm.rnn.noise import RandomNoise
+from seqlm.networks.building import build_network
+from seqlm.networks.network import Network, State, rows_nll, stream_nll, tokens_at_once
+from seqlm.networks.noise import RandomNoise
 from seqlm.train.checkpoints import flatten_state, unflatten_state
 from seqlm.train.history import HistoryRow, Progress, RunningTotals
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, scheduled_lr, sequential_minibatches

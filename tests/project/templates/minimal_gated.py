@@ -8,9 +8,9 @@ H_t = (1 - F_t) * H_{t-1} + F_t * N_t
 import torch
 from torch import Tensor, nn
 
-from seqlm.rnn.noise import Noise
-from seqlm.rnn.settings import NetworkSettings
-from seqlm.rnn.torch_network import TorchNetwork
+from seqlm.networks.noise import Noise
+from seqlm.networks.settings import NetworkSettings
+from seqlm.networks.torch_network import TorchNetwork
 
 
 class MinimalGatedRNN(TorchNetwork):

@@ -1,0 +1,132 @@
+"""From a network's settings to a network, new or stored, with PyTorch only if it is needed."""
+
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from seqlm.core.compiling import has_fma
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
+from seqlm.core.settings import check
+from seqlm.core.text import VocabKey, require_vocab
+from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.network import Network
+from seqlm.networks.network_kinds import network_kind
+from seqlm.networks.settings import NetworkSettings
+
+if TYPE_CHECKING:
+    import torch
+
+    from seqlm.networks.torch_network import TorchNetwork
+
+_FORMAT = 4
+_ADVICE = "train again"
+
+
+def build_network(
+    settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
+) -> Network:
+    """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
+    network: TorchNetwork = resolve_name(network_kind(settings.model).network)(settings, vocab_size, seed)
+    return compile_if_possible(network, settings, device)
+
+
+def compile_if_possible(
+    network: "TorchNetwork", settings: NetworkSettings, device: "str | torch.device" = "cpu"
+) -> Network:
+    """Return a network on a device: as compiled loops on a CPU with FMA, if its kind has them and ``engine: auto``.
+
+    The loops read text with as many threads as PyTorch has now.
+    """
+    name = _compiled_parameters(settings, device)
+    if name is None:
+        return network.to(device)
+    import torch
+
+    parameters = resolve_name(name)(settings, network.vocab_size)
+    weights = network.named_weights()
+    flat = np.concatenate([weights[name].numpy().reshape(-1) for name in parameters.shapes])
+    return CompiledNetwork(parameters, flat, settings.dropout, torch.get_num_threads())
+
+
+def save_network(
+    folder: Path, run: str, settings: NetworkSettings, vocab: VocabKey, weights: "dict[str, torch.Tensor]", engine: str
+) -> None:
+    """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
+
+    Of the settings of a training only those of the network are stored, and the engine that trained it.
+    """
+    path = folder / "weights.safetensors"
+    write_bytes(path, save_arrays({name: weight.numpy() for name, weight in weights.items()}))
+    write_checksummed(
+        folder / "model.json",
+        {
+            "format": _FORMAT,
+            "run": run,
+            "network": settings.model_dump(include=set(NetworkSettings.model_fields)),
+            "vocab": list(vocab),
+            "engine": engine,
+            "sha256": sha256_of_file(path),
+        },
+    )
+
+
+def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threads: int) -> Network:
+    """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
+
+    ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
+    settings, of another vocabulary, or of another run, and MachineError if there is no such device.
+    """
+    settings, weights = _read_network(folder, run, vocab)
+    if name := _compiled_parameters(settings, device):
+        parameters = resolve_name(name)(settings, vocab[0])
+        if {name: weight.shape for name, weight in weights.items()} != parameters.shapes:
+            raise _not_its_weights(folder)
+        flat = np.concatenate([weights[name].reshape(-1) for name in parameters.shapes])
+        return CompiledNetwork(parameters, flat, settings.dropout, num_threads)
+    import torch
+
+    from seqlm.core.devices import resolve_device
+
+    torch.set_num_threads(num_threads)
+    network = build_network(settings, vocab[0], seed=0, device=resolve_device(device))
+    try:
+        network.load_weights({name: torch.from_numpy(weight) for name, weight in weights.items()})
+    except (KeyError, RuntimeError) as error:
+        raise _not_its_weights(folder) from error
+    return network
+
+
+def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device") -> str | None:
+    """Return the name of the function that gives the parameters, if the network runs as compiled loops.
+
+    It does with ``engine: auto``, on a CPU with FMA, if its kind has loops.
+    """
+    runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma()
+    return network_kind(settings.model).parameters if runs_compiled else None
+
+
+def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSettings, dict[str, Any]]:
+    """Return the settings and the weights of a stored network. Raises DataError as :func:`open_network` does."""
+    path, weights = folder / "model.json", folder / "weights.safetensors"
+    description = read_checksummed(path, _FORMAT, _ADVICE)
+    if description["run"] != run:
+        raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
+    require_vocab(path, description["vocab"], vocab, _ADVICE)
+    require_sha256(weights, description["sha256"], path.name, _ADVICE)
+    try:
+        settings = check(description["network"], "network", NetworkSettings, source=str(path))
+        return settings, load_arrays(weights.read_bytes())
+    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
+        raise DataError(f"{error}: {_ADVICE}") from error
+    except SafetensorError as error:
+        raise _not_its_weights(folder) from error
+
+
+def _not_its_weights(folder: Path) -> DataError:
+    return DataError(f"{folder / 'weights.safetensors'}: not the weights of this model: {_ADVICE}")

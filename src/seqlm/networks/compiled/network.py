@@ -1,0 +1,273 @@
+"""A network that runs as compiled loops on NumPy's arrays: for training, scoring, dynamic evaluation and generation."""
+
+import itertools
+import math
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from seqlm.core.compiling import jit_entry
+from seqlm.core.threads import imap
+from seqlm.networks.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens
+from seqlm.networks.compiled.logsumexp import Nll, nll_of_outputs
+from seqlm.networks.compiled.team import in_threads, new_control, split_rows
+from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, padded
+from seqlm.networks.compiled.training import CompiledGradients
+from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack_weights
+from seqlm.networks.network import Network
+from seqlm.networks.parameters import Parameters, places
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+
+    from seqlm.networks.noise import Noise
+
+T = TypeVar("T")
+R = TypeVar("R")
+Ids = NDArray[np.int64]
+State = NDArray[np.float32]
+
+_ROWS_AT_ONCE = 64
+"""Rows of the steps that a layer takes at a time."""
+_NOTHING = empty_panels(0, 0)
+_MIN_FLOPS_OF_A_TEAM = 2e6
+"""A minibatch with fewer floating-point operations takes one thread less time than a team needs to meet."""
+_IS_X86 = platform.machine().lower() in {"x86_64", "amd64"}
+_SUBNORMALS_ARE_ZERO = np.uint32(0x1F80 | 0x8040)
+"""Of the control register: the default, and small results (bit 15) and small arguments (bit 6) are zero."""
+
+
+class CompiledNetwork(Network):
+    """The network of a :class:`~seqlm.networks.compiled.weights.NetworkSpec`, with weights in one flat array.
+
+    A state is (L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch rows and h hidden
+    units. Clipping and optimizers see one tensor.
+    """
+
+    engine = "compiled"
+
+    def __init__(self, parameters: Parameters, flat: Flat, dropout: float = 0.0, num_threads: int = 1) -> None:
+        """Use the weights ``flat`` in place. ``num_threads`` read text; gradients take one outside of a team."""
+        self._parameters, self._dropout = parameters, dropout
+        self._spec, self.vocab_size = parameters.spec, parameters.spec.vocab_size
+        self.flat, self.gradient, self.num_threads, self._team_size = flat, np.zeros_like(flat), num_threads, 1
+        self._gradient_loops: tuple[tuple[object, ...], CompiledGradients] | None = None
+        self._packed: tuple[Flat, PackedWeights] | None = None
+
+    @property
+    def weights(self) -> list[Flat]:
+        """The flat array of weights."""
+        return [self.flat]
+
+    @property
+    def gradients(self) -> list[Flat]:
+        """Their gradients."""
+        return [self.gradient]
+
+    def initial_state(self, batch_size: int) -> State:
+        """Return the zero state, ``(L, P, batch_size, h)``."""
+        spec = self._spec
+        return np.zeros((len(spec.layers), 1 + spec.cell.has_memory, batch_size, spec.num_hiddens), np.float32)
+
+    def logits(self, ids: Ids, state: State) -> tuple[NDArray[np.float32], State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
+        batch_size, num_steps = ids.shape
+        logits = empty_panels(num_steps * batch_size, self.vocab_size)
+        after = self._read(ids, state, logits, _NOTHING)
+        rows = from_panels(logits, self.vocab_size).reshape(num_steps, batch_size, -1)
+        return rows.transpose(1, 0, 2), after
+
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
+        """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
+
+        Logits are in the cache only. Threads first share what they do in :meth:`logits`, then rows of logits.
+        """
+        batch_size, num_steps = ids.shape
+        outputs = empty_panels(num_steps * batch_size, self._spec.num_hiddens)
+        after = self._read(ids, state, _NOTHING, outputs)
+        wanted, weights = to_tokens(targets, self.vocab_size).reshape(-1), self._packed_weights()
+        nll = nll_of_outputs(weights.outputs, weights.output_bias, outputs, self.vocab_size, wanted, self.num_threads)
+        return nll.reshape(num_steps, batch_size).T, after
+
+    def advance_state(self, ids: Ids, state: State) -> State:
+        """Return the state after ids ``(B, T)``."""
+        return self._read(ids, state, _NOTHING, _NOTHING)
+
+    def step_fn(self, state: State) -> Callable[[Ids], NDArray[np.float32]]:
+        """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state."""
+        batch_size, times, weights = state.shape[2], itertools.count(), self._packed_weights()
+        buffers, logits, control = self._buffers(1, state), empty_panels(batch_size, self.vocab_size), new_control()
+
+        def step(ids: Ids) -> NDArray[np.float32]:
+            tokens = to_tokens(ids[:, None], self.vocab_size)
+            read(weights, tokens, next(times), buffers, logits, _NOTHING, 0, batch_size, 0, 1, control)
+            return from_panels(logits, self.vocab_size)
+
+        return step
+
+    def compute_gradients(
+        self, inputs: Ids, targets: Ids, state: State, noise: "Noise | None" = None
+    ) -> tuple[Nll, State]:
+        """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the team."""
+        keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
+        masks = self._dropout_masks(noise)
+        is_small = 6 * self.flat.size * math.prod(inputs.shape) < _MIN_FLOPS_OF_A_TEAM
+        num_threads = 1 if is_small else self._team_size
+        key = (*inputs.shape, bool(masks), num_threads)
+        if self._gradient_loops is None or self._gradient_loops[0] != key:
+            self._stop_threads()
+            loops = CompiledGradients(
+                self._spec, self.flat, self.gradient, *inputs.shape, has_dropout=bool(masks), num_threads=num_threads
+            )
+            self._gradient_loops = (key, loops)
+        return self._gradient_loops[1].compute(inputs, targets, state, masks, keep)
+
+    def _dropout_masks(self, noise: "Noise | None") -> "list[Tensor]":
+        """Return dropout masks ``(B, size)``, of the embeddings if there are any and of every layer, or none."""
+        if noise is None or self._dropout == 0:
+            return []
+        spec = self._spec
+        sizes = [spec.embedding_size] * bool(spec.embedding_size) + [spec.num_hiddens] * len(spec.layers)
+        return [noise.dropout_mask(size, self._dropout)[:, 0] for size in sizes]
+
+    @contextmanager
+    def thread_team(self) -> Iterator[None]:
+        """Use PyTorch's number of threads for gradients inside this context, while PyTorch itself works with one.
+
+        The threads of both spin while they wait, and would take the processors from each other.
+        """
+        import torch
+
+        self._team_size = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            self._stop_threads()
+            torch.set_num_threads(self._team_size)
+            self._team_size = 1
+
+    def _stop_threads(self) -> None:
+        """End the threads that wait for the next minibatch."""
+        if self._gradient_loops is not None:
+            self._gradient_loops[1].close()
+        self._gradient_loops = None
+
+    def parameters(self) -> "list[Parameter]":
+        """Return all parameters as one tensor, with its gradient; both are in the network's own memory."""
+        import torch
+
+        parameter = torch.nn.Parameter(torch.from_numpy(self.flat))
+        parameter.grad = torch.from_numpy(self.gradient)
+        return [parameter]
+
+    def named_weights(self) -> "dict[str, Tensor]":
+        """Return the parameters by name, as views."""
+        import torch
+
+        flat, shapes = torch.from_numpy(self.flat), self._parameters.shapes
+        starts = places(shapes)
+        return {name: flat[starts[name] :][: math.prod(shape)].view(shape) for name, shape in shapes.items()}
+
+    def dynamic_step(self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]) -> None:
+        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
+        _step_and_pull(self.flat, self.gradient, scales[0], trained[0], pulls[0], np.float32(lr))
+
+    def copy(self) -> Self:
+        """Return a copy with weights of its own, which one thread computes."""
+        return type(self)(self._parameters, self.flat.copy(), self._dropout)
+
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
+        return imap(function, items, self.num_threads)
+
+    @contextmanager
+    def without_subnormals(self) -> Iterator[None]:
+        """Treat numbers below 1.2e-38 as zero in this thread; nothing happens on processors other than x86."""
+        if not _IS_X86:
+            yield
+            return
+        before = _exchange_control(_SUBNORMALS_ARE_ZERO)
+        try:
+            yield
+        finally:
+            _exchange_control(np.uint32(before))
+
+    def _packed_weights(self) -> PackedWeights:
+        """Return the weights in panels, packed anew only if they have changed."""
+        if self._packed is None or not np.array_equal(self._packed[0], self.flat):
+            packed = empty_packed(self._spec, self.flat)
+            pack_weights(self.flat, packed)
+            self._packed = (self.flat.copy(), packed)
+        return self._packed[1]
+
+    def _read(self, ids: Ids, state: State, logits: Panels, outputs: Panels) -> State:
+        """Set logits and what the last layer outputs, if they have panels; return the state after ids.
+
+        Threads share the batch rows, or the layers if there are few rows.
+        """
+        (batch_size, num_steps), weights = ids.shape, self._packed_weights()
+        tokens = to_tokens(ids, self.vocab_size)
+        buffers = self._buffers(max(min(_ROWS_AT_ONCE // batch_size, num_steps), 1), state)
+        parts = split_rows(batch_size, self.num_threads)
+        size = min(self.num_threads, len(self._spec.layers)) if len(parts) == 1 else 1
+        control = new_control()
+
+        def take(first: int, last: int, member: int) -> None:
+            read(weights, tokens, 0, buffers, logits, outputs, first, last, member, size, control)
+
+        in_threads(take, [(*part, member) for part in parts for member in range(size)])
+        last = (num_steps - 1) * batch_size % buffers.states.shape[2]
+        return state_at(buffers.states, buffers.memories, last, *state.shape[2:])
+
+    def _buffers(self, num_steps: int, state: State) -> InferenceBuffers:
+        """Return buffers for so many steps at a time, with the state before step 0 in its place."""
+        spec, batch_size = self._spec, state.shape[2]
+        rows, hiddens, layers = num_steps * batch_size, spec.num_hiddens, len(spec.layers)
+        buffers = InferenceBuffers(
+            embedded=empty_panels(rows, spec.embedding_size),
+            gates=empty_panels(rows, spec.cell.num_blocks * padded(hiddens), layers),
+            states=empty_panels(2 * rows, hiddens, layers),
+            memories=empty_panels(2 * rows, hiddens if spec.cell.has_memory else 0, layers),
+        )
+        put_state(state, buffers.states, buffers.memories, 2 * rows - batch_size)
+        return buffers
+
+
+@jit_entry
+def _step_and_pull(weights: Flat, gradients: Flat, scales: Flat, trained: Flat, pulls: Flat, lr: np.float32) -> None:
+    """Set w to w - lr g / scale, then to w + pull (trained - w)."""
+    for index in range(len(weights)):
+        moved = weights[index] - lr * (gradients[index] / scales[index])
+        weights[index] = moved + pulls[index] * (trained[index] - moved)
+
+
+@intrinsic
+def _exchange(_typing: Any, _value: Any) -> Any:
+    """Set the control register of this thread's vector arithmetic and return what it was."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer])
+        before, after = (cgutils.alloca_once(builder, ir.IntType(32)) for _ in range(2))
+        builder.store(values[0], after)
+        for name, place in (("stmxcsr", before), ("ldmxcsr", after)):
+            function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
+            builder.call(function, [builder.bitcast(place, pointer)])
+        return builder.load(before)
+
+    return types.uint32(types.uint32), generate
+
+
+@jit_entry
+def _exchange_control(value: np.uint32) -> np.uint32:
+    return _exchange(value)

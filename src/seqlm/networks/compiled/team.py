@@ -1,0 +1,192 @@
+"""Threads that work on one minibatch together, in compiled code that meets at barriers.
+
+A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual machine a processor
+that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning, and nap only
+after a long wait. If other processes want the processors, spinning would take them from the very thread that is waited
+for: then a team naps soon. If no minibatch comes for a long time, the naps get longer. What the threads wait for are
+numbers in an array, read and changed atomically.
+"""
+
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
+from seqlm.core.processes import OtherLoad
+from seqlm.core.threads import imap
+from seqlm.networks.compiled.tiles import ROWS
+
+Control = NDArray[np.int64]
+
+_CACHE_LINE = 8
+"""Numbers of a cache line: each number that threads wait for has one of its own."""
+_TASK, _ARRIVALS, _STOP, _SPIN_LIMIT = (index * _CACHE_LINE for index in range(4))
+"""Places in the control array."""
+_SPINS_ALONE, _SPINS_BESIDE_OTHERS = 6_000_000, 60_000
+"""Spins before a nap: about 30 milliseconds, longer than what an optimiser does between two minibatches; and a third
+of a millisecond."""
+_NAP_US, _LONG_NAP_US = np.int32(50), np.int32(5_000)
+_SHORT_NAPS = 300
+"""Naps before the long ones: some hundredths of a second."""
+
+
+def nap_function(platform: str) -> tuple[str, int]:
+    """Return the name of the system's function that lets a thread sleep, and the unit of its argument in microseconds.
+
+    On Windows a short nap becomes 0 milliseconds: it yields the processor to another thread that waits for it.
+    """
+    return ("Sleep", 1000) if platform == "win32" else ("usleep", 1)
+
+
+@intrinsic
+def _add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
+    """Add atomically to a number of the control array and return what it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        pointer = builder.gep(array.data, [values[1]])
+        return builder.atomic_rmw("add", pointer, values[2], "seq_cst")
+
+    return types.int64(control, types.int64, types.int64), generate
+
+
+@intrinsic
+def _nap(_typing: Any, _microseconds: Any) -> Any:
+    """Sleep."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        (name, unit), integer = nap_function(sys.platform), ir.IntType(32)
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(integer, [integer]), name)
+        return builder.call(function, [builder.udiv(values[0], integer(unit))])
+
+    return types.int32(types.int32), generate
+
+
+def new_control() -> Control:
+    """Return the array by which the members of a team meet."""
+    control = np.zeros(4 * _CACHE_LINE, np.int64)
+    control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
+    return control
+
+
+@cache
+def _other_load() -> OtherLoad:
+    return OtherLoad()
+
+
+@lru_cache(maxsize=1)
+def _spin_limit(_second: int) -> int:
+    """Return after how many spins a thread naps; asks once a second whether other processes want the processors."""
+    return _SPINS_BESIDE_OTHERS if _other_load().is_high() else _SPINS_ALONE
+
+
+@jit_internal
+def _read(control: Control, place: int) -> int:
+    return _add(control, place, 0)
+
+
+@jit_internal
+def barrier(control: Control, size: int) -> None:
+    """Wait until all ``size`` members are here, or the team stops."""
+    arrived = _add(control, _ARRIVALS, 1)
+    all_arrived = (arrived // size + 1) * size
+    spins = 0
+    while _read(control, _ARRIVALS) < all_arrived and not _read(control, _STOP):
+        spins += 1
+        if spins > control[_SPIN_LIMIT]:
+            _nap(_NAP_US)
+
+
+@jit_entry
+def _change(control: Control, place: int, amount: int) -> int:
+    return _add(control, place, amount)
+
+
+@jit_inline
+def member_range(count: int, step: int, member: int, size: int) -> tuple[int, int]:
+    """Return where a member's part of ``count`` things begins and ends, cut at multiples of ``step``."""
+    steps = (count + step - 1) // step
+    return min(steps * member // size * step, count), min(steps * (member + 1) // size * step, count)
+
+
+@jit_internal
+def wait_for_task(member: int, control: Control, number: int) -> bool:
+    """Wait until task ``number`` is announced; return false when the team stops.
+
+    Member 0 announces the tasks. It is called once for each, so for it every task is number 1.
+    """
+    if member == 0:
+        return number == 1
+    spins = naps = 0
+    while _read(control, _TASK) < number:
+        if _read(control, _STOP):
+            return False
+        spins += 1
+        if spins > control[_SPIN_LIMIT]:
+            _nap(_NAP_US if naps < _SHORT_NAPS else _LONG_NAP_US)
+            naps += 1
+    return True
+
+
+class Team:
+    """``size`` threads, the caller's among them, that do the same compiled work on the same arrays again and again."""
+
+    def __init__(self, size: int, serve: Callable[..., None], buffers: Any) -> None:
+        """Start the other threads.
+
+        ``serve(member, size, control, buffers)`` is compiled code that does a member's part of every task that
+        :func:`wait_for_task` announces.
+        """
+        self.buffers, self._serve, self.size = buffers, serve, size
+        self._control = new_control()
+        self._failure: Exception | None = None
+        self._threads = [threading.Thread(target=self._work, args=(member,), daemon=True) for member in range(1, size)]
+        for thread in self._threads:
+            thread.start()
+
+    def run(self) -> None:
+        """Do one task, all members together. Raises what a member raised."""
+        if self._threads:
+            self._control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
+            _change(self._control, _TASK, 1)
+        self._serve(0, self.size, self._control, self.buffers)
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """End the other threads."""
+        _change(self._control, _STOP, 1)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, member: int) -> None:
+        try:
+            self._serve(member, self.size, self._control, self.buffers)
+        except Exception as error:
+            # The others would wait for this member at the next barrier.
+            self._failure = error
+            _change(self._control, _STOP, 1)
+
+
+def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:
+    """Return where each thread's part of some rows begins and ends: less than a tile is not worth a thread."""
+    count = max(min(num_threads, num_rows // ROWS), 1)
+    bounds = [num_rows // ROWS * number // count * ROWS for number in range(count)] + [num_rows]
+    return list(itertools.pairwise(bounds))
+
+
+def in_threads(work: Callable[..., None], arguments: list[Any]) -> None:
+    """Call ``work`` with each of some tuples of arguments, each call in a thread of its own."""
+    for _ in imap(lambda one: work(*one), arguments, len(arguments)):
+        pass

@@ -1,0 +1,84 @@
+"""Recurrent networks on the framework's own layers (section 8.6): rnn, gru, lstm."""
+
+import torch
+from torch import Tensor, nn
+
+from seqlm.networks.network import Ids
+from seqlm.networks.noise import Noise
+from seqlm.networks.settings import NetworkSettings
+from seqlm.networks.torch_network import TorchNetwork
+
+State = list[Tensor | tuple[Tensor, Tensor]]
+
+_LAYERS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+
+class FrameworkRNN(TorchNetwork):
+    """Layers of ``rnn``, ``gru`` or ``lstm`` between an embedding and an output layer.
+
+    Shapes: V vocabulary, E embedding, h hidden units, B batch rows, T steps. Dropout has one mask for all steps of a
+    minibatch (Gal and Ghahramani 2016); it comes before the first layer if the embedding is learned, between layers,
+    and before the output.
+    """
+
+    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
+        """Draw the weights from PyTorch's distributions, by ``seed``.
+
+        They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
+        """
+        super().__init__()
+        self.vocab_size, self.num_hiddens, self._dropout = vocab_size, settings.num_hiddens, settings.dropout
+        embedding_size, double = settings.size_of_embedding, torch.float64
+        options = {"nonlinearity": settings.activation} if settings.model == "rnn" else {}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.embedding = None if embedding_size is None else nn.Embedding(vocab_size, embedding_size, dtype=double)
+            sizes = [embedding_size or vocab_size] + [self.num_hiddens] * (settings.num_layers - 1)
+            self.layers = nn.ModuleList(
+                _LAYERS[settings.model](size, self.num_hiddens, batch_first=True, dtype=double, **options)
+                for size in sizes
+            )
+            self.output = nn.Linear(self.num_hiddens, vocab_size, dtype=double)
+            if settings.tie_weights and self.embedding is not None:
+                # An output matrix drawn as an embedding, from N(0, 1), would start far too large.
+                nn.init.normal_(self.embedding.weight, 0, self.num_hiddens**-0.5)
+                self.output.weight = self.embedding.weight
+        self.float()
+        self._has_cell = settings.model == "lstm"
+
+    def initial_state(self, batch_size: int) -> State:
+        """Return the zero state: one entry per layer, each ``(1, B, h)``, or a pair of them for an lstm."""
+        zeros = self.output.weight.detach().new_zeros(1, batch_size, self.num_hiddens)
+        return [(zeros, zeros.clone()) if self._has_cell else zeros for _ in self.layers]
+
+    def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
+        outputs, new_state = self._outputs(ids, state, noise)
+        return self.output(outputs), new_state
+
+    @torch.no_grad()
+    def advance_state(self, ids: Ids, state: State) -> State:
+        """Return the state after ids ``(B, T)``."""
+        return self._outputs(self.tensor(ids), state)[1]
+
+    def _outputs(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
+        """Return what the last layer outputs, ``(B, T, h)``, and the new state."""
+        if self.embedding is not None:
+            hidden = self._drop(self.embedding(ids), noise)  # (B, T, E)
+        else:
+            # Not F.one_hot, which makes integers of eight bytes first.
+            hidden = self.output.weight.new_zeros(*ids.shape, self.vocab_size)  # (B, T, V)
+            hidden.scatter_(2, ids[..., None], 1.0)
+        new_state: State = []
+        for layer, layer_state in zip(self.layers, state, strict=True):
+            hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
+            hidden = self._drop(hidden, noise)
+            new_state.append(layer_state)
+        return hidden, new_state
+
+    def _drop(self, hidden: Tensor, noise: Noise | None) -> Tensor:
+        return (
+            hidden
+            if noise is None or self._dropout == 0
+            else hidden * noise.dropout_mask(hidden.shape[2], self._dropout)
+        )

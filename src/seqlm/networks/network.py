@@ -1,0 +1,190 @@
+"""Networks: what training, scoring and generation need of them, in arrays, and scoring and generation with them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.elementary import exp
+from seqlm.core.metrics import Nll
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+
+    from seqlm.networks.noise import Noise
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Ids = NDArray[np.int64]
+Logits = NDArray[np.float32]
+State = Any
+"""What a network carries from step to step, such as hidden states or the tokens of a window. Only the network itself
+looks inside."""
+Weights = list[Any]
+"""Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes. Both add, multiply
+and divide in the same way."""
+
+_LOGITS_AT_ONCE = 1 << 22
+"""Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
+_CHUNK = 4096
+"""Tokens that are read at once."""
+
+
+class Network(ABC):
+    """A model of the next token over a vocabulary of V tokens, for B rows of text at once.
+
+    It is computed by PyTorch (:class:`seqlm.networks.torch_network.TorchNetwork`), or as compiled loops
+    (:class:`seqlm.networks.compiled.network.CompiledNetwork`), which need PyTorch only for training. All methods raise
+    IndexError for a token outside the vocabulary.
+    """
+
+    vocab_size: int
+    engine: str
+    """What computes the network: ``framework``, or ``compiled`` for compiled loops."""
+
+    @abstractmethod
+    def initial_state(self, batch_size: int) -> State:
+        """Return the zero state of ``batch_size`` rows."""
+
+    @abstractmethod
+    def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
+
+    @abstractmethod
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
+        """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
+
+        The logits of a large vocabulary are never in memory for all tokens at once.
+        """
+
+    @abstractmethod
+    def advance_state(self, ids: Ids, state: State) -> State:
+        """Return the state after ids ``(B, T)``."""
+
+    @abstractmethod
+    def step_fn(self, state: State) -> Callable[[Ids], Logits]:
+        """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state.
+
+        Its next call may overwrite the logits.
+        """
+
+    @abstractmethod
+    def compute_gradients(
+        self, inputs: Ids, targets: Ids, state: State, noise: "Noise | None" = None
+    ) -> tuple[Any, State]:
+        """Set the gradients to those of the mean loss; return each target's -log p and the new state.
+
+        ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on the device
+        (:func:`nll_array` reads both), so that training need not wait for it. The given state is a constant: truncated
+        backpropagation through time. Without ``noise`` nothing is dropped.
+        """
+
+    @property
+    @abstractmethod
+    def weights(self) -> Weights:
+        """The parameters, not as copies."""
+
+    @property
+    @abstractmethod
+    def gradients(self) -> Weights:
+        """Their gradients."""
+
+    @abstractmethod
+    def dynamic_step(self, lr: float, scales: Weights, trained: Weights, pulls: Weights) -> None:
+        """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return a copy with weights of its own, which one thread computes."""
+
+    @abstractmethod
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
+
+    @abstractmethod
+    def without_subnormals(self) -> AbstractContextManager[None]:
+        """Treat numbers below 1.2e-38 as zero in this thread, if the processor can.
+
+        They change no weight, and a processor may take a hundred times as long for them. They arise from the tiny
+        probabilities of most tokens of a large vocabulary, and from states of a network that keeps learning.
+        """
+
+    # For training, with PyTorch's optimizers.
+
+    @abstractmethod
+    def parameters(self) -> "Iterable[Parameter]":
+        """Return the parameters as an optimizer changes them, with their gradients."""
+
+    @abstractmethod
+    def named_weights(self) -> "dict[str, Tensor]":
+        """Return the weights by name, not as copies; tied weights come once."""
+
+    def weight_copies(self) -> "dict[str, Tensor]":
+        """Return copies of the weights by name, on the CPU."""
+        return {name: weight.cpu().clone() for name, weight in self.named_weights().items()}
+
+    def load_weights(self, weights: "dict[str, Tensor]") -> None:
+        """Copy weights in, as :meth:`weight_copies` returns them. Raises KeyError for a missing one."""
+        for name, weight in self.named_weights().items():
+            weight.copy_(weights[name])
+
+    def thread_team(self) -> AbstractContextManager[None]:
+        """Keep the threads of a training ready inside this context. PyTorch's own need no such care."""
+        return nullcontext()
+
+
+def nll_array(nll: Any) -> Nll:
+    """Return as an array what :meth:`Network.compute_gradients` returns."""
+    return nll if isinstance(nll, np.ndarray) else nll.cpu().double().numpy()
+
+
+def tokens_at_once(vocab_size: int) -> int:
+    """Return for how many tokens, at least one, the logits may be in memory at once."""
+    return max(_LOGITS_AT_ONCE // vocab_size, 1)
+
+
+def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the probabilities of all tokens under ``logits`` (N, V)."""
+    wide = np.asarray(logits, np.float64)
+    found = exp(wide - wide.max(1, keepdims=True))
+    found /= found.sum(1, keepdims=True)
+    return found
+
+
+def stream_nll(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nll:
+    """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
+
+    The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
+    """
+    return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
+
+
+def rows_nll(network: Network, rows: Ids, num_steps: int) -> Nll:
+    """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``.
+
+    The rows are read together, ``num_steps`` tokens of each at a time.
+    """
+    state, found = network.initial_state(len(rows)), np.empty((len(rows), max(rows.shape[1] - 1, 0)))
+    for start in range(0, found.shape[1], num_steps):
+        end = min(start + num_steps, found.shape[1])
+        found[:, start:end], state = network.token_nll(rows[:, start:end], rows[:, start + 1 : end + 1], state)
+    return found
+
+
+def continue_prefixes(network: Network, prefixes: Ids, num_preds: int) -> Ids:
+    """Return the ``num_preds`` most likely tokens after each of some prefixes ``(B, T)``, as in section 8.5.
+
+    Their shape is ``(B, num_preds)``. The state warms up on the prefixes. ``<unk>``, token 0, is never chosen.
+    """
+    state = network.initial_state(len(prefixes))
+    if prefixes.shape[1] > 1:
+        state = network.advance_state(prefixes[:, :-1], state)
+    step, last, found = network.step_fn(state), prefixes[:, -1], np.empty((len(prefixes), num_preds), np.int64)
+    for index in range(num_preds):
+        last = found[:, index] = step(last)[:, 1:].argmax(1) + 1
+    return found

@@ -1,0 +1,126 @@
+"""The RNN of section 8.5, from its equations, with the backward pass of section 8.7.
+
+    H_t = phi(X_t W_xh + H_{t-1} W_hh + b_h)        (8.4.5)
+    O_t = H_t W_hq + b_q                            (8.4.6)
+
+The gradients are computed by (8.7.14)-(8.7.16) instead of by automatic differentiation: the loops over time contain one
+matrix product per step, everything else is done for all steps at once.
+
+This module runs on any device. On a CPU, the same equations run as compiled loops (:mod:`seqlm.networks.compiled`).
+"""
+
+import itertools
+from typing import Literal, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqlm.networks.network import Ids
+from seqlm.networks.noise import Noise
+from seqlm.networks.settings import NetworkSettings
+from seqlm.networks.torch_network import TorchNetwork
+
+_INIT_STD = 0.01
+"""Standard deviation of the initial weights in the book."""
+
+
+class ScratchRNN(TorchNetwork):
+    """A character RNN of one layer, without automatic differentiation.
+
+    Shapes: V vocabulary, h hidden units, B batch rows, T steps. Parameters: ``W_xh`` (V, h),
+    ``W_hh`` (h, h), ``b_h`` (h,), ``W_hq`` (h, V), ``b_q`` (V,). The state is ``(B, h)``.
+    """
+
+    def __init__(
+        self, vocab_size: int, num_hiddens: int, activation: Literal["tanh", "relu"], generator: torch.Generator
+    ) -> None:
+        """Draw the weights from N(0, 0.01²) with ``generator``; biases are zero."""
+        super().__init__()
+        self.vocab_size, self.num_hiddens, self.activation = vocab_size, num_hiddens, activation
+        self.W_xh = nn.Parameter(torch.zeros(vocab_size, num_hiddens))
+        self.W_hh = nn.Parameter(torch.zeros(num_hiddens, num_hiddens))
+        self.b_h = nn.Parameter(torch.zeros(num_hiddens))
+        self.W_hq = nn.Parameter(torch.zeros(num_hiddens, vocab_size))
+        self.b_q = nn.Parameter(torch.zeros(vocab_size))
+        for name, view in self.named_weights().items():
+            if name.startswith("W"):
+                # In single precision, PyTorch's numbers depend on the processor.
+                view.copy_(torch.empty_like(view, dtype=torch.float64).normal_(0, _INIT_STD, generator=generator))
+        self._activate = torch.Tensor.tanh_ if activation == "tanh" else torch.Tensor.relu_
+
+    @classmethod
+    def from_settings(cls, settings: NetworkSettings, vocab_size: int, seed: int) -> Self:
+        """Return a network of the given settings."""
+        return cls(vocab_size, settings.num_hiddens, settings.activation, torch.Generator().manual_seed(seed))
+
+    def initial_state(self, batch_size: int) -> Tensor:
+        """Return the zero state, shape ``(batch_size, h)``."""
+        return self.b_h.detach().new_zeros(batch_size, self.num_hiddens)
+
+    @torch.no_grad()
+    def forward(self, ids: Tensor, state: Tensor, noise: Noise | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step; no dropout."""
+        _, logits, after = self._run(ids.T, state)
+        return logits.view(*ids.T.shape, -1).transpose(0, 1), after
+
+    def _run(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the states before and after each step (T + 1, B, h), logits (T B, V), and the last state.
+
+        ``ids`` is (T, B).
+        """
+        hiddens = state.new_empty(len(ids) + 1, *state.shape)
+        hiddens[0] = state
+        # A one-hot vector times W_xh is a row of W_xh.
+        hiddens[1:] = F.embedding(ids, self.W_xh + self.b_h)
+        for before, after in itertools.pairwise(hiddens.unbind(0)):
+            self._activate(after.addmm_(before, self.W_hh))
+        outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)
+        logits = torch.addmm(self.b_q, outputs, self.W_hq)  # (T * B, V)
+        return hiddens, logits, hiddens[-1].clone()
+
+    @torch.no_grad()
+    def compute_gradients(
+        self, inputs: Ids, targets: Ids, state: Tensor, noise: Noise | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Do what :meth:`Network.compute_gradients` does."""
+        keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
+        steps, wanted = self.tensor(inputs).T, self.tensor(targets).T  # (T, B)
+        hiddens, logits, after = self._run(steps, state)
+        outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)
+        nll, d_logits = _nll_and_gradient(logits, wanted.flatten())  # (8.7.11)
+        self.W_hq.grad, self.b_q.grad = outputs.T @ d_logits, d_logits.sum(0)
+        deltas = (d_logits @ self.W_hq.T).view_as(hiddens[1:])  # (T, B, h)
+        self._backward_through_time(self.W_hh, hiddens, deltas, keep)
+        deltas = deltas.flatten(0, 1)  # (T * B, h)
+        self.W_hh.grad, self.b_h.grad = hiddens[:-1].flatten(0, 1).T @ deltas, deltas.sum(0)
+        self.W_xh.grad = torch.zeros_like(self.W_xh).index_add_(0, steps.reshape(-1), deltas)
+        return nll.view_as(wanted).T, after
+
+    def _backward_through_time(self, w_hh: Tensor, hiddens: Tensor, deltas: Tensor, keep: Tensor | None) -> None:
+        """Turn ``deltas`` from the outputs' part of dL/dH_t into dL/dZ_t, by (8.7.14).
+
+        Z_t is what the activation is applied to; the recursion runs from the last step. ``keep`` (T, B) scales what
+        each step sends back: randomized truncation (8.7.8).
+        """
+        # A product with a transposed right side is slower: transpose once, not every step.
+        w_back = w_hh.T.contiguous()
+        if self.activation == "tanh":
+            slopes = torch.addcmul(torch.ones_like(deltas), hiddens[1:], hiddens[1:], value=-1)
+        else:
+            slopes = (hiddens[1:] > 0).to(deltas.dtype)
+        steps, slope_steps = deltas.unbind(0), slopes.unbind(0)
+        steps[-1].mul_(slope_steps[-1])
+        for t in range(len(steps) - 2, -1, -1):
+            later = steps[t + 1] if keep is None else steps[t + 1] * keep[t + 1, :, None]
+            steps[t].addmm_(later, w_back).mul_(slope_steps[t])
+
+
+def _nll_and_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return -log p of ``targets`` (N,) and the gradient of its mean by ``logits`` (N, V).
+
+    The gradient is (softmax - one-hot) / number of targets (8.7.11).
+    """
+    d_logits = logits.softmax(1)
+    d_logits[torch.arange(len(targets)), targets] -= 1
+    return F.cross_entropy(logits, targets, reduction="none"), d_logits / len(targets)

@@ -1,0 +1,149 @@
+"""Networks that PyTorch computes."""
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqlm.core.metrics import Nll
+from seqlm.core.threads import imap
+from seqlm.networks.network import Ids, Logits, Network, State, tokens_at_once
+from seqlm.networks.noise import Noise
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_DOUBLES_AT_ONCE = 1 << 21
+"""Logits that are in double precision at a time."""
+
+
+class TorchNetwork(nn.Module, Network):
+    """A network of PyTorch's tensors, whose gradients PyTorch finds by automatic differentiation.
+
+    A subclass needs ``initial_state`` and ``forward``. The other methods are built on them; a subclass may have faster
+    ones. States are tensors, or lists and tuples of states.
+    """
+
+    engine = "framework"
+
+    @abstractmethod
+    def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step.
+
+        ``noise`` gives the dropout masks of a training.
+        """
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    def tensor(self, ids: Ids) -> Tensor:
+        """Return ids as a tensor on the device."""
+        return torch.as_tensor(ids).to(self.device, torch.int64)
+
+    @torch.no_grad()
+    def logits(self, ids: Ids, state: State) -> tuple[Logits, State]:
+        """Do what :meth:`Network.logits` does."""
+        logits, state = self(self.tensor(ids), state)
+        return logits.cpu().numpy(), state
+
+    @torch.no_grad()
+    def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
+        """Do what :meth:`Network.token_nll` does."""
+        num_steps, found = max(tokens_at_once(self.vocab_size) // len(ids), 1), []
+        parts = (torch.split(self.tensor(each), num_steps, 1) for each in (ids, targets))
+        for inputs, wanted in zip(*parts, strict=True):
+            logits, state = self(inputs, state)
+            found.append(nll(logits, wanted))
+        return torch.cat(found, 1).numpy(), state
+
+    @torch.no_grad()
+    def advance_state(self, ids: Ids, state: State) -> State:
+        """Do what :meth:`Network.advance_state` does."""
+        return self(self.tensor(ids), state)[1]
+
+    def step_fn(self, state: State) -> Callable[[Ids], Logits]:
+        """Do what :meth:`Network.step_fn` does."""
+
+        def step(ids: Ids) -> Logits:
+            nonlocal state
+            logits, state = self.logits(ids[:, None], state)
+            return logits[:, 0]
+
+        return step
+
+    def compute_gradients(
+        self, inputs: Ids, targets: Ids, state: State, noise: Noise | None = None
+    ) -> tuple[Tensor, State]:
+        """Do what :meth:`Network.compute_gradients` does. The new state is detached from the graph."""
+        self.zero_grad(set_to_none=True)
+        logits, new_state = self(self.tensor(inputs), state, noise)
+        losses = F.cross_entropy(logits.flatten(0, 1), self.tensor(targets).flatten(), reduction="none")  # (B * T,)
+        torch.autograd.backward(losses.mean())
+        return losses.detach().view(inputs.shape), _detached(new_state)
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The parameters."""
+        return [parameter.detach() for parameter in self.parameters()]
+
+    @property
+    def gradients(self) -> list[Tensor]:
+        """Their gradients."""
+        return [torch.zeros_like(one.detach()) if one.grad is None else one.grad for one in self.parameters()]
+
+    def dynamic_step(self, lr: float, scales: list[Tensor], trained: list[Tensor], pulls: list[Tensor]) -> None:
+        """Do what :meth:`Network.dynamic_step` does."""
+        for parameter, scale, wanted, pull in zip(self.parameters(), scales, trained, pulls, strict=True):
+            if parameter.grad is not None:
+                parameter.detach().addcdiv_(parameter.grad, scale, value=-lr).lerp_(wanted, pull)
+
+    def named_weights(self) -> dict[str, Tensor]:
+        """Return the weights by name, not as copies; tied weights come once."""
+        return {name: parameter.detach() for name, parameter in self.named_parameters()}
+
+    def copy(self) -> Self:
+        """Return a copy with weights of its own."""
+        return copy.deepcopy(self)
+
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Do what :meth:`Network.imap` does."""
+        num_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
+        if num_threads == 1:
+            yield from map(function, items)
+            return
+        # A single text hardly gives PyTorch more than one thread's work: each item is computed by one thread.
+        torch.set_num_threads(1)
+        try:
+            yield from imap(function, items, num_threads)
+        finally:
+            torch.set_num_threads(num_threads)
+
+    @contextmanager
+    def without_subnormals(self) -> Iterator[None]:
+        """Do what :meth:`Network.without_subnormals` does."""
+        torch.set_flush_denormal(True)
+        try:
+            yield
+        finally:
+            torch.set_flush_denormal(False)
+
+
+def nll(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return -log p of ``targets`` (...) under ``logits`` (..., V), in double precision and on the CPU."""
+    if logits.device.type != "cuda":  # other devices may lack double precision
+        logits, targets = logits.cpu(), targets.cpu()
+    num_rows = max(_DOUBLES_AT_ONCE // logits.shape[-1], 1)
+    parts = zip(torch.split(logits.flatten(0, -2), num_rows), torch.split(targets.flatten(), num_rows), strict=True)
+    losses = [F.cross_entropy(rows.double(), wanted, reduction="none").cpu() for rows, wanted in parts]
+    return torch.cat(losses).view(targets.shape)
+
+
+def _detached(state: State) -> State:
+    return state.detach() if isinstance(state, Tensor) else type(state)(_detached(part) for part in state)

@@ -1,0 +1,236 @@
+"""A small transformer: decoder-only, with the norm before each part (Radford et al. 2019; Xiong et al. 2020).
+
+With X (B, T, h) the embeddings of the tokens, each layer computes
+
+    X <- X + Attention(Norm(X))     Attention mixes each position with those before it
+    X <- X + MLP(Norm(X))           MLP(X) = GELU(X W_1 + b_1) W_2 + b_2, 4 h wide inside
+
+and the logits are Norm(X) W_o + b_o. Attention sees positions by rotations of its queries and keys (Su et al. 2021).
+
+A transformer has no recurrent state: it reads a window of at most W tokens. Longer texts are read in windows that
+overlap by half, so that every token, except those at the beginning of the text, is predicted from at least half a
+window.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqlm.networks.network import Ids, Logits
+from seqlm.networks.noise import Noise
+from seqlm.networks.settings import NetworkSettings
+from seqlm.networks.torch_network import TorchNetwork
+
+M = TypeVar("M", nn.Embedding, nn.Linear)
+
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines of the angles of T positions, each ``(T, d / 2)`` for heads of size d."""
+
+_INIT_STD = 0.05
+"""Standard deviation of the initial weights: a small network learns faster with this than with the usual 0.02."""
+_ROTARY_BASE = 1000.0
+"""The slowest pair of components turns by about 1 radian in as many positions."""
+_TOKENS_AT_ONCE = 1 << 13
+"""Most tokens, in all windows, that are read at once: the memory of a long text is bounded."""
+
+
+@dataclass
+class KeyValueCache:
+    """The keys and values of the tokens that one layer has read, each ``(B, num_heads, W, h / num_heads)``."""
+
+    keys: Tensor
+    values: Tensor
+    length: int = 0
+    """Tokens read."""
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the keys and values of the tokens that follow, and return those of all tokens."""
+        end = self.length + keys.shape[2]
+        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = keys, values
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+
+def _drawn(module: M, std: float = _INIT_STD) -> M:
+    """Draw a module's weights from N(0, ``std``²), set its biases to zero, and return it."""
+    nn.init.normal_(module.weight, 0, std)
+    if isinstance(module, nn.Linear):
+        nn.init.zeros_(module.bias)
+    return module
+
+
+def rotate(vectors: Tensor, rotation: Rotation) -> Tensor:
+    """Turn pairs of components of ``vectors`` (..., T, d), i and i + d / 2, by the angles of their positions.
+
+    The product of a query and a key then depends on their positions only through the distance. If d is odd, the last
+    component stays as it is.
+    """
+    cosines, sines = rotation
+    half = cosines.shape[1]
+    first, second, rest = torch.split(vectors, [half, half, vectors.shape[-1] - 2 * half], -1)
+    return torch.cat([first * cosines - second * sines, first * sines + second * cosines, rest], -1)
+
+
+class Layer(nn.Module):
+    """Causal self-attention and an MLP, each added to its input."""
+
+    def __init__(self, num_hiddens: int, num_heads: int, output_std: float) -> None:
+        """Draw the weights in double precision, those of the matrices that end a part from N(0, ``output_std``²)."""
+        super().__init__()
+        norm, linear = partial(nn.LayerNorm, dtype=torch.float64), partial(nn.Linear, dtype=torch.float64)
+        self.num_heads = num_heads
+        self.attention_norm, self.mlp_norm = norm(num_hiddens), norm(num_hiddens)
+        self.attention_input = _drawn(linear(num_hiddens, 3 * num_hiddens))  # queries, keys and values
+        self.attention_output = _drawn(linear(num_hiddens, num_hiddens), output_std)
+        self.mlp_input = _drawn(linear(num_hiddens, 4 * num_hiddens))
+        self.mlp_output = _drawn(linear(4 * num_hiddens, num_hiddens), output_std)
+
+    def forward(
+        self, hidden: Tensor, rotation: Rotation, drop: Callable[[Tensor], Tensor], cache: KeyValueCache | None
+    ) -> Tensor:
+        """Return the outputs ``(B, T, h)`` for inputs ``(B, T, h)``.
+
+        With a cache, the inputs are either the first tokens that it sees, or one token that follows these.
+        """
+        hidden = hidden + drop(self._attend(self.attention_norm(hidden), rotation, cache))
+        return hidden + drop(self.mlp_output(F.gelu(self.mlp_input(self.mlp_norm(hidden)))))
+
+    def _attend(self, hidden: Tensor, rotation: Rotation, cache: KeyValueCache | None) -> Tensor:
+        projected = self.attention_input(hidden).unflatten(2, (3, self.num_heads, -1))  # (B, T, 3, heads, d)
+        queries, keys, values = projected.permute(2, 0, 3, 1, 4)  # (B, heads, T, d) each
+        queries, keys = rotate(queries, rotation), rotate(keys, rotation)
+        if cache is not None:
+            keys, values = cache.append(keys, values)
+        # A single token may attend to all tokens: none comes after it.
+        mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=hidden.shape[1] > 1)
+        output: Tensor = self.attention_output(mixed.transpose(1, 2).flatten(2))
+        return output
+
+
+class Transformer(TorchNetwork):
+    """A transformer whose window W is ``num_steps``.
+
+    Shapes: V vocabulary, h hidden units, B batch rows, T steps, K windows of w tokens, where w = W or, if the text is
+    shorter, K = 1. Dropout comes after the embedding and before each addition, with one mask for all positions. The
+    state holds the tokens of the current window, ``(B, p)`` with p <= W.
+    """
+
+    _cosines: Tensor
+    _sines: Tensor
+
+    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int) -> None:
+        """Draw the weights from N(0, 0.05²) by ``seed``; biases are zero.
+
+        They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
+        """
+        super().__init__()
+        self.vocab_size, self.window, self._dropout = vocab_size, settings.num_steps, settings.dropout
+        self._overlap = self.window // 2
+        num_hiddens, double = settings.num_hiddens, torch.float64
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.embedding = _drawn(nn.Embedding(vocab_size, num_hiddens, dtype=double))
+            # The sum of all parts of all layers starts equally large, whatever their number.
+            std = _INIT_STD / (2 * settings.num_layers) ** 0.5
+            layers = (Layer(num_hiddens, settings.num_heads, std) for _ in range(settings.num_layers))
+            self.layers = nn.ModuleList(layers)
+            self.norm = nn.LayerNorm(num_hiddens, dtype=double)
+            self.output = _drawn(nn.Linear(num_hiddens, vocab_size, dtype=double))
+            if settings.tie_weights:
+                self.output.weight = self.embedding.weight
+        head_size = num_hiddens // settings.num_heads
+        self._cache_shape = (settings.num_heads, self.window, head_size)
+        speeds = _ROTARY_BASE ** (-torch.arange(head_size // 2, dtype=double) / max(head_size // 2, 1))
+        angles = torch.arange(self.window, dtype=double)[:, None] * speeds  # (W, d / 2)
+        self.register_buffer("_cosines", angles.cos(), persistent=False)
+        self.register_buffer("_sines", angles.sin(), persistent=False)
+        self.float()
+
+    def initial_state(self, batch_size: int) -> Tensor:
+        """Return the empty window of ``batch_size`` rows, shape ``(batch_size, 0)``."""
+        return torch.empty(batch_size, 0, dtype=torch.int64, device=self.device)
+
+    def forward(self, ids: Tensor, state: Tensor, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the window after the last step, ``(B, p)``."""
+        windows, state, num_known = self._windows(ids, state)  # (B, K, w)
+        rows = windows.flatten(0, 1)
+        at_once = len(rows) if noise is not None else max(_TOKENS_AT_ONCE // rows.shape[1], 1)
+        hidden = torch.cat([self._hidden(part, noise) for part in torch.split(rows, at_once)])  # (B * K, w, h)
+        hidden = torch.unflatten(hidden, 0, windows.shape[:2])
+        # Each window but the first one predicts only what follows the overlap.
+        hidden = torch.cat([hidden[:, 0], hidden[:, 1:, self._overlap :].flatten(1, 2)], 1)
+        return self.output(hidden[:, num_known : num_known + ids.shape[1]]), state
+
+    @torch.no_grad()
+    def advance_state(self, ids: Ids, state: Tensor) -> Tensor:
+        """Return the window after ids ``(B, T)``."""
+        return self._windows(self.tensor(ids), state)[1]
+
+    @torch.no_grad()
+    def step_fn(self, state: Tensor) -> Callable[[Ids], Logits]:
+        """Do what :meth:`Network.step_fn` does, with a cache of keys and values.
+
+        A token costs one pass of one token. If the window is full, the last half of it is read again.
+        """
+        window, caches = state, self._caches(state)
+
+        @torch.no_grad()
+        def step(ids: Ids) -> Logits:
+            nonlocal window, caches
+            last = self.tensor(ids)[:, None]
+            if window.shape[1] == self.window:
+                window = self._with_room(window)
+                caches = self._caches(window)
+            window = torch.cat([window, last], 1)
+            logits: Logits = self.output(self._hidden(last, caches=caches)).cpu().numpy()
+            return logits[:, 0]
+
+        return step
+
+    def _windows(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, int]:
+        """Return windows of a text, ``(B, K, w)``; its last window; and how many tokens of the first are in ``state``.
+
+        The last of the K windows is padded.
+        """
+        known = self._with_room(state)
+        text = torch.cat([known, ids], 1)  # (B, n)
+        length, stride = min(text.shape[1], self.window), self.window - self._overlap
+        windows = F.pad(text, (0, (length - text.shape[1]) % stride)).unfold(1, length, stride)
+        return windows, text[:, (windows.shape[1] - 1) * stride :], known.shape[1]
+
+    def _with_room(self, window: Tensor) -> Tensor:
+        """Return the last half of a window that is full, and any other as it is."""
+        return window if window.shape[1] < self.window else window[:, self.window - self._overlap :]
+
+    def _caches(self, window: Tensor) -> list[KeyValueCache]:
+        """Return the keys and values of the tokens of a window, for each layer."""
+        zeros = self.output.weight.new_zeros(len(window), *self._cache_shape)
+        caches = [KeyValueCache(zeros.clone(), zeros.clone()) for _ in self.layers]
+        if window.shape[1] > 0:
+            self._hidden(window, caches=caches)
+        return caches
+
+    def _hidden(self, ids: Tensor, noise: Noise | None = None, caches: list[KeyValueCache] | None = None) -> Tensor:
+        """Return what the output layer reads, ``(N, T, h)``, for N windows of T tokens.
+
+        With caches, the tokens follow those that are in the caches.
+        """
+        start = caches[0].length if caches else 0
+        places = slice(start, start + ids.shape[1])
+        rotation, drop = (self._cosines[places], self._sines[places]), partial(self._drop, noise=noise)
+        hidden = drop(self.embedding(ids))
+        for index, layer in enumerate(self.layers):
+            hidden = layer(hidden, rotation, drop, caches[index] if caches else None)
+        normed: Tensor = self.norm(hidden)
+        return normed
+
+    def _drop(self, hidden: Tensor, noise: Noise | None) -> Tensor:
+        if noise is None or self._dropout == 0:
+            return hidden
+        mask = noise.dropout_mask(hidden.shape[2], self._dropout)  # (B, 1, h)
+        return hidden * mask.repeat_interleave(len(hidden) // len(mask), 0)

@@ -1,0 +1,213 @@
+"""Networks from settings, stored and read back, also without PyTorch, and a new kind of network."""
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from compiled_networks import network_settings
+from project.templates import mgu as mgu_kind
+from project.templates import minimal_gated
+from seqlm.core.errors import DataError
+from seqlm.core.files import write_checksummed
+from seqlm.networks.building import build_network, open_network, save_network
+from seqlm.networks.network import Network, continue_prefixes, stream_nll
+from seqlm.networks.network_kinds import network_kinds
+from seqlm.networks.settings import NetworkSettings
+from seqlm.score.networks import dynamic_nll, gradient_rms
+from seqlm.train.trainer import Trainer
+from small_training import config, equal, trained, trainer
+from stages_by_hand import run_python, succeeded
+
+VOCAB = (6, "abc")
+
+
+@pytest.fixture
+def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add a kind of network: its module and that of its class."""
+    monkeypatch.setitem(sys.modules, "seqlm.networks.kinds.mgu", mgu_kind)
+    monkeypatch.setitem(sys.modules, "seqlm.networks.minimal_gated", minimal_gated)
+    monkeypatch.setattr("seqlm.networks.settings.network_kinds", lambda: tuple({*network_kinds(), "mgu"}))
+
+
+def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
+    network = build_network(settings, 6, 0)
+    save_network(folder, run, settings, VOCAB, network.weight_copies(), network.engine)
+    return network.weight_copies()
+
+
+open_on_cpu = partial(open_network, vocab=VOCAB, device="cpu", num_threads=1)
+
+
+def rewrite_settings(folder: Path, **changes: object) -> None:
+    """Change the settings in a stored description, as another version would have written them; ... removes one."""
+    description = json.loads((folder / "model.json").read_text())
+    del description["checksum"]
+    changed = description["network"] | changes
+    description["network"] = {name: value for name, value in changed.items() if value is not ...}
+    write_checksummed(folder / "model.json", description)
+
+
+def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None:
+    made = stored(tmp_path, network_settings("gru", embedding="learned", tie_weights=True, engine="framework"))
+    loaded = open_on_cpu(tmp_path, "x").weights
+    assert all(torch.equal(one, other) for one, other in zip(loaded, made.values(), strict=True))
+    with pytest.raises(DataError, match="holds the run 'x', not 'y'"):
+        open_on_cpu(tmp_path, "y")
+    for other in ((7, VOCAB[1]), (6, "the tokens of another text")):
+        with pytest.raises(DataError, match="made with another vocabulary than the present one: train again"):
+            open_on_cpu(tmp_path, "x", vocab=other)
+    weights, description = tmp_path / "weights.safetensors", tmp_path / "model.json"
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(DataError, match="does not match the SHA-256"):
+        open_on_cpu(tmp_path, "x")
+    description.write_text(description.read_text().replace('"format": 4', '"format": 1'))
+    with pytest.raises(DataError, match="not in format 4"):
+        open_on_cpu(tmp_path, "x")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"tie_weights": ...}, r"network\.tie_weights: missing: train again"),
+        ({"num_experts": 4}, r"network\.num_experts: unknown setting.*: train again"),
+        ({"model": "mamba"}, r"network\.model = 'mamba': should be one of .*: train again"),
+        ({"num_hiddens": 9}, "not the weights of this model: train again"),
+    ],
+)
+def test_another_version_asks_to_train_again(changes: dict[str, object], complaint: str, tmp_path: Path) -> None:
+    for engine in ("auto", "framework"):
+        stored(tmp_path, network_settings("gru", engine=engine))
+        rewrite_settings(tmp_path, **changes)
+        with pytest.raises(DataError, match=complaint) as caught:
+            open_on_cpu(tmp_path, "x")
+        assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "complaint"),
+    [
+        ("rrn", {}, "should be one of .*lstm"),
+        ("scratch", {"dropout": 0.1}, "model scratch needs dropout: 0.0"),
+        ("lstm", {"activation": "relu"}, "model lstm needs activation: tanh"),
+        ("transformer", {}, "model transformer needs embedding: learned"),
+        ("transformer", {"embedding": "learned", "embedding_size": 8}, "needs embedding_size: null"),
+        ("transformer", {"embedding": "learned", "num_heads": 3}, "num_heads must divide num_hiddens"),
+        ("rnn", {"tie_weights": True}, "tie_weights needs embedding: learned"),
+        ("rnn", {"embedding_size": 3}, "embedding_size belongs to embedding: learned"),
+        ("rnn", {"embedding": "learned", "tie_weights": True, "embedding_size": 3}, "null or equal to num_hiddens"),
+        ("mgu", {"num_layers": 2}, "model mgu needs num_layers: 1"),
+    ],
+)
+@pytest.mark.usefixtures("mgu")
+def test_networks_refuse_what_they_do_not_support(model: str, changes: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        network_settings(model, **changes)
+
+
+@pytest.mark.usefixtures("mgu")
+@pytest.mark.parametrize(
+    "network_changes", [{"model": "mgu"}, {"model": "transformer", "embedding": "learned", "num_heads": 2}]
+)
+def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
+    network_changes: dict[str, object], tmp_path: Path
+) -> None:
+    changes = {
+        "num_epochs": 12,
+        "optimizer": "adamw",
+        "lr": 0.05,
+        "dropout": 0.1,
+        "num_hiddens": 16,
+        "checkpoint": "best",
+    }
+    run = config(**changes, **network_changes)
+    cycle = np.tile([1, 2, 3, 4, 5], 60)
+    ended = trained(run, cycle)
+    perplexities = [row.train_perplexity for row in ended.progress.history]
+    assert perplexities[-1] < 1.2 < 1.5 < perplexities[0]
+
+    # Interrupted and resumed, it ends with the same weights.
+    def interrupt(now: Trainer) -> None:
+        if now.progress.minibatches == 70:
+            raise InterruptedError
+
+    begun = trainer(run, cycle)
+    with pytest.raises(InterruptedError):
+        begun.train(interrupt)
+    resumed = trainer(run, cycle)
+    resumed.restore(*begun.state())
+    resumed.train(lambda _: None)
+    weights = ended.network.weight_copies()
+    assert equal(resumed.network.weight_copies(), weights)
+
+    save_network(tmp_path, "x", run, VOCAB, weights, "framework")
+    network = open_on_cpu(tmp_path, "x")
+    nll = stream_nll(network, cycle)
+    assert nll == pytest.approx(stream_nll(ended.network, cycle))
+    assert nll.mean() < 0.2
+    assert continue_prefixes(network, np.array([[1, 2], [3, 4]]), 5).tolist() == [[3, 4, 5, 1, 2], [5, 1, 2, 3, 4]]
+    nll, _ = network.token_nll(np.array([[1, 2]]), np.array([[2, 3]]), network.initial_state(1))
+    assert nll[0] == pytest.approx(stream_nll(network, np.array([1, 2, 3])))
+
+    # Dynamic evaluation learns a text that the training has not seen.
+    other = np.tile([1, 3, 5, 2, 4], 60)
+    roots = gradient_rms(network, cycle, segment_length=10, num_segments=20)
+    assert [root.shape for root in roots] == [weight.shape for weight in network.weights]
+
+    def descend(adapted: Network) -> None:
+        norm = float(torch.cat([gradient.flatten() for gradient in adapted.gradients]).norm())
+        for weight, gradient in zip(adapted.weights, adapted.gradients, strict=True):
+            weight.sub_(gradient, alpha=0.2 / max(norm, 1.0))
+
+    assert dynamic_nll(network, other, update_every=10, update=descend).mean() < 0.5 * stream_nll(network, other).mean()
+
+
+RESULTS = """
+import numpy as np
+from seqlm.networks.network import continue_prefixes
+from seqlm.networks.network import rows_nll, stream_nll
+from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
+
+def results(network):
+    ids = np.random.default_rng(0).integers(1, 6, 300)
+    roots = gradient_rms(network, ids, segment_length=10, num_segments=9)
+    rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
+    found = [
+        stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
+        dynamic_nll(network, ids, update_every=20, update=rule.apply),
+        continue_prefixes(network, np.array([[1, 2], [3, 4]]), 9),
+    ]
+    return repr([np.asarray(one).tolist() for one in found])
+"""
+WITHOUT_TORCH = f"""
+import sys
+from pathlib import Path
+from seqlm.networks.building import open_network
+{RESULTS}
+for name in sys.argv[2:]:
+    print(results(open_network(Path(sys.argv[1]) / name, name, (6, "abc"), "cpu", 2)))
+assert "torch" not in sys.modules
+"""
+NETWORKS = {
+    "scratch": {},
+    "rnn": {"activation": "relu", "num_layers": 2},
+    "gru": {"embedding": "learned", "embedding_size": 5},
+    "lstm": {"embedding": "learned", "tie_weights": True, "num_layers": 2, "dropout": 0.4},
+}
+
+
+def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
+    for model, changes in NETWORKS.items():
+        stored(tmp_path / model, network_settings(model, **changes), model)
+    found = succeeded(run_python(WITHOUT_TORCH, tmp_path, *NETWORKS)).splitlines()
+    with_torch: dict[str, object] = {}
+    exec(RESULTS, with_torch)
+    for model, printed in zip(NETWORKS, found, strict=True):
+        network = build_network(network_settings(model, **NETWORKS[model]), 6, 0)
+        assert printed == with_torch["results"](network)

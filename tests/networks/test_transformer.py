@@ -1,0 +1,194 @@
+"""The transformer: causal, the same with and without a cache, and the same as PyTorch's encoder with a causal mask."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from compiled_networks import network_settings
+from seqlm.networks import transformer
+from seqlm.networks.network import rows_nll, stream_nll
+from seqlm.networks.transformer import Transformer, rotate
+from small_training import config, equal, trained
+
+V = 6
+
+
+def network(window: int, **changes: object) -> Transformer:
+    """Return a network in double precision, with weights so large that every token and position matters."""
+    options = {"num_layers": 2, "num_heads": 2, "embedding": "learned", "num_steps": window} | changes
+    made = Transformer(network_settings("transformer", **options), V, 0).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64), alpha=0.3)
+    return made
+
+
+def text(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randint(0, V, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def first_of_window(position: int, window: int) -> int:
+    """Return the first token that a prediction after ``position`` depends on.
+
+    With a window of 4 the windows begin at 0, 2, 4, ...: the positions 0 to 3 are read in the first, 4 and 5 in the
+    second, 6 and 7 in the third.
+    """
+    stride = window - window // 2
+    return max(-(-(position + 1 - window) // stride), 0) * stride
+
+
+@settings(deadline=None, max_examples=30)
+@given(window=st.integers(1, 9), size=st.integers(2, 40), chunk=st.integers(1, 45))
+@torch.no_grad()
+def test_scores_are_those_of_the_windows_whatever_the_chunks(window: int, size: int, chunk: int) -> None:
+    made, ids = network(window), text(size)
+    wanted = []
+    for position, target in enumerate(ids[1:].tolist()):
+        context = ids[None, first_of_window(position, window) : position + 1]
+        logits, _ = made(context, made.initial_state(1))
+        wanted.append(-float(logits[0, -1].log_softmax(0)[target]))
+    assert stream_nll(made, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-9)
+    beginning = ids[None, : window + 1].numpy()
+    assert rows_nll(made, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-9)
+
+
+@torch.no_grad()
+def test_many_windows_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, ids = network(5), text(3, 40)
+    whole, state = made(ids, made.initial_state(3))
+    monkeypatch.setattr(transformer, "_TOKENS_AT_ONCE", 17)  # three windows
+    parts, same_state = made(ids, made.initial_state(3))
+    torch.testing.assert_close(parts, whole, rtol=1e-9, atol=1e-12)
+    assert torch.equal(same_state, state)
+
+
+@pytest.mark.parametrize("num_read", [0, 1, 4, 5, 6, 11])
+@pytest.mark.parametrize("window", [2, 5])
+@torch.no_grad()
+def test_generation_with_a_cache_gives_the_logits_without(window: int, num_read: int) -> None:
+    made, ids = network(window), text(3, 24)
+    state = made.initial_state(3)
+    if num_read:
+        state = made.advance_state(ids[:, :num_read], state)
+    step, wanted = made.step_fn(state), made(ids[:, num_read:], state)[0]
+    for index, tokens in enumerate(ids[:, num_read:].unbind(1)):
+        np.testing.assert_allclose(step(tokens), wanted[:, index], rtol=1e-9, atol=1e-12)
+
+
+class FixedNoise:
+    """Drops the same units each time: half of those of the first row, and the other half of those of the second."""
+
+    def __init__(self) -> None:
+        mask = torch.tensor([2.0, 0.0, 0.0, 2.0, 2.0, 0.0, 2.0, 0.0], dtype=torch.float64)
+        self.masks = torch.stack([mask, 2 - mask])[:, None]  # (B, 1, h)
+
+    def dropout_mask(self, size: int, dropout: float) -> Tensor:  # noqa: ARG002
+        return self.masks
+
+
+@pytest.mark.parametrize("num_read", [0, 3, 9])
+@pytest.mark.parametrize("tied", [False, True])
+def test_gradients_are_those_of_finite_differences(num_read: int, tied: bool) -> None:
+    made, ids = network(5, dropout=0.5, tie_weights=tied), text(2, 17)
+    state = made.advance_state(ids[:, :num_read], made.initial_state(2)) if num_read else made.initial_state(2)
+    minibatch = ids[:, num_read:-1], ids[:, num_read + 1 :], state, FixedNoise()
+    generator = torch.Generator().manual_seed(2)
+    made.compute_gradients(*minibatch)
+    gradients = {name: parameter.grad for name, parameter in made.named_parameters()}
+    for name, weight in made.named_weights().items():
+        direction, losses = torch.randn(weight.shape, generator=generator, dtype=torch.float64), []
+        trained_weight = weight.clone()
+        for size in (1e-5, -1e-5):
+            weight.copy_(trained_weight + size * direction)
+            losses.append(float(made.compute_gradients(*minibatch)[0].mean()))
+        weight.copy_(trained_weight)
+        slope = (losses[0] - losses[1]) / 2e-5
+        assert float((gradients[name] * direction).sum()) == pytest.approx(slope, rel=1e-4, abs=1e-8), name
+
+
+@torch.no_grad()
+def test_rows_of_a_minibatch_keep_their_dropout_masks_in_all_windows() -> None:
+    made, ids, noise = network(4, dropout=0.5), text(1, 11), FixedNoise()
+    logits, _ = made(ids.expand(2, -1), made.initial_state(2), noise)
+    for row in range(2):
+        alone = FixedNoise()
+        alone.masks = noise.masks[row : row + 1]
+        torch.testing.assert_close(made(ids, made.initial_state(1), alone)[0][0], logits[row], rtol=1e-9, atol=1e-12)
+    assert not torch.allclose(logits[0], logits[1])
+
+
+NAMES_IN_PYTORCH = {
+    "attention_norm": "norm1", "mlp_norm": "norm2", "attention_output": "self_attn.out_proj", "mlp_input": "linear1",
+    "mlp_output": "linear2", "attention_input.": "self_attn.in_proj_",
+}  # fmt: skip
+
+
+def pytorch_name(name: str) -> str:
+    for ours, theirs in NAMES_IN_PYTORCH.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+@torch.no_grad()
+def test_without_rotations_the_layers_are_pytorch_s_encoder_with_a_causal_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "rotate", lambda vectors, _: vectors)
+    made, ids = network(9, num_layers=3), text(4, 9)
+    layer = nn.TransformerEncoderLayer(
+        8, 2, 32, dropout=0, activation="gelu", batch_first=True, norm_first=True, dtype=torch.float64
+    )
+    encoder = nn.TransformerEncoder(layer, 3, norm=made.norm, enable_nested_tensor=False)
+    weights = {pytorch_name(name): weight for name, weight in made.state_dict().items() if name.startswith("layers")}
+    encoder.load_state_dict(weights | {f"norm.{name}": weight for name, weight in made.norm.state_dict().items()})
+    mask = nn.Transformer.generate_square_subsequent_mask(9, dtype=torch.float64)
+    hidden = encoder(made.embedding(ids), mask=mask, is_causal=True)
+    logits, _ = made(ids, made.initial_state(4))
+    torch.testing.assert_close(logits, made.output(hidden), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6, 7])
+def test_rotations_show_the_distance_between_two_positions_and_nothing_else(size: int) -> None:
+    angles = torch.arange(9.0, dtype=torch.float64)[:, None] * torch.tensor([1.0, 0.1, 0.01])[: size // 2]
+    generator = torch.Generator().manual_seed(0)
+    query, key = torch.randn(2, size, dtype=torch.float64, generator=generator)
+    rotation = angles.cos(), angles.sin()
+    products = rotate(query.expand(9, -1), rotation) @ rotate(key.expand(9, -1), rotation).T  # (9, 9)
+    for offset in range(-8, 9):
+        diagonal = products.diagonal(offset)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(products[0, 0], query @ key)
+    assert size == 1 or products[0].diff().abs().min() > 1e-3
+
+
+def test_tied_weights_are_one_parameter() -> None:
+    tied, untied = network(4, tie_weights=True), network(4)
+    assert set(untied.named_weights()) - set(tied.named_weights()) == {"output.weight"}
+    assert tied.output.weight is tied.embedding.weight
+
+
+def test_equal_seeds_give_equal_weights() -> None:
+    chosen = network_settings("transformer", num_heads=4, embedding="learned")
+    first, same, other = (Transformer(chosen, V, seed).weight_copies() for seed in (0, 0, 1))
+    assert equal(first, same)
+    assert not equal(first, other)
+
+
+def repeated(num_pieces: int, seed: int) -> np.ndarray:
+    """Return pieces of 3 random tokens, each repeated 6 times."""
+    return np.random.default_rng(seed).integers(1, V, (num_pieces, 1, 3)).repeat(6, 1).reshape(-1)
+
+
+def test_a_training_learns_to_repeat_what_the_window_holds() -> None:
+    run = config(
+        model="transformer", embedding="learned", num_hiddens=32, num_heads=2, num_layers=2, num_steps=18,
+        batch_size=8, num_epochs=20, optimizer="adamw", lr=0.01, sampling="random",
+    )  # fmt: skip
+    ids = repeated(200, seed=1)
+    nll = stream_nll(trained(run, repeated(200, seed=0)).network, ids)
+    nll = np.append(np.log(V), nll).reshape(-1, 6, 3)  # the first token is not predicted
+    # A new piece is unknown, with ln 5 = 1.61 nats for each token.
+    assert nll[:, 0].mean() > 1.5
+    assert nll[:, 2:].mean() < 0.6
