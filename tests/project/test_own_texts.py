@@ -74,7 +74,7 @@ def require_page(workspace: Workspace, said: str) -> str:
 def test_300_bytes_are_refused_with_one_line_that_names_the_file(tmp_path: Path) -> None:
     workspace = prepare(tmp_path, english(300), {})
     result = workspace.run("dvc", "repro", check=False)
-    assert stages_run(result.stdout) == ["download", "preprocess"]
+    assert stages_run(result.stdout) == ["configure", "download", "preprocess"]
     (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert line.startswith("error: diary.txt: ")
     assert "use a text of at least 500" in line

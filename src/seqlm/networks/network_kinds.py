@@ -23,8 +23,8 @@ class NetworkKind(NamedTuple):
     fixed: Mapping[str, object]
     """Settings, of training too, of which the network supports one value only."""
     parameters: str | None = None
-    """A function from settings and the vocabulary size to :class:`seqlm.networks.parameters.Parameters`, for the compiled
-    loops that compute the same network on a CPU. None: the kind has no compiled loops."""
+    """A function from settings and the vocabulary size to :class:`seqlm.networks.parameters.Parameters`, for the
+    compiled loops that compute the same network on a CPU. None: the kind has no compiled loops."""
 
 
 def network_kinds() -> tuple[str, ...]:
