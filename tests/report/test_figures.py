@@ -32,7 +32,7 @@ def test_figures_accept_models_without_some_values() -> None:
     table = pd.DataFrame(
         {"model": ["a", "b"], "family": "network", "smoothing": None, "order": None, "dynamic": False, "members": None,
          "network": "gru", "train_subset_bits": [1.0, None],
-         "test_bits": [2.0, None], "low": [1.9, None], "high": [2.1, None]}
+         "test_bits": [2.0, None], "ci_low": [1.9, None], "ci_high": [2.1, None]}
     )  # fmt: skip
     assert "<svg" in svg_text(plots.highlights_figure(table))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})

@@ -124,10 +124,12 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
     lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(_LINES), strict=False))
     markers = dict(zip(scores["token"].unique(), itertools.cycle(_MARKERS), strict=False))
+    only_words = set(table["token"][table["only_words"]])
     with new_figure(height=4.6, legend=2) as (figure, axes):
         for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
             style = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
-            axes.plot(rows["order"], rows["bits_per_character"], **style.points, label=f"{token} {smoothing}")
+            label = f"{token} {smoothing}" + (" (without separators)" if token in only_words else "")
+            axes.plot(rows["order"], rows["bits_per_character"], **style.points, label=label)
         for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
             axes.axhline(bits, **styles[name].line, linewidth=1.2, label=name)
         orders = sorted(scores["order"].unique())
@@ -150,10 +152,10 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
                 ends = [row["train_subset_bits"], row["test_bits"]]
                 axes.plot(ends, [place, place], color=colour, linewidth=1, alpha=0.5)
                 axes.plot(ends[0], place, "o", color=colour, markerfacecolor="none", markersize=5)
-            axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=5, alpha=0.45)
+            axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=5, alpha=0.45)
             axes.plot(row["test_bits"], place, marker, color=colour, markersize=6)
             axes.annotate(
-                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["high"]), place), xytext=(6, 0),
+                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(6, 0),
                 textcoords="offset points", va="center", fontweight="bold",
             )  # fmt: skip
             axes.annotate(row["model"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
@@ -163,7 +165,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
         axes.set_yticks([])
         axes.grid(visible=False)
         axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.3))
-        axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["high"].max()))
+        axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["ci_high"].max()))
     return figure
 
 
