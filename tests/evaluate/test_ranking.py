@@ -11,9 +11,9 @@ import pytest
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.files import read_csv, write_csv
 from seqlm.evaluate.columns import COLUMNS, Column, describe_reduced_batches, describe_share, main_table, table_text
-from seqlm.evaluate.ranking import Comparison, Result, rank_models
+from seqlm.evaluate.ranking import Result, rank_models
 from seqlm.evaluate.tables import headlines
-from seqlm.evaluate.uncertainty import critical_value
+from seqlm.evaluate.uncertainty import Comparison, critical_value
 from seqlm.heldout.scored_text import Folds
 from seqlm.score.store import TRAIN_SUBSET, ModelInfo, Score
 from seqlm.vocab.corpus import SPLITS

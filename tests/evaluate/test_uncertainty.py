@@ -85,10 +85,10 @@ def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
     found = scales.compare_pairs(blocks, [("a", "b"), ("b", "a"), ("a", "same"), ("shifted", "a")])
     # b - a has mean 1, deviation 0.1, and standard error 0.1 / 3. Two directions are one comparison.
     margin = critical_value(3, 4) / 30
-    assert (found["a", "b"].bits, found["a", "b"].margin) == pytest.approx((-1, margin))
-    assert (found["b", "a"].bits, found["b", "a"].margin) == pytest.approx((1, margin))
+    assert (found["a", "b"].difference, found["a", "b"].margin) == pytest.approx((-1, margin))
+    assert (found["b", "a"].difference, found["b", "a"].margin) == pytest.approx((1, margin))
     # A difference that is the same everywhere is certain.
-    assert (found["shifted", "a"].bits, found["shifted", "a"].margin) == (-0.5, 0)
+    assert (found["shifted", "a"].difference, found["shifted", "a"].margin) == (-0.5, 0)
     assert [found[pair].verdict for pair in found] == ["better", "worse", "not significant", "better"]
 
 

@@ -5,26 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from seqlm.evaluate.mixtures import Texts, predicting_all, predicts_only_words, val_bits
-from seqlm.evaluate.uncertainty import Interval, IntervalScales, Pair
+from seqlm.evaluate.uncertainty import Comparison, Interval, IntervalScales, Pair
 from seqlm.heldout.scored_text import Folds
 from seqlm.score.store import Score, finite_bits
 
 GROUPS = ("static", "dynamic", "ngram")
 """Of models that have a leader; ``ngram`` has the static n-gram models."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How a model compares with another one on test; without values if it is not compared."""
-
-    against: str | None = None
-    """The name of the other model."""
-    difference: float | None = None
-    """Bits per character minus those of the other model."""
-    margin: float | None = None
-    """Half of the simultaneous 95 % confidence interval of the difference."""
-    verdict: str | None = None
-    """"better" or "worse" if the interval excludes 0, otherwise "not significant"."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +94,8 @@ def _compare(
         if score.metrics["test"]["bits_per_character"] is not None
     }
     possible = [pair for pair in pairs if pair[0] != pair[1] and set(pair) <= set(blocks)]
-    comparisons = {
-        pair: Comparison(pair[1], difference.bits, difference.margin, difference.verdict)
-        for pair, difference in scales.compare_pairs(blocks, possible).items()
-    }
-    return {name: scales.of_model.interval(of_model) for name, of_model in blocks.items()}, comparisons
+    intervals = {name: scales.of_model.interval(of_model) for name, of_model in blocks.items()}
+    return intervals, scales.compare_pairs(blocks, possible)
 
 
 def _leaders(ranked: Sequence[Score]) -> dict[str, Leader]:

@@ -42,6 +42,20 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """How a model compares with another one on test; without values if it is not compared."""
+
+    against: str | None = None
+    """The name of the other model."""
+    difference: float | None = None
+    """Bits per character minus those of the other model."""
+    margin: float | None = None
+    """Half the width of the simultaneous 95 % confidence interval of the difference."""
+    verdict: str | None = None
+    """"better" or "worse" if the interval excludes 0, otherwise "not significant"."""
+
+
+@dataclass(frozen=True)
 class Scale:
     """What turns the deviation between blocks into a standard error."""
 
@@ -105,30 +119,16 @@ class IntervalScales:
             Scale.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
         )
 
-    def compare_pairs(self, blocks: Mapping[str, Blocks], pairs: Collection[Pair]) -> dict[Pair, "Difference"]:
+    def compare_pairs(self, blocks: Mapping[str, Blocks], pairs: Collection[Pair]) -> dict[Pair, Comparison]:
         """Compare pairs of models; a pair in both directions counts as one comparison."""
         num_comparisons = len(set(map(frozenset, pairs)))
-        differences = {(first, second): blocks[first] - blocks[second] for first, second in pairs}
-        return {
-            pair: Difference(float(values.mean()), self.of_difference.margin(values, num_comparisons))
-            for pair, values in differences.items()
-        }
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Bits per character of one model minus those of another."""
-
-    bits: float
-    margin: float
-    """Half of the simultaneous 95 % confidence interval: all intervals together are right in 95 % of cases."""
-
-    @property
-    def verdict(self) -> str:
-        """Whether the first model is "better" or "worse" than the other, or the difference is "not significant"."""
-        if abs(self.bits) <= self.margin:
-            return "not significant"
-        return "better" if self.bits < 0 else "worse"
+        found = {}
+        for first, second in pairs:
+            differences = blocks[first] - blocks[second]
+            mean, margin = float(differences.mean()), self.of_difference.margin(differences, num_comparisons)
+            verdict = "not significant" if abs(mean) <= margin else "better" if mean < 0 else "worse"
+            found[first, second] = Comparison(second, mean, margin, verdict)
+        return found
 
 
 @cache
