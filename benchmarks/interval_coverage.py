@@ -2,21 +2,24 @@
 
     python benchmarks/interval_coverage.py
 
-Each text is cut into parts. Each part in turn is test, and the other parts calibrate the interval, as the folds of
-train do in the pipeline. An interval is right if it contains the mean of the same kind of model over the other parts.
+Each text is cut into parts. Each part in turn is test, and each other part in turn is the other passage: the interval
+of test should contain its value. All other parts calibrate the interval, as the folds of train do in the pipeline.
 Models are Kneser-Ney models over characters, each trained on all parts but the one that it scores. The simulated text
 has no models: its bits per character drift over 1,500 characters, and those of a second model follow them in part.
 ``SEQLM_DATA_DIR`` names a folder with timemachine.txt and tinyshakespeare.txt.
 
-Writes benchmarks/results/interval_coverage.csv: for each text, number of other parts, and model or difference between
-two models, the share of right intervals and their mean half-width, calibrated as in the pipeline, and from the blocks
-of test alone. Expected: 0.95.
+Writes benchmarks/results/interval_coverage.csv: for each text, number of folds, and model or difference between two
+models, the number of pairs of test and another part; the share of pairs in which the interval contains the value of the
+other part, and its mean half-width, calibrated as in the pipeline, and from the blocks of test alone (expected:
+0.95); and what the calibration assumes to be alike for all models: the ratio of the deviation between parts and that
+within them, and the correlation of neighbouring blocks.
 """
 
 import csv
 import os
 import re
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -33,17 +36,19 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 RESULTS = Path(__file__).resolve().parent / "results" / "interval_coverage.csv"
 COLUMNS = (
     "text",
-    "other_parts",
+    "folds",
     "of",
     "model",
-    "trials",
+    "pairs",
     "calibrated",
     "half_width",
     "blocks_alone",
     "blocks_half_width",
+    "ratio",
+    "neighbours",
 )
 TEXTS = {"The Time Machine": "timemachine.txt", "Tiny Shakespeare": "tinyshakespeare.txt"}
-NUM_OTHERS = (5, 10, 20)
+NUM_FOLDS = (5, 8, 20)
 ORDERS = (1, 2, 3, 4, 5, 6)
 SIMULATED = 300
 PART_CHARS, STEP, DRIFT_CHARS = 17_000, 34, 1_500
@@ -96,49 +101,57 @@ def simulated(num_parts: int, seed: int) -> Parts:
     return {model: [blocks_of(part) for part in np.array_split(values, num_parts)] for model, values in bits.items()}
 
 
-def folds_without(parts: Parts, index: int) -> Folds:
-    """Return what calibrates the intervals if one part is test."""
+def folds_without(parts: Parts, test: int, other: int) -> Folds:
+    """Return what calibrates the intervals if one part is test and one is the other passage."""
     references = [parts[f"order {order}"] for order in REFERENCES]
-    bits = [[float(part.mean()) for place, part in enumerate(found) if place != index] for found in references]
-    return Folds(bits, [found[index].tolist() for found in references])
+    bits = [
+        [float(part.mean()) for place, part in enumerate(found) if place not in (test, other)] for found in references
+    ]
+    return Folds(bits, [found[test].tolist() for found in references])
 
 
-def trials(parts: Parts, first: str, second: str | None = None) -> Iterator[tuple[bool, float, bool, float]]:
-    """Yield for each part as test whether the intervals contain the mean of the others, and their half-widths."""
-    for index, blocks in enumerate(parts[first]):
-        scales = IntervalScales.of_folds(folds_without(parts, index))
-        values, scale = parts[first], scales.of_model
-        if second is not None:
-            values = [one - other for one, other in zip(values, parts[second], strict=True)]
-            scale = scales.of_difference
-        others = float(np.mean([part.mean() for place, part in enumerate(values) if place != index]))
-        found = []
-        for each in (scale, Scale.of_blocks(len(blocks))):
-            low, high = each.interval(values[index])
-            found += [low <= others <= high, (high - low) / 2]
+def values_of(parts: Parts, first: str, second: str | None = None) -> NDArray[np.float64]:
+    """Return the blocks of a model, or the differences between two models; shape (parts, blocks)."""
+    return np.array(parts[first]) - (0 if second is None else np.array(parts[second]))
+
+
+def trials(parts: Parts, *names: str) -> Iterator[tuple[float, ...]]:
+    """Yield for each pair of parts whether the intervals of one contain the other's value, and their half-widths."""
+    values = values_of(parts, *names)
+    for test, other in permutations(range(len(values)), 2):
+        scales, blocks, found = IntervalScales.of_folds(folds_without(parts, test, other), NUM_BLOCKS), values[test], []
+        for scale in (scales.of_model if len(names) == 1 else scales.of_difference, Scale.of_blocks(NUM_BLOCKS)):
+            half_width = scale.passage_margin(blocks)
+            found += [float(abs(values[other].mean() - blocks.mean()) <= half_width), half_width]
         yield tuple(found)
 
 
-def rows_of(text: str, num_others: int, samples: list[Parts]) -> Iterator[tuple[object, ...]]:
+def ratio_and_neighbours(values: NDArray[np.float64]) -> tuple[float, float]:
+    within = np.sqrt(values.var(axis=1, ddof=1).mean() / values.shape[1])
+    centred = values - values.mean(axis=1, keepdims=True)
+    neighbours = (centred[:, 1:] * centred[:, :-1]).mean() / np.square(centred).mean()
+    return float(values.mean(axis=1).std(ddof=1) / within), float(neighbours)
+
+
+def rows_of(text: str, num_folds: int, samples: list[Parts]) -> Iterator[tuple[object, ...]]:
     models = list(samples[0])
-    pairs = [(models[-1], model) for model in models[:-1]]
-    for names in [*((model,) for model in models), *pairs]:
-        values = np.array([trial for parts in samples for trial in trials(parts, *names)], float)
-        of = "model" if len(names) == 1 else "difference"
-        yield text, num_others, of, " - ".join(names), len(values), *(f"{value:.3g}" for value in values.mean(axis=0))
+    differences = [(models[-1], model) for model in models[:-1]]
+    for names in [*((model,) for model in models), *differences]:
+        found = np.array([trial for parts in samples for trial in trials(parts, *names)]).mean(axis=0)
+        assumed = np.mean([ratio_and_neighbours(values_of(parts, *names)) for parts in samples], axis=0)
+        of, num_pairs = "model" if len(names) == 1 else "difference", len(samples) * (num_folds + 2) * (num_folds + 1)
+        yield text, num_folds, of, " - ".join(names), num_pairs, *(f"{value:.3g}" for value in [*found, *assumed])
 
 
 def main() -> None:
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for num_others in NUM_OTHERS:
-            samples = {text: [cross_validated(name, num_others + 1)] for text, name in TEXTS.items()}
-            samples["simulated"] = [
-                simulated(num_others + 1, seed) for seed in range(SIMULATED // (num_others + 1) + 1)
-            ]
+        for num_folds in NUM_FOLDS:
+            samples = {text: [cross_validated(name, num_folds + 2)] for text, name in TEXTS.items()}
+            samples["simulated"] = [simulated(num_folds + 2, seed) for seed in range(SIMULATED // (num_folds + 2) + 1)]
             for text, of_text in samples.items():
-                for row in rows_of(text, num_others, of_text):
+                for row in rows_of(text, num_folds, of_text):
                     writer.writerow(row)
                     print(*row, flush=True)
 

@@ -11,8 +11,9 @@ import pytest
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.files import read_csv, write_csv
 from seqlm.evaluate.columns import COLUMNS, Column, describe_reduced_batches, describe_share, main_table, table_text
-from seqlm.evaluate.ranking import Comparison, Result, rank_models
+from seqlm.evaluate.ranking import Result, rank_models
 from seqlm.evaluate.tables import headlines
+from seqlm.evaluate.uncertainty import Comparison, critical_value
 from seqlm.heldout.folds import Folds
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import TRAIN_SUBSET, Score
@@ -50,7 +51,6 @@ def test_the_best_model_on_test_comes_first_and_infinite_ones_last() -> None:
     assert made["model"].tolist() == ["strong", "weak", "exploded", "never"]
     assert made["test_bits"].isna().tolist() == [False, False, False, True]
     assert made["test_perplexity"].isna().tolist() == [False, False, True, True]
-    assert made["next_verdict"].tolist() == ["better", "better", None, None]
     assert made["best_verdict"].tolist() == [None, "worse", "worse", None]
 
 
@@ -62,33 +62,21 @@ def test_models_are_compared_with_the_best_on_val_even_if_another_one_is_best_on
     to_best = [-0.05 / np.log(2), np.nan, 0.15 / np.log(2)]
     assert made["best_difference"].tolist() == pytest.approx(to_best, nan_ok=True)
     assert made["best_verdict"].tolist() == ["better", None, "worse"]
-    to_next = [-0.05 / np.log(2), -0.15 / np.log(2), np.nan]
-    assert made["next_difference"].tolist() == pytest.approx(to_next, nan_ok=True)
-
-
-@pytest.mark.parametrize(("difference", "verdict"), [(0.0001, "equal"), (0.001, "better")])
-def test_a_model_is_not_better_than_one_with_the_same_printed_number(difference: float, verdict: str) -> None:
-    # 1.0986 nats are 1.585 bits. Surprisals that are higher at every token are told apart, however close they are.
-    models = [score(network(name), ONES * (1.0986 + more)) for name, more in (("a", 0), ("b", difference))]
-    assert table(*models)["next_verdict"].tolist() == [verdict, None]
-    static = rank(*models)[1]["static"]
-    assert (static["against"], static["verdict"]) == ("b", verdict)
 
 
 def test_intervals_are_those_that_the_folds_calibrate() -> None:
-    # Blocks of the reference model have deviation 1, and its folds deviation 2 x sqrt(1 + 1/4) = sqrt(5).
+    # Blocks of the reference model have deviation 1, and its folds 4 / sqrt(3).
     signs = np.resize([-1.0, 1.0], 50) * np.sqrt(49 / 50)
     folds = Folds([[-2.0, 2.0, 2.0, -2.0], [0.0] * 4], [signs.tolist(), [0.0] * 50])
     ((result,), _) = rank(score(LSTM, np.repeat(2 + signs / 10, 20) * np.log(2)), folds=folds)
-    # The model's blocks have deviation 0.1, so its standard error is a tenth; t(3) is 3.182.
-    error = 0.1 * np.std(folds.bits[0], ddof=1) * np.sqrt(5 / 4)
-    assert result.interval == pytest.approx((2 - 3.182 * error, 2 + 3.182 * error), abs=1e-3)
+    # The model's blocks have deviation 0.1, so its standard error is a tenth; that of two passages is sqrt(2) as large.
+    margin = critical_value(1, 25, 3) * np.sqrt(2) * 0.1 * 4 / np.sqrt(3)
+    assert result.interval == pytest.approx((2 - margin, 2 + margin))
 
 
 def test_a_short_test_has_no_intervals_and_no_verdicts() -> None:
     results, found = rank(*(score(network(name), np.full(30, bits)) for name, bits in (("a", 1.0), ("b", 2.0))))
-    nothing = ((None, None), Comparison(), Comparison())
-    assert [(result.interval, result.to_best, result.to_next) for result in results] == [nothing] * 2
+    assert [(result.interval, result.to_best) for result in results] == [((None, None), Comparison())] * 2
     assert found["static"]["verdict"] is None
 
 
@@ -114,7 +102,7 @@ def test_leaders_are_compared() -> None:
     found = rank(*MODELS)[1]
     static, dynamic = found["static"], found["dynamic"]
     # The blocks of lstm and counts differ by more than their means.
-    assert (static["model"], static["against"], static["verdict"]) == ("lstm", "counts", "not told apart")
+    assert (static["model"], static["against"], static["verdict"]) == ("lstm", "counts", "not significant")
     assert (dynamic["model"], dynamic["against"], dynamic["verdict"]) == ("all", "lstm", "better")
     # The surprisals of all and lstm differ by the same amount everywhere.
     assert (dynamic["difference"], dynamic["margin"]) == pytest.approx((-0.15 / np.log(2), 0))
@@ -140,15 +128,37 @@ def test_leaders_are_chosen_on_val_and_say_what_test_would_choose() -> None:
     assert found["static"]["bits"] - found["static"]["best_on_test_bits"] == pytest.approx(0.3 / np.log(2))
 
 
-def test_a_model_that_need_not_predict_separators_leads_nothing() -> None:
-    words, others = score(ngram("words"), NOISE - 0.2), [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
+def only_words(name: str, nll: np.ndarray) -> Score:
+    words = score(ngram(name), nll)
     metrics = {split: values | {"separator_bits": 0.1} for split, values in words.metrics.items()}
-    words = Score(words.info, words.nll, metrics)
+    return Score(words.info, words.nll, metrics)
+
+
+def test_models_that_predict_only_words_are_a_block_of_their_own() -> None:
+    words, others = only_words("words", NOISE - 0.2), [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
     results, found = rank(words, *others)
-    assert results[0].score.name == "words"
+    assert [(result.score.name, result.only_words) for result in results] == [
+        ("lstm", False), ("counts", False), ("words", True)
+    ]  # fmt: skip
+    # They are best on val, but lead nothing, and are not compared. Intervals need no other model.
+    assert [result.to_best.against for result in results] == [None, "lstm", None]
+    assert results[2].interval != (None, None)
     assert [found[group]["model"] for group in ("static", "ngram")] == ["lstm", "counts"]
     assert headlines([words, *others])["ngram"]["test_bits"] == others[1].metrics["test"]["bits_per_character"]
-    assert rank(words)[1]["static"]["model"] == "words"
+    lines = table_text(main_table(results)).splitlines()
+    assert [line.split()[0] for line in lines[:5]] == ["model", "lstm", "counts", "words", "words"]
+    assert lines[3] == "words only; their separators, which would cost about 0.100 bits more, are not predicted:"
+    # If there are no others, they compare with each other.
+    results, found = rank(words, only_words("worse", NOISE))
+    assert [result.to_best.against for result in results] == [None, "words"]
+    assert found["static"]["model"] == "words"
+
+
+def test_words_are_not_among_the_comparisons_that_verdicts_hold_for() -> None:
+    others = [score(LSTM, NOISE), score(ngram("counts"), np.random.default_rng(1).permutation(NOISE) + 0.1)]
+    words = [only_words(f"words {index}", NOISE + index) for index in range(5)]
+    margins = [rank(*scores)[0][1].to_best.margin for scores in (others, [*others, *words])]
+    assert margins[0] == margins[1]
 
 
 def test_a_group_without_a_model_has_no_leader_and_an_infinite_leader_no_verdict() -> None:
@@ -175,17 +185,16 @@ def test_columns_have_different_names_and_a_meaning_each() -> None:
 
 def test_the_table_by_hand(tmp_path: Path) -> None:
     # 1.5 nats on average are 2.164 bits and a perplexity of 4.48, 1.0 nats are 1.443 bits and 2.72. Five blocks of 20
-    # tokens differ by 0.202 nats each, so their deviation is 0.202 sqrt(2.5) / ln 2 = 0.461 bits; with 4 degrees of
-    # freedom, half of the interval is 2.776 x 0.461 / sqrt(5) = 0.572.
+    # tokens differ by 0.202 nats each, so their deviation is 0.202 sqrt(2.5) / ln 2 = 0.461 bits; with 5 // 2 degrees
+    # of freedom, half of the interval is 4.303 x sqrt(2) x 0.461 / sqrt(5) = 1.254.
     dynamic = score(LSTM.as_dynamic(), np.linspace(0.5, 1.5, 100))
     made = table(STEADY, dynamic, score(network("never"), np.full(100, np.inf)))
     text = table_text(made)
-    # New columns come last.
-    assert [line[:89] for line in text.splitlines()[:4]] == [
-        "model           train     val      test    95 %        to best        to next  perplexity",
-        "lstm+dynamic *      -  ^1.443     1.443  ±0.572                 -0.721 ±0.000        2.72",
-        "lstm            2.164   2.164     2.164  ±0.572  +0.721 ±0.000                       4.48",
-        "never               -       -  infinite                                          infinite",
+    assert text.splitlines()[:4] == [
+        "model           train     val      test    95 %        to best  perplexity",
+        "lstm+dynamic *      -  ^1.443     1.443  ±1.254                       2.72",
+        "lstm            2.164   2.164     2.164  ±1.254  +0.721 ±0.000        4.48",
+        "never               -       -  infinite                           infinite",
     ]
     assert text.splitlines()[-2:] == [
         "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is",
@@ -199,10 +208,11 @@ def test_marks_are_explained_only_if_there_are_any() -> None:
     text = table_text(table(STEADY))
     assert "dynamic" not in text
     assert "chosen on val" not in text
-    assert "not of other texts or seeds" in text
-    # Models that are not told apart have a mark.
+    assert "words only" not in text
+    assert "not for other texts or seeds" in text
+    # Differences that are not significant have a mark.
     shuffled = np.random.default_rng(0).permutation(STEADY.nll["test"])
-    assert len(re.findall(r"~ [+-]0.000 ±\d", table_text(table(STEADY, score(network("other"), shuffled))))) == 2
+    assert len(re.findall(r"~ [+-]0.000 ±\d", table_text(table(STEADY, score(network("other"), shuffled))))) == 1
 
 
 def test_the_scored_share_is_stated_if_it_is_not_all() -> None:

@@ -128,7 +128,11 @@ def test_a_missing_corpus_and_one_without_a_record_go_by_their_path(run_stage: R
 
 
 def test_shares_that_do_not_add_up_end_with_code_2(preprocess: Preprocess, tmp_path: Path) -> None:
-    refused(preprocess(TEXT, split={"train": 0.9, "val": 0.1, "test": 0.1}), 2, "preprocess.split: train, val and test must sum to 1")
+    refused(
+        preprocess(TEXT, split={"train": 0.9, "val": 0.1, "test": 0.1}),
+        2,
+        "preprocess.split: train, val and test must sum to 1",
+    )
     assert not (tmp_path / "data/text").exists()
 
 

@@ -9,18 +9,18 @@ LEADER = {
     "model": "lstm", "bits": 2.0, "ci_low": 1.9, "ci_high": 2.1, "against": "counts", "difference": -0.05,
     "margin": 0.0111, "verdict": "better", "best_on_test": None, "best_on_test_bits": 2.0,
 }  # fmt: skip
-TIE = {"verdict": "not told apart", "best_on_test": "lucky", "best_on_test_bits": 1.95}
+TIE = {"margin": 0.06, "verdict": "not significant", "best_on_test": "lucky", "best_on_test_bits": 1.95}
 UNKNOWN = {"ci_low": None, "ci_high": None, "verdict": None}
-WITH_INTERVAL = "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100). It is "
+WITH_INTERVAL = "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100)."
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, f"{WITH_INTERVAL}better than counts by 0.050 ± 0.011."),
+        ({}, f"{WITH_INTERVAL} It is significantly better than counts, by 0.050 ± 0.011."),
         (
             TIE,
-            f"{WITH_INTERVAL}not told apart from counts (-0.050 ± 0.011). "
+            f"{WITH_INTERVAL} The difference from counts is not significant (-0.050 ± 0.060). "
             "(Val chose this model; on test, lucky is best, with 1.950.)",
         ),
         (UNKNOWN | {"bits": None}, "lstm, but it gives some token of test zero probability."),

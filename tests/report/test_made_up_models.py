@@ -126,7 +126,7 @@ def test_figures(layout: Layout, table: pd.DataFrame) -> None:
         ["char", "absolute", 3], ["subword", "laplace", 1], ["word", "backoff", 2],
     ]  # fmt: skip
     drawn = svg_text(order_figure(orders, table, model_styles(table)))
-    for label in ("char absolute", "word backoff", "subword laplace", RUN.name):
+    for label in ("char absolute", "word backoff (without separators)", "subword laplace", RUN.name):
         assert f">{label}</text>" in drawn
 
 
@@ -145,6 +145,10 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     rows = re.findall(r'<th scope="row">([^<]+)</th>', page)
     shown = [f"{row.model} *" if row.dynamic else row.model for row in table.itertuples()]
     assert rows[: len(table)] == shown
+    # Models that predict only words come last, under a heading of their own.
+    assert table["only_words"].is_monotonic_increasing
+    num_before = page[: page.index(">Words only: ")].count('<th scope="row">')
+    assert num_before == (~table["only_words"]).sum() < len(table)
     assert f"The best n-gram model is {ABSOLUTE.name}, with" in page
     best_of_each = re.search(r"The best of each on test:(.*?)</figcaption>", page, re.DOTALL)
     assert best_of_each is not None

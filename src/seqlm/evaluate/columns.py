@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seqlm.evaluate.ranking import DIGITS, Comparison, Result
+from seqlm.evaluate.ranking import Result
 from seqlm.score.store import TRAIN_SUBSET
+
+DIGITS = 3
+"""Digits after the decimal point with which bits per character are printed."""
 
 Cells = Mapping[str, Any]
 """A row of table.csv: column -> value; missing values are None or nan."""
@@ -65,11 +68,6 @@ def _val_with_mark(row: Cells) -> str:
     return f"{'^' if row['chosen_on_val'] else ''}{row['val_bits']:.{DIGITS}f}"
 
 
-def _test_with_mark(row: Cells) -> str:
-    mark = ">" if row["separator_bits"] else ""
-    return mark + _or_infinite("test_bits", DIGITS)(row)
-
-
 def _interval(row: Cells) -> str:
     return "" if is_missing(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.{DIGITS}f}"
 
@@ -78,28 +76,11 @@ def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
     return lambda row: "infinite" if is_missing(row[name]) else f"{row[name]:.{digits}f}"
 
 
-_MARKS = {"not told apart": "~ ", "equal": "= "}
-
-
-def _difference(to: str) -> Callable[[Cells], str]:
-    def show(row: Cells) -> str:
-        if is_missing(row[f"{to}_difference"]):
-            return ""
-        mark = _MARKS.get(row[f"{to}_verdict"], "")
-        return f"{mark}{row[f'{to}_difference']:+.{DIGITS}f} ±{row[f'{to}_margin']:.{DIGITS}f}"
-
-    return show
-
-
-def _comparison_columns(to: str, other: str, comparison: Callable[[Result], Comparison]) -> list[Column]:
-    """Return the columns of a comparison of each model with another one."""
-    return [
-        Column(f"{to}_difference", f"Bits per character on test minus those of {other}.",
-               lambda r: comparison(r).difference, float, f"to {to}", _difference(to)),
-        Column(f"{to}_margin", f"Half-width of the 95 % interval of {to}_difference.", lambda r: comparison(r).margin),
-        Column(f"{to}_verdict", f"How the model compares with {other}, corrected for all comparisons (Holm); equal if "
-               "they are told apart, but their printed bits are equal.", lambda r: comparison(r).verdict, str),
-    ]  # fmt: skip
+def _difference(row: Cells) -> str:
+    if is_missing(row["best_difference"]):
+        return ""
+    mark = "~ " if row["best_verdict"] == "not significant" else ""
+    return f"{mark}{row['best_difference']:+.{DIGITS}f} ±{row['best_margin']:.{DIGITS}f}"
 
 
 COLUMNS = [
@@ -127,13 +108,17 @@ COLUMNS = [
            lambda r: r.bits("val"), float, "val", _val_with_mark),
     Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
            "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
-    Column("test_bits", "Bits per character on test; infinite if a token has probability zero; marked > if "
-           "separator_bits would have to be added.", lambda r: r.bits("test"), float, "test", _test_with_mark),
-    Column("ci_low", "Lower end of the 95 % interval of test_bits.", lambda r: r.interval[0], float,
-           "95 %", _interval),
+    Column("test_bits", "Bits per character on test; infinite if a token has probability zero.",
+           lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", DIGITS)),
+    Column("ci_low", "Lower end of the 95 % interval of test_bits; none if it would be below 0.",
+           lambda r: r.interval[0], float, "95 %", _interval),
     Column("ci_high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),
-    *_comparison_columns("best", "the model that is best on val", lambda r: r.to_best),
-    *_comparison_columns("next", "the next model in the table", lambda r: r.to_next),
+    Column("best_difference", "Bits per character on test minus those of the model that is best on val.",
+           lambda r: r.to_best.difference, float, "to best", _difference),
+    Column("best_margin", "Half-width of the simultaneous 95 % confidence interval of best_difference.",
+           lambda r: r.to_best.margin),
+    Column("best_verdict", "Whether the model is better or worse than the one that is best on val, or the difference "
+           "is not significant.", lambda r: r.to_best.verdict, str),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
            lambda r: r.score.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
     Column("unknown_share", "Share of the tokens of test that the vocabulary lacks.",
@@ -143,6 +128,8 @@ COLUMNS = [
            lambda r: r.score.metrics["test"]["unknown_bits"], float, "of test: unknown", in_terminal=False),
     Column("separator_bits", "Bits per character that the spaces and line ends of test would cost a model over words, "
            "which need not predict them.", lambda r: r.score.metrics["test"]["separator_bits"]),
+    Column("only_words", "Whether the model predicts only words, not their separators. Such rows come last, and are "
+           "not compared with others.", lambda r: r.only_words, bool),
 ]  # fmt: skip
 """All columns, in their order in table.csv."""
 
@@ -160,11 +147,12 @@ def main_table(results: Sequence[Result]) -> pd.DataFrame:
 _SPLITS = ("train", "val", "test")
 _NOTES = (
     "train, val, test: bits per character, with unknown words charged for their spelling; lower is better",
-    "95 %: half of the interval of the mean over parts of this text as long as test; not of other texts or seeds",
-    "to best, to next: difference on test to the best model on val (not >) and to the next row, ± half its interval;",
-    "  ~: may be chance; at most 5 % risk that any unmarked difference is (Holm); =: real, but printed alike",
+    "95 %: half-width of the 95 % interval for passages of this text as long as test (not for other texts or seeds);",
+    "  empty if it would exceed the value, because parts of this text differ too much",
+    "to best: difference on test from the best model on val, ± half-width of its simultaneous 95 % confidence interval",
+    "  ~: not significant; the risk that any difference is wrongly called significant is at most 5 %",
 )
-_SEPARATORS = ">: words only: their spaces and line ends are not predicted, and would cost about {:.3f} bits more"
+_SEPARATORS = "words only; their separators, which would cost about {:.3f} bits more, are not predicted:"
 _CHOSEN = "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is"
 _DYNAMIC = "*: dynamic: keeps learning from the test text after predicting it"
 
@@ -181,9 +169,9 @@ def table_text(table: pd.DataFrame, *remarks: str) -> str:
             for cell, width, column in zip(cells, widths, columns, strict=True)
         ]
         lines.append("  ".join(aligned).rstrip())
+    if table["only_words"].any():
+        lines.insert(1 + int((~table["only_words"]).sum()), _SEPARATORS.format(table["separator_bits"].max()))
     lines += _NOTES
-    separator_bits = table["separator_bits"].max()
-    lines += [_SEPARATORS.format(separator_bits)] if separator_bits else []
     lines += [_CHOSEN] if table["chosen_on_val"].any() else []
     lines += [_DYNAMIC] if table["dynamic"].any() else []
     lines += filter(None, remarks)

@@ -84,7 +84,12 @@ def predicting_all(scores: Iterable[Score]) -> list[Score]:
     The other models have it easier, so they lead no group.
     """
     scores = list(scores)
-    return [score for score in scores if not score.metrics["test"]["separator_bits"]] or scores
+    return [score for score in scores if not predicts_only_words(score)] or scores
+
+
+def predicts_only_words(score: Score) -> bool:
+    """Return whether a model leaves out the separators between words."""
+    return bool(score.metrics["test"]["separator_bits"])
 
 
 def _mixtures(networks: Sequence[Score], partners: Sequence[Score], texts: Texts) -> Iterator[Score]:

@@ -1,25 +1,31 @@
 """How certain bits per character on test are, and the differences between models.
 
-Test is cut into blocks of equally many characters, at the same places for every model. The deviation between a model's
-blocks says too little about its value on test, because parts of a text, such as chapters, differ by more than the
-blocks within one part show. So intervals are calibrated by reference models, which were cross-validated over parts of
-train that are as long as test (:class:`~seqlm.heldout.scored_text.Folds`). The standard error of a model is that of a
-reference model, times the ratio of the deviations of their blocks. A 95 % interval is one that contains the mean of the
-model over other such parts of the same text in 95 % of cases. It says nothing about another text, or about the same
-training from another seed. ``benchmarks/interval_coverage.py`` checks this.
+Test is cut into blocks of equally many characters, at the same places for every model. Parts of a text, such as
+chapters, differ by more than the blocks within one part show. So two reference models were cross-validated over parts
+of train that are as long as test (:class:`~seqlm.heldout.scored_text.Folds`). The deviation of a model between parts is
+estimated by that of its blocks on test, times the ratio of the two for a reference model. For a difference between two
+models, it is the ratio for the difference between the reference models.
 
-Two models are compared by the differences between their bits on each block (paired t-test), calibrated by the
-difference between two reference models. When many pairs are compared, Holm's correction (1979) keeps the probability of
-any false verdict below 5 %.
+**Interval.** On another passage of this text, as long as test, the score should fall inside the interval 95 times out
+of 100. The difference between two passages has twice the variance of one.
 
-If test was scored in passages spread over it, the blocks are these passages. They are used directly, and an interval
-contains the value of all of test.
+**Verdict.** A difference is significant if its simultaneous 95 % confidence interval excludes 0. The intervals of all
+comparisons have one critical value: with a probability of at least 95 %, each of them contains the mean difference over
+the whole text (:func:`critical_value`).
+
+Both say nothing about another text, or about the same training from another seed. They assume that the ratio of the
+reference models holds for other models too. ``benchmarks/interval_coverage.py`` and ``benchmarks/verdicts.py`` check
+how often they are right.
+
+If test was scored in passages spread over it, these are its blocks, and there are no reference models: the interval is
+that of fifty other passages.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +34,26 @@ from seqlm.heldout.folds import Folds
 from seqlm.heldout.scored_text import ScoredText
 
 LEVEL = 0.05
-"""Share of intervals that miss, and probability of a false verdict."""
+"""Share of intervals that miss, and probability of any false verdict."""
 
 Blocks = NDArray[np.float64]
 """Bits per character of one model on each block of test; their mean is the bits per character on test."""
-Interval = tuple[float, float]
+Interval = tuple[float, float] | tuple[None, None]
 Pair = tuple[str, str]
-Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a model compares with another one on test; without values if it is not compared."""
+
+    against: str | None = None
+    """The name of the other model."""
+    difference: float | None = None
+    """Bits per character minus those of the other model."""
+    margin: float | None = None
+    """Half the width of the simultaneous 95 % confidence interval of the difference."""
+    verdict: str | None = None
+    """"better" or "worse" if the interval excludes 0, otherwise "not significant"."""
 
 
 @dataclass(frozen=True)
@@ -43,29 +62,36 @@ class Scale:
 
     factor: float
     degrees: int
-    """Degrees of freedom of the standard error."""
+    """Degrees of freedom of the deviation between blocks: half their number, because neighbours are alike."""
+    fold_degrees: int | None = None
+    """Degrees of freedom of the deviation between folds; None if there are none."""
 
     @classmethod
     def of_blocks(cls, num_blocks: int) -> Self:
         """Return the scale if the blocks are independent."""
-        return cls(num_blocks**-0.5, num_blocks - 1)
+        return cls(num_blocks**-0.5, num_blocks // 2)
 
     @classmethod
-    def of_folds(cls, fold_bits: Blocks, blocks: Blocks) -> Self:
-        """Return the scale by which the values of folds differ from the mean of the others."""
+    def of_folds(cls, fold_bits: Blocks, blocks: Blocks, num_blocks: int) -> Self:
+        """Return the scale by which folds of a reference model differ, for a text of so many of its blocks."""
         if not blocks.std() > 0:  # a text that repeats itself
-            return cls.of_blocks(len(blocks))
-        between_folds = fold_bits.std(ddof=1) * math.sqrt(1 + 1 / len(fold_bits))
-        return cls(float(between_folds / blocks.std(ddof=1)), len(fold_bits) - 1)
+            return cls.of_blocks(num_blocks)
+        factor = float(fold_bits.std(ddof=1) / blocks.std(ddof=1)) * math.sqrt(len(blocks) / num_blocks)
+        return cls(factor, min(len(blocks), num_blocks) // 2, len(fold_bits) - 1)
 
-    def error(self, blocks: Blocks) -> float:
-        """Return the standard error of the mean of some blocks."""
-        return self.factor * float(blocks.std(ddof=1))
+    def margin(self, blocks: Blocks, num_comparisons: int = 1) -> float:
+        """Return half the width of the simultaneous 95 % confidence interval of the mean of some blocks."""
+        critical = critical_value(num_comparisons, self.degrees, self.fold_degrees)
+        return critical * self.factor * float(blocks.std(ddof=1))
+
+    def passage_margin(self, blocks: Blocks) -> float:
+        """Return half the width of the 95 % interval for another passage: two values differ by more than one does."""
+        return math.sqrt(2) * self.margin(blocks)
 
     def interval(self, blocks: Blocks) -> Interval:
-        """Return the 95 % interval of the mean of some blocks."""
-        mean, margin = float(blocks.mean()), t_quantile(self.degrees) * self.error(blocks)
-        return mean - margin, mean + margin
+        """Return the 95 % interval for another passage, without values if it would reach below 0."""
+        mean, margin = float(blocks.mean()), self.passage_margin(blocks)
+        return (mean - margin, mean + margin) if margin <= mean else (None, None)
 
 
 @dataclass(frozen=True)
@@ -86,79 +112,58 @@ class IntervalScales:
         return cls.of_folds(folds, text.num_blocks)
 
     @classmethod
-    def of_folds(cls, folds: Folds, num_blocks: int | None = None) -> Self:
-        """Return the scales that two reference models give, for a text of ``num_blocks`` blocks if it is not test.
-
-        The factor for differences has few degrees of freedom, but only corrects a standard error that has many.
-        """
-        first, second = (np.array(blocks) for blocks in folds.test_blocks)
-        num_blocks = num_blocks or len(first)
-        independent, ratio = Scale.of_blocks(num_blocks), math.sqrt(len(first) / num_blocks)
-        model = Scale.of_folds(np.array(folds.bits[0]), first)
-        difference = Scale.of_folds(np.subtract(folds.bits[0], folds.bits[1]), first - second)
+    def of_folds(cls, folds: Folds, num_blocks: int) -> Self:
+        """Return the calibration by two reference models, for a text of so many of their blocks."""
+        bits, blocks = np.array(folds.bits), np.array(folds.test_blocks)
         return cls(
-            replace(model, factor=model.factor * ratio),
-            replace(independent, factor=max(difference.factor * ratio, independent.factor)),
+            Scale.of_folds(bits[0], blocks[0], num_blocks),
+            Scale.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
         )
 
-    def compare_pairs(self, blocks: Mapping[str, Blocks], pairs: Iterable[Pair]) -> dict[Pair, "Difference"]:
+    def compare_pairs(self, blocks: Mapping[str, Blocks], pairs: Collection[Pair]) -> dict[Pair, Comparison]:
         """Compare pairs of models; a pair in both directions counts as one comparison."""
-        found = {(first, second): self._compare(blocks[first] - blocks[second]) for first, second in pairs}
-        corrected = holm({frozenset(pair): difference.p_value for pair, difference in found.items()})
-        return {pair: replace(difference, p_value=corrected[frozenset(pair)]) for pair, difference in found.items()}
-
-    def _compare(self, differences: Blocks) -> "Difference":
-        mean, error = float(differences.mean()), self.of_difference.error(differences)
-        degrees = self.of_difference.degrees
-        p_value = t_p_value(mean / error, degrees) if error else float(mean == 0)
-        return Difference(mean, t_quantile(degrees) * error, p_value)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Bits per character of one model minus those of another."""
-
-    bits: float
-    margin: float
-    """Half of the 95 % interval, which is not corrected for other comparisons."""
-    p_value: float
-    """Corrected for all comparisons that were made together."""
-
-    @property
-    def verdict(self) -> str:
-        """Whether the first model is "better" or "worse" than the other, or the two are "not told apart"."""
-        if self.p_value >= LEVEL:
-            return "not told apart"
-        return "better" if self.bits < 0 else "worse"
+        num_comparisons = len(set(map(frozenset, pairs)))
+        found = {}
+        for first, second in pairs:
+            differences = blocks[first] - blocks[second]
+            mean, margin = float(differences.mean()), self.of_difference.margin(differences, num_comparisons)
+            verdict = "not significant" if abs(mean) <= margin else "better" if mean < 0 else "worse"
+            found[first, second] = Comparison(second, mean, margin, verdict)
+        return found
 
 
-def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
-    """Return p-values that hold for all tests together (Holm 1979), the smallest first."""
-    corrected: dict[Key, float] = {}
-    largest = 0.0
-    for rank, key in enumerate(sorted(p_values, key=lambda key: p_values[key])):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[key]))
-        corrected[key] = largest
-    return corrected
+@cache
+def critical_value(num_comparisons: int, degrees: int, fold_degrees: int | None = None) -> float:
+    """Return how many standard errors wide the margins of simultaneous 95 % confidence intervals are.
 
-
-def t_p_value(t: float, degrees: int) -> float:
-    """Return P(|T| >= |t|) of Student's distribution (Abramowitz and Stegun 1964, equations 26.7.3 and 26.7.4)."""
-    angle = math.atan(abs(t) / math.sqrt(degrees))
-    odd = degrees % 2
-    term = math.cos(angle) if odd else 1.0
-    total = term if degrees > 1 else 0.0
-    for n in range(2 + odd, degrees - 1, 2):
-        term *= (n - 1) / n * math.cos(angle) ** 2
-        total += term
-    inside = math.sin(angle) * total
-    return max(1 - (2 / math.pi * (angle + inside) if odd else inside), 0.0)
-
-
-def t_quantile(degrees: int) -> float:
-    """Return the t that |T| exceeds with probability :data:`LEVEL`."""
-    low, high = 0.0, 1000.0
+    Each comparison has its own deviation between blocks, with ``degrees`` degrees of freedom. If the errors of all are
+    scaled by one factor, the square of this factor has an F distribution, with those degrees and ``fold_degrees``. For
+    a given factor, intervals of correlated differences are all right at least as often as independent ones (Sidak
+    1967). So this is the c at which P(-c factor < T < c factor) to the power of ``num_comparisons``, averaged over all
+    factors, is 95 %; T has Student's distribution.
+    """
+    factors, weights = np.ones(1), np.ones(1)
+    if fold_degrees is not None:
+        logs = np.linspace(-20, 20, 401)
+        falling = np.log1p(np.exp(logs) * fold_degrees / degrees) * (fold_degrees + degrees)
+        weights = np.exp((logs * fold_degrees - falling) / 2)
+        factors, weights = np.exp(logs / 2), weights / weights.sum()
+    low, high = 0.0, 1e5
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if t_p_value(middle, degrees) > LEVEL else (low, middle)
+        all_right = float(np.sum(weights * student_inside(middle * factors, degrees) ** num_comparisons))
+        low, high = (middle, high) if all_right < 1 - LEVEL else (low, middle)
     return low
+
+
+def student_inside(t: Blocks, degrees: int) -> Blocks:
+    """Return P(|T| < t) of Student's distribution (Abramowitz and Stegun 1964, equations 26.7.3 and 26.7.4)."""
+    angle = np.arctan(t / math.sqrt(degrees))
+    odd = degrees % 2
+    term = np.cos(angle) if odd else np.ones_like(angle)
+    total = term * (degrees > 1)
+    for n in range(2 + odd, degrees - 1, 2):
+        term = term * (n - 1) / n * np.cos(angle) ** 2
+        total = total + term
+    inside = np.sin(angle) * total
+    return np.asarray(2 / math.pi * (angle + inside) if odd else inside)

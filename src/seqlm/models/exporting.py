@@ -44,10 +44,10 @@ def export_models(layout: Layout, folder: Path) -> int:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / name)
     write_checksummed(folder / _MANIFEST, {"format": FORMAT, "sha256": hashes})
-    best = table["model"][table["separator_bits"] == 0].iloc[0]
     rows = [f"| {row.model} | {row.test_bits:.3f} | {row.test_perplexity:.2f} |" for row in table.itertuples()]
-    readme = _README.read_text(encoding="utf-8").format(name=folder.name, best=best, rows="\n".join(rows))
-    write_text(folder / "README.md", readme)
+    readme = _README.read_text(encoding="utf-8")
+    best = table["model"].iloc[0]
+    write_text(folder / "README.md", readme.format(name=folder.name, best=best, rows="\n".join(rows)))
     return len(hashes) + 2
 
 

@@ -123,10 +123,9 @@ class Models(Mapping[str, LanguageModel]):
     def compare(self, text: str, names: Sequence[str]) -> "pd.DataFrame":
         """Return how well models predict a text, the best first.
 
-        ``ci_low`` and ``ci_high`` are the 95 % interval of ``bits_per_character``. ``difference`` and ``margin``
-        compare a model with the best one, and ``verdict`` holds for all comparisons
-        (:mod:`seqlm.evaluate.uncertainty`). They are missing if the text is too short. Raises ModelNotFoundError, and
-        DataError as ``score`` does.
+        ``ci_low`` and ``ci_high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin``
+        compare a model with the best one, and ``verdict`` holds for all together (:mod:`seqlm.evaluate.uncertainty`).
+        They are missing if the text is too short. Raises ModelNotFoundError, and DataError as ``score`` does.
         """
         import pandas as pd
 
@@ -147,6 +146,7 @@ class Models(Mapping[str, LanguageModel]):
                 "ci_high": result.interval[1],
                 "perplexity": result.score.metrics["test"]["perplexity"],
                 **asdict(result.to_best),
+                "only_words": result.only_words,
             }
             for result in rank_models(scores, texts, Folds.load(self.layout.heldout("char")))[0]
         ]

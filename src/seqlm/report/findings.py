@@ -48,10 +48,10 @@ def _describe_leader(leader: Mapping[str, Any]) -> str:
         sentences = [f"{leader['model']}, with {leader['bits']:.3f} bits per character on test{interval}."]
     if leader["verdict"] in ("better", "worse"):
         amount = f"{abs(leader['difference']):.3f} ± {leader['margin']:.3f}"
-        sentences.append(f"It is {leader['verdict']} than {leader['against']} by {amount}.")
+        sentences.append(f"It is significantly {leader['verdict']} than {leader['against']}, by {amount}.")
     elif leader["verdict"]:
         amount = f"{leader['difference']:+.3f} ± {leader['margin']:.3f}"
-        sentences.append(f"It is not told apart from {leader['against']} ({amount}).")
+        sentences.append(f"The difference from {leader['against']} is not significant ({amount}).")
     if leader["best_on_test"]:
         bits = leader["best_on_test_bits"]
         sentences.append(f"(Val chose this model; on test, {leader['best_on_test']} is best, with {bits:.3f}.)")
@@ -63,10 +63,9 @@ def highlights(table: pd.DataFrame) -> pd.DataFrame:
 
     The best static and dynamic mixture, the best network, the best n-gram model over each kind of token, the best
     Laplace model, the best network trained on less text than others, also after its last epoch, and the uniform
-    distribution over characters; best means best on val. Models over words that need not predict separators are left
-    out.
+    distribution over characters; best means best on val. Models that predict only words are left out.
     """
-    rows = table[~(table["separator_bits"] > 0)].dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
+    rows = table[~table["only_words"]].dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
     static, in_order = rows[~rows["dynamic"]], rows.sort_values("val_bits", kind="stable")
     networks, ngrams = static["family"] == "network", (static["family"] == "ngram") & (static["order"] > 0)
     short = networks & (static["train_chars"] < static["train_chars"].max())

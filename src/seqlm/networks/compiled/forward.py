@@ -1,7 +1,7 @@
 """Tokens through the layers of a network as compiled loops: what scoring, generation and training share, and reading.
 
-All matrices are in panels (:mod:`seqlm.networks.compiled.tiles`). If a matrix belongs to several steps of a minibatch of
-B rows, its row ``t * B + b`` is batch row b at step t. A layer takes a few steps at a time: their products with the
+All matrices are in panels (:mod:`seqlm.networks.compiled.tiles`). If a matrix belongs to several steps of a minibatch
+of B rows, its row ``t * B + b`` is batch row b at step t. A layer takes a few steps at a time: their products with the
 input are computed together, so that the weights are read once for all of them, and while the sums are still in the
 cache the steps follow one by one.
 """

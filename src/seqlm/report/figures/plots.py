@@ -126,10 +126,12 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
     lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(LINES), strict=False))
     markers = dict(zip(scores["token"].unique(), itertools.cycle(MARKERS), strict=False))
+    only_words = set(table["token"][table["only_words"]])
     with new_figure(height=4.6, legend=2) as (figure, axes):
         for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
             style = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
-            axes.plot(rows["order"], rows["bits_per_character"], **style.points, label=f"{token} {smoothing}")
+            label = f"{token} {smoothing}" + (" (without separators)" if token in only_words else "")
+            axes.plot(rows["order"], rows["bits_per_character"], **style.points, label=label)
         for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
             axes.axhline(bits, **styles[name].line, linewidth=1.2, label=name)
         orders = sorted(scores["order"].unique())
