@@ -85,7 +85,7 @@ def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean:
     edit(clean, "src/seqlm/core/layout.py", "\n    def split(", "\n    def split_again(")  # a helper for paths
     edit(clean, "src/seqlm/core/errors.py", "exit_code = 6", "exit_code = 7")
     edit(clean, "src/seqlm/core/files.py", "no such file", "file not found")  # the message of an error
-    edit(clean, "src/seqlm/train/callbacks.py", "per second", "a second")  # progress of training
+    edit(clean, "src/seqlm/train/callbacks.py", "{epochs} epochs of", "{epochs} passes of")  # progress of training
     edit(clean, "stages/train.py", "Name of the run", "The name of the run")  # a help text
     edit(clean, "stages/train.py", "resuming after", "continuing after")  # what a stage prints
     edit(clean, "src/seqlm/train/trainer.py", '"""', '"""It is said: ')  # a docstring

@@ -26,6 +26,8 @@ SHARED_SCRIPTS = {
     "score-word-to-char": "seqlm.score.word_to_char",
 }
 """Stages that share one script, and the module that does the work of each."""
+IMPORTED_BY_NAME = {"gradients": {f"seqlm.networks.kinds.{kind}" for kind in ("gru", "lstm", "rnn", "scratch")}}
+"""Modules that a stage imports by name, whatever the runs."""
 _PRINTING = {"echo", "log", "print", "warn"}
 """Functions that print their arguments."""
 _OBJECT_NAME = re.compile(r"(seqlm(?:\.\w+)+):[\w.]+")
@@ -42,14 +44,17 @@ def fingerprints(root: Path, entry_of_run: Mapping[str, str]) -> dict[str, str]:
     entries = {**scripts, **SHARED_SCRIPTS, **{f"runs/{run}": entry for run, entry in entry_of_run.items()}}
     hashes: dict[str, tuple[str, set[str]]] = {}
     return {
-        f"{name}.txt": "".join(f"{hashes[module][0]} {module}\n" for module in sorted(_closure(root, entry, hashes)))
+        f"{name}.txt": "".join(
+            f"{hashes[module][0]} {module}\n"
+            for module in sorted(_closure(root, {entry, *IMPORTED_BY_NAME.get(name, ())}, hashes))
+        )
         for name, entry in entries.items()
     }
 
 
-def _closure(root: Path, entry: str, read: dict[str, tuple[str, set[str]]]) -> set[str]:
-    """Return a module and all that it imports; ``read`` keeps the hash and the imports of each."""
-    found, waiting = set[str](), {entry}
+def _closure(root: Path, entries: set[str], read: dict[str, tuple[str, set[str]]]) -> set[str]:
+    """Return some modules and all that they import; ``read`` keeps the hash and the imports of each."""
+    found, waiting = set[str](), set(entries)
     while waiting:
         module = waiting.pop()
         if module in found or module in CANNOT_CHANGE_NUMBERS or not (path := _path(root, module)).is_file():
