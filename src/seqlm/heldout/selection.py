@@ -20,15 +20,8 @@ from seqlm.core.files import read_errors
 from seqlm.core.layout import Layout
 from seqlm.core.text import BLOCK_BYTES, count_text
 from seqlm.heldout.scored_text import NUM_BLOCKS, Stream, stream_of, unknown_share
-from seqlm.heldout.spelling import (
-    BLANKS,
-    costs_in_split,
-    count_separators,
-    own_separator_nll,
-    spelling_costs,
-    unknown_costs,
-)
-from seqlm.heldout.store import Selection, save_heldout
+from seqlm.heldout.spelling import BLANKS, count_separators, own_separator_nll, spelling_costs, unknown_costs
+from seqlm.heldout.store import Selection, costs_in_split, save_heldout
 from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab

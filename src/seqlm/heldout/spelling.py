@@ -19,7 +19,6 @@ from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.vocab.corpus import EncodedSplit
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 NLL_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
@@ -94,15 +93,6 @@ def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer])
     costs = np.zeros(len(ids))
     unknown = [token for token, index in zip(tokens, ids.tolist(), strict=True) if index == 0]
     costs[ids == 0] = spelling_costs(vocab, unknown)
-    return costs
-
-
-def costs_in_split(split: EncodedSplit, start: int, stop: int, spelling: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the spelling cost of each unknown token from position ``start`` up to ``stop``, and 0 for all others.
-
-    ``spelling`` has the costs of all tokens of the corpus that the vocabulary lacks.
-    """
-    costs: NDArray[np.float64] = np.concatenate([np.zeros(len(split.vocab)), spelling])[split.distinct_ids(start, stop)]
     return costs
 
 

@@ -17,14 +17,22 @@ from seqlm.core.files import read_checksummed, read_json, read_npy, write_checks
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import ScoredText, Stream, Streams, stream_of
-from seqlm.heldout.spelling import costs_in_split
-from seqlm.vocab.corpus import SPLITS, load_corpus, load_split
+from seqlm.vocab.corpus import SPLITS, EncodedSplit, load_corpus, load_split
 from seqlm.vocab.kinds import Kind
 
 WARMUP = 512
 """Tokens that a model reads before a passage without being scored on them."""
 FORMAT = 3
 ADVICE = "run the heldout stage again"
+
+
+def costs_in_split(split: EncodedSplit, start: int, stop: int, spelling: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the spelling cost of each unknown token from position ``start`` up to ``stop``, and 0 for all others.
+
+    ``spelling`` has the costs of all tokens of the corpus that the vocabulary lacks.
+    """
+    costs: NDArray[np.float64] = np.concatenate([np.zeros(len(split.vocab)), spelling])[split.distinct_ids(start, stop)]
+    return costs
 
 
 @dataclass(frozen=True)
