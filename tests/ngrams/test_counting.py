@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from seqlm.core.errors import DataError, MachineError
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import Chunking, NgramCounter, count_ngrams
-from seqlm.ngrams.counts.sorted_runs import merge, run_lengths
+from seqlm.ngrams.counts.sorted_counts import merge, run_lengths
 from seqlm.ngrams.statistics import most_frequent
 
 SMALL_MEMORY = 1 << 20
@@ -66,9 +66,9 @@ def test_merged_runs_have_every_key_once_with_its_counts_added(chunks: list[list
 def test_large_runs_are_merged_by_compiled_loops_to_the_same_result() -> None:
     rng = np.random.default_rng(0)
     chunks = [rng.integers(0, 10**7, 2_500_000) for _ in range(3)]
-    runs = [run_lengths(chunk.copy()) for chunk in chunks]
-    assert sum(map(len, runs)) > 5_000_000
-    (keys, counts), *_ = merge(runs, 10**7)
+    all_sorted = [run_lengths(chunk.copy()) for chunk in chunks]
+    assert sum(map(len, all_sorted)) > 5_000_000
+    (keys, counts), *_ = merge(all_sorted, 10**7)
     expected = run_lengths(np.concatenate(chunks))
     assert (keys == expected.keys).all()
     assert (counts == expected.counts).all()

@@ -1,8 +1,8 @@
 """Counting n-grams: all at once in memory, or in chunks if memory is short.
 
 The longest n-grams are counted, and the shorter ones follow from them. The n-grams of a chunk are packed into one
-integer each, sorted, and run-length counted; the sorted runs of all chunks are merged. A text that fits into memory is
-a single chunk. N-grams too wide for 64 bits are counted by keys over the table of the order below.
+integer each, sorted, and run-length counted; the sorted counts of all chunks are merged. A text that fits into memory
+is a single chunk. N-grams too wide for 64 bits are counted by keys over the table of the order below.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.threads import default_threads, imap
 from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
-from seqlm.ngrams.counts.sorted_runs import (
+from seqlm.ngrams.counts.sorted_counts import (
+    CountsInMemory,
     Keys,
-    MemoryRun,
     Part,
-    Run,
+    SortedCounts,
     add_equal_keys,
     are_first,
     insert_key,
@@ -38,7 +38,7 @@ _HISTOGRAM_BITS = 20
 _PACKED_AT_ONCE = 1 << 16
 """Keys that are made at once, so that all this takes stays in the processor's cache."""
 _ROWS_AT_ONCE = 1 << 20
-"""Rows of a run, or tokens of a text, that are worked on at once."""
+"""Rows of sorted counts, or tokens of a text, that are worked on at once."""
 
 
 class Pairs:
@@ -125,7 +125,7 @@ class Packing:
 class PackedCounts:
     """The n-grams of one order in a stream as packed keys, with their counts."""
 
-    run: Run
+    sorted_counts: SortedCounts
     packing: Packing
     order: int
     num_tokens: int
@@ -137,7 +137,7 @@ def _bits(number: int) -> int:
     return max((number - 1).bit_length(), 1)
 
 
-def count_packed(ids: Ids, *, num_starts: int, order: int, packing: Packing) -> MemoryRun:
+def count_packed(ids: Ids, *, num_starts: int, order: int, packing: Packing) -> CountsInMemory:
     """Count the n-grams of an order that begin at the first ``num_starts`` positions of ``ids``."""
     num_keys, bits = max(min(num_starts, len(ids) - order + 1), 0), packing.bits(order)
     dtype: np.dtype[Any] = np.dtype(np.uint32 if bits <= 32 else np.int64)
@@ -150,7 +150,7 @@ def count_packed(ids: Ids, *, num_starts: int, order: int, packing: Packing) -> 
         for block in blocks:
             totals += np.bincount(block, minlength=len(totals))
         keys = np.flatnonzero(totals)
-        return MemoryRun(keys, totals[keys])
+        return CountsInMemory(keys, totals[keys])
     packed, end = np.empty(num_keys, dtype), 0
     for block in blocks:
         packed[end : end + len(block)] = block
@@ -158,24 +158,26 @@ def count_packed(ids: Ids, *, num_starts: int, order: int, packing: Packing) -> 
     return run_lengths(packed)
 
 
-def prefix_counts(run: Run, ids: IdStream, order: int, packing: Packing) -> Iterator[Part]:
-    """Yield the counts of order n - 1 in the stream ``ids``, which follow from the run of order n.
+def prefix_counts(sorted_counts: SortedCounts, ids: IdStream, order: int, packing: Packing) -> Iterator[Part]:
+    """Yield the counts of order n - 1 in the stream ``ids``, which follow from those of order n.
 
     An n-gram occurs as often as all its continuations together, and once more if the stream ends with it.
     """
     last = packing.keys(np.asarray(ids[len(ids) - order + 1 :]), order - 1, np.dtype(np.int64))
-    prefixes = ((packing.split(keys, order)[0], counts) for keys, counts in _parts_of(run))
+    prefixes = ((packing.split(keys, order)[0], counts) for keys, counts in _parts_of(sorted_counts))
     return add_equal_keys(insert_key(prefixes, int(last[0])))
 
 
-def over_table_below(run: Run, below: Run | None, order: int, packing: Packing, vocab_size: int) -> Iterator[Part]:
-    """Yield a run with the keys of a table: the row of the prefix in the table below, and the last token.
+def over_table_below(
+    sorted_counts: SortedCounts, below: SortedCounts | None, order: int, packing: Packing, vocab_size: int
+) -> Iterator[Part]:
+    """Yield sorted counts with the keys of a table: the row of the prefix in the table below, and the last token.
 
-    ``below`` is the run of the order below; None stands for order 1, whose table has a row for every token. In other
-    tables each row is the prefix of some n-gram of ``run``, except perhaps the one that the stream ends with.
+    ``below`` has those of the order below; None stands for order 1, whose table has a row for every token. In other
+    tables each row is the prefix of some n-gram of ``sorted_counts``, except perhaps the one that the stream ends with.
     """
     row = 0
-    for keys, counts in _parts_of(run):
+    for keys, counts in _parts_of(sorted_counts):
         rows, tokens = packing.split(keys, order)
         if below is not None:
             is_new = are_first(rows)
@@ -188,9 +190,9 @@ def over_table_below(run: Run, below: Run | None, order: int, packing: Packing, 
         yield rows * vocab_size + tokens, counts
 
 
-def _parts_of(run: Run) -> Iterator[Part]:
-    for start in range(0, len(run), _ROWS_AT_ONCE):
-        yield run.read(start, start + _ROWS_AT_ONCE)
+def _parts_of(sorted_counts: SortedCounts) -> Iterator[Part]:
+    for start in range(0, len(sorted_counts), _ROWS_AT_ONCE):
+        yield sorted_counts.read(start, start + _ROWS_AT_ONCE)
 
 
 _BYTES_PER_TOKEN = 48
@@ -214,7 +216,7 @@ class Chunking:
     memory: int
     """Bytes that the process may take; a text that needs more is counted in chunks."""
     folder: Path
-    """Where the runs and then the tables are stored; it must exist as long as the counts are used."""
+    """Where the sorted counts and then the tables are stored; it must exist as long as the counts are used."""
     scheduler: str | None = None
     """Address of a Dask scheduler whose workers count the chunks; None: threads of this process do."""
 
@@ -224,7 +226,7 @@ def count_ngrams(ids: IdStream, vocab_size: int, max_order: int, chunking: Chunk
     counter = NgramCounter(ids, vocab_size, max_order, chunking)
     counts = counter.count()
     if counter.packed is not None:
-        counter.packed.run.remove()
+        counter.packed.sorted_counts.remove()
     return counts
 
 
@@ -270,8 +272,8 @@ class NgramCounter:
         arrays = [self._unigrams(), *reversed(list(self._packed_orders()))]
         for order in range(len(arrays) + 1, self._max_order + 1):
             count = partial(_count_over_table_below, NgramCounts(arrays))
-            runs = self._counted_chunks(order, 0, count, num_threads=1)
-            arrays.append(self._stored(f"order{order}", self._merged(runs)).mapped())
+            all_sorted = self._counted_chunks(order, 0, count, num_threads=1)
+            arrays.append(self._stored(f"order{order}", self._merged(all_sorted)).mapped())
         counts, first = NgramCounts(arrays), self._ids[: self._max_order]
         counts.starts = [int(rows[0]) for rows in counts.rows_of(first, self._max_order)]
         return counts
@@ -289,80 +291,86 @@ class NgramCounter:
         highest = min(self._max_order, packing.max_order)
         if highest < 2:
             return
-        runs, start = self._packed_before(highest, packing)
+        all_sorted, start = self._packed_before(highest, packing)
         count = partial(count_packed, num_starts=self._chunk, order=highest, packing=packing)
-        runs += self._packed_chunks(highest, start, count)
-        run = self._stored(f"packed{highest}", self._merged(runs))
-        self.packed = PackedCounts(run, packing, highest, len(self._ids))
+        all_sorted += self._packed_chunks(highest, start, count)
+        sorted_counts = self._stored(f"packed{highest}", self._merged(all_sorted))
+        self.packed = PackedCounts(sorted_counts, packing, highest, len(self._ids))
         for order in range(highest, 1, -1):
             below = None
             if order > 2:
-                below = self._stored(f"packed{order - 1}", prefix_counts(run, self._ids, order, packing))
-            yield self._stored(f"order{order}", over_table_below(run, below, order, packing, self._vocab_size)).mapped()
+                below = self._stored(f"packed{order - 1}", prefix_counts(sorted_counts, self._ids, order, packing))
+            yield self._stored(
+                f"order{order}", over_table_below(sorted_counts, below, order, packing, self._vocab_size)
+            ).mapped()
             if order < highest:
-                run.remove()
+                sorted_counts.remove()
             if below is not None:
-                run = below
+                sorted_counts = below
 
-    def _packed_before(self, order: int, packing: Packing) -> tuple[list[Run], int]:
+    def _packed_before(self, order: int, packing: Packing) -> tuple[list[SortedCounts], int]:
         """Return the n-grams of an order that are counted already, and where the first of the others begins."""
         first = self._first
         if first is None or (first.order, first.packing) != (order, packing):
             return [], 0
-        return [first.run], first.num_tokens - order + 1
+        return [first.sorted_counts], first.num_tokens - order + 1
 
-    def _packed_chunks(self, order: int, start: int, count: Callable[[Ids], MemoryRun]) -> list[Run]:
-        """Return the runs of all chunks from a position on, counted on threads or on a cluster."""
+    def _packed_chunks(self, order: int, start: int, count: Callable[[Ids], CountsInMemory]) -> list[SortedCounts]:
+        """Return the sorted counts of all chunks from a position on, counted on threads or on a cluster."""
         if self._chunking is None or self._chunking.scheduler is None:
             return self._counted_chunks(order, start, count, default_threads())
-        runs = _map_on_cluster(count, self._chunks(order, start), self._chunking.scheduler)
-        return [self._stored_chunk(order, index, run) for index, run in enumerate(runs)]
+        all_sorted = _map_on_cluster(count, self._chunks(order, start), self._chunking.scheduler)
+        return [self._stored_chunk(order, index, sorted_counts) for index, sorted_counts in enumerate(all_sorted)]
 
-    def _counted_chunks(self, order: int, start: int, count: Callable[[Ids], MemoryRun], num_threads: int) -> list[Run]:
-        """Return the runs of all chunks from a position on, counted on threads of this process."""
+    def _counted_chunks(
+        self, order: int, start: int, count: Callable[[Ids], CountsInMemory], num_threads: int
+    ) -> list[SortedCounts]:
+        """Return the sorted counts of all chunks from a position on, counted on threads of this process."""
 
-        def count_and_store(chunk: tuple[int, Ids]) -> Run:
-            # Each thread stores its own runs, so that none waits for that in memory.
+        def count_and_store(chunk: tuple[int, Ids]) -> SortedCounts:
+            # Each thread stores its own, so that none waits for that in memory.
             return self._stored_chunk(order, chunk[0], count(chunk[1]))
 
         return list(imap(count_and_store, enumerate(self._chunks(order, start)), num_threads))
 
-    def _stored_chunk(self, order: int, index: int, run: MemoryRun) -> Run:
-        return self._stored(f"chunk{order}-{index}", [run.mapped()])
+    def _stored_chunk(self, order: int, index: int, sorted_counts: CountsInMemory) -> SortedCounts:
+        return self._stored(f"chunk{order}-{index}", [sorted_counts.mapped()])
 
     def _chunks(self, order: int, start: int) -> Iterator[Ids]:
         """Yield overlapping chunks: each n-gram of the text from a position on begins in exactly one of them."""
         for begin in range(start, len(self._ids), self._chunk):
             yield self._ids[begin : begin + self._chunk + order - 1]
 
-    def _merged(self, runs: list[Run]) -> Iterator[Part]:
-        """Yield the union of runs, then remove them."""
-        buffer_rows = max(map(len, runs))
+    def _merged(self, all_sorted: list[SortedCounts]) -> Iterator[Part]:
+        """Yield the union of sorted counts, then remove them."""
+        buffer_rows = max(map(len, all_sorted))
         if self._chunking is not None:
             memory = self._chunking.memory * _MEMORY_SHARE
-            buffer_rows = int(memory / (len(runs) * _BYTES_PER_ENTRY * _MERGE_COPIES))
-        yield from merge(runs, max(buffer_rows, _MIN_ROWS))
-        for run in runs:
-            run.remove()
+            buffer_rows = int(memory / (len(all_sorted) * _BYTES_PER_ENTRY * _MERGE_COPIES))
+        yield from merge(all_sorted, max(buffer_rows, _MIN_ROWS))
+        for sorted_counts in all_sorted:
+            sorted_counts.remove()
 
-    def _stored(self, name: str, parts: Iterable[Part]) -> Run:
-        """Return parts as a run: in a file if the text is counted in chunks, otherwise in memory."""
+    def _stored(self, name: str, parts: Iterable[Part]) -> SortedCounts:
+        """Return parts as sorted counts: in files if the text is counted in chunks, otherwise in memory."""
         if self._chunking is not None:
             return write_run(self._chunking.folder / name, parts)
         first, *others = parts
         if not others:
-            return MemoryRun(*first)
+            return CountsInMemory(*first)
         keys, counts = zip(first, *others, strict=True)
-        return MemoryRun(np.concatenate(keys), np.concatenate(counts))
+        return CountsInMemory(np.concatenate(keys), np.concatenate(counts))
 
 
-def _count_over_table_below(counts: NgramCounts, chunk: Ids) -> MemoryRun:
+def _count_over_table_below(counts: NgramCounts, chunk: Ids) -> CountsInMemory:
     """Count the n-grams of the order above those of ``counts`` in a chunk."""
     prefixes = counts.rows_of(chunk, counts.max_order)[-1][:-1]
     return run_lengths(prefixes * counts.vocab_size + chunk[counts.max_order :])
 
 
-def _map_on_cluster(function: Callable[[Ids], MemoryRun], chunks: Iterator[Ids], scheduler: str) -> Iterator[MemoryRun]:
+def _map_on_cluster(
+    function: Callable[[Ids], CountsInMemory], chunks: Iterator[Ids], scheduler: str
+) -> Iterator[CountsInMemory]:
     """Yield ``function(chunk)`` for each chunk, in no particular order; the workers need this package."""
     from distributed import Client, as_completed
 

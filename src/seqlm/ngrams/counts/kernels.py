@@ -28,7 +28,7 @@ _UNITS_OF_LOG = -(10**DECIMALS) / math.log(10)
 
 @compiled(nogil=True)
 def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs) -> tuple[Longs, Longs]:
-    """Return the union of two runs of rising keys. Counts of equal keys are added."""
+    """Return the union of two arrays of rising keys. Counts of equal keys are added."""
     size, other_size = len(keys), len(other_keys)
     merged, sums = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
     here = there = end = 0

@@ -1,6 +1,6 @@
-"""Sorted runs of keys with their counts, in memory or in files, and merging them.
+"""Sorted keys with their counts, in memory or in files, and merging them.
 
-Counting one chunk of a text gives a run: each key once, rising, with its count. Runs in files are read part by part,
+Counting one chunk of a text gives sorted counts: each key once, rising, with its count. Files are read part by part,
 never mapped, so that memory stays bounded.
 """
 
@@ -22,8 +22,8 @@ COMPILED_FROM_ROWS = 5_000_000
 
 
 @dataclass(frozen=True)
-class MemoryRun:
-    """A run in memory."""
+class CountsInMemory:
+    """Sorted counts in memory."""
 
     keys: Keys
     counts: NDArray[np.int64]
@@ -36,7 +36,7 @@ class MemoryRun:
         return self.keys[start:stop], self.counts[start:stop]
 
     def mapped(self) -> Part:
-        """Return the whole run."""
+        """Return all of them."""
         return self.keys, self.counts
 
     def remove(self) -> None:
@@ -44,8 +44,8 @@ class MemoryRun:
 
 
 @dataclass(frozen=True)
-class FileRun:
-    """A run in two files of 64-bit integers: ``STEM.keys`` and ``STEM.counts``."""
+class CountsInFiles:
+    """Sorted counts in two files of 64-bit integers: ``STEM.keys`` and ``STEM.counts``."""
 
     stem: Path
     length: int
@@ -60,7 +60,7 @@ class FileRun:
         return keys, counts
 
     def mapped(self) -> Part:
-        """Return the whole run, mapped into memory; it must not be empty."""
+        """Return all of them, mapped into memory; there must be some."""
         keys, counts = (np.memmap(path, _ENTRY, mode="r") for path in _paths(self.stem))
         return keys, counts
 
@@ -70,15 +70,15 @@ class FileRun:
             path.unlink()
 
 
-Run = MemoryRun | FileRun
+SortedCounts = CountsInMemory | CountsInFiles
 
 
 def _paths(stem: Path) -> tuple[Path, Path]:
     return stem.with_name(stem.name + ".keys"), stem.with_name(stem.name + ".counts")
 
 
-def write_run(stem: Path, parts: Iterable[Part]) -> FileRun:
-    """Write parts, which follow each other in rising order, as one run."""
+def write_run(stem: Path, parts: Iterable[Part]) -> CountsInFiles:
+    """Write parts, which follow each other in rising order, as one file of keys and one of counts."""
     length = 0
     keys_path, counts_path = _paths(stem)
     with keys_path.open("wb") as keys_file, counts_path.open("wb") as counts_file:
@@ -86,14 +86,14 @@ def write_run(stem: Path, parts: Iterable[Part]) -> FileRun:
             keys_file.write(np.ascontiguousarray(keys, _ENTRY).data)
             counts_file.write(np.ascontiguousarray(counts, _ENTRY).data)
             length += len(keys)
-    return FileRun(stem, length)
+    return CountsInFiles(stem, length)
 
 
-def run_lengths(keys: NDArray[np.integer]) -> MemoryRun:
+def run_lengths(keys: NDArray[np.integer]) -> CountsInMemory:
     """Sort ``keys`` in place, and return each distinct key with how often it occurs."""
     keys.sort()
     firsts = np.flatnonzero(are_first(keys))
-    return MemoryRun(keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys)))
+    return CountsInMemory(keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys)))
 
 
 def are_first(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -132,19 +132,22 @@ def add_equal_keys(parts: Iterable[Part]) -> Iterator[Part]:
     yield last
 
 
-def merge(runs: Sequence[Run], buffer_rows: int) -> Iterator[Part]:
-    """Yield the union of runs in rising order. Counts of equal keys are added.
+def merge(all_sorted: Sequence[SortedCounts], buffer_rows: int) -> Iterator[Part]:
+    """Yield the union of sorted counts in rising order. Counts of equal keys are added.
 
-    At most ``buffer_rows`` entries of each run are in memory at once.
+    At most ``buffer_rows`` entries of each are in memory at once.
     """
-    starts = [0] * len(runs)
+    starts = [0] * len(all_sorted)
     while True:
-        buffers = [run.read(start, start + buffer_rows) for run, start in zip(runs, starts, strict=True)]
-        # A key above the last one of a buffer may occur again in what that run has not read yet.
+        buffers = [
+            sorted_counts.read(start, start + buffer_rows)
+            for sorted_counts, start in zip(all_sorted, starts, strict=True)
+        ]
+        # A key above the last one of a buffer may occur again in what has not been read of it yet.
         unfinished = (
             int(keys[-1])
-            for run, start, (keys, _) in zip(runs, starts, buffers, strict=True)
-            if start + len(keys) < len(run)
+            for sorted_counts, start, (keys, _) in zip(all_sorted, starts, buffers, strict=True)
+            if start + len(keys) < len(sorted_counts)
         )
         limit = min(unfinished, default=_LARGEST)
         parts = []
