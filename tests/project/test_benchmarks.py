@@ -61,15 +61,11 @@ def test_a_search_chooses_on_val_and_continues(
     for model, settings in transformer_search.FIRST.items():
         found = transformer_search.planned(model)
         assert (len({*map(str, found)}), tuple(found[0].values())) == (12, settings)
-    path, grid = tmp_path / "x.csv", ((0.01, 1e-6), (1,), (32,), (0.0,), (16,), (False,))
-    monkeypatch.setattr(transformer_search, "RESULTS", path)
-    monkeypatch.setattr(
-        transformer_search, "FIRST", dict.fromkeys(transformer_search.FIRST, (1e-6, 1, 32, 0.0, 16, False))
-    )
-    monkeypatch.setattr(transformer_search, "GRID", dict.fromkeys(transformer_search.GRID, grid))
-    for name in ("NUM_SETTINGS", "ROUNDS"):
-        monkeypatch.setattr(transformer_search, name, 2)
-    monkeypatch.setattr(transformer_search, "SECONDS_OF_ROUND", 0.01)
+    path, first, kinds = tmp_path / "x.csv", (1e-6, 1, 32, 0.0, 16, False), ("lstm", "transformer")
+    grid = ((0.01, 1e-6), *((value,) for value in first[1:]))
+    changes = {"RESULTS": path, "FIRST": dict.fromkeys(kinds, first), "GRID": dict.fromkeys(kinds, grid)}
+    for name, value in (changes | {"NUM_SETTINGS": 2, "ROUNDS": 2, "SECONDS_OF_ROUND": 0.01}).items():
+        monkeypatch.setattr(transformer_search, name, value)
     transformer_search.search(corpus, 0.05, 0.1, 1)
     rows = read_csv(path)
     # Setting 1 hardly learns; setting 2 does, so the final training runs are at it, and then at the first.
