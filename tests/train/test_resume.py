@@ -17,6 +17,8 @@ from seqlm.core.layout import Layout
 from seqlm.train import checkpoints as checkpoints_module
 from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
 from seqlm.train.trainer import Trainer
+from seqlm.vocab.corpus import SPLITS
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_training import config, equal, prepare_stage, trained, trainer
 from smoke import ROOT
 from stages_by_hand import RunStage, succeeded
@@ -151,10 +153,18 @@ def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
     assert checkpoint.load() is None
 
 
+def vocab(*texts: str) -> Vocab:
+    """Return a vocabulary whose splits have these hashes."""
+    splits = {split: SplitInfo(1, 1, 0, sha256) for split, sha256 in zip(SPLITS, texts, strict=True)}
+    return Vocab("char", ["<unk>"], [0], "", splits)
+
+
 def test_other_settings_data_and_processes_have_other_checkpoints() -> None:
-    trainings = ("a", ["b"], 1), ("ab", [""], 1), ("a", ["c"], 1), ("a", ["b"], 2)
-    keys = [checkpoint_key(*training) for training in trainings]
-    assert keys[0] == checkpoint_key("a", ["b"], 1)
+    first = config(), vocab("a", "b", "c"), 1
+    others = [(config(lr=0.5), *first[1:]), (*first[:2], 2)]
+    others += [(first[0], vocab(*hashes), 1) for hashes in (("x", "b", "c"), ("a", "x", "c"), ("b", "a", "c"))]
+    keys = [checkpoint_key(*training) for training in (first, *others)]
+    assert keys[0] == checkpoint_key(*first)
     assert len(set(keys)) == len(keys)
 
 
@@ -165,7 +175,7 @@ def test_other_code_has_other_checkpoints(tmp_path: Path, monkeypatch: pytest.Mo
     keys = []
     for name, text in (("trainer.py", "a"), ("kinds/gru.py", "a"), ("trainer.py", "b")):
         (tmp_path / name).write_text(text)
-        keys.append(checkpoint_key("", [], 1))
+        keys.append(checkpoint_key(config(), vocab("a", "b", "c"), 1))
     assert len(set(keys)) == 3
 
 
