@@ -45,9 +45,8 @@ def main(layout: Layout, run: str) -> None:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""
             click.echo(f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on {device}{processes}")
             click.echo("\n".join(describe_plan(trainer)))
-        data = [vocab.splits[split].sha256 for split in ("train", "val")]
         folder = layout.checkpoints / run
-        checkpoint = Checkpoint(folder, checkpoint_key(config.model_dump_json(), data, ranks.size))
+        checkpoint = Checkpoint(folder, checkpoint_key(config, vocab, ranks.size))
         with run_lock(folder) if ranks.is_first else nullcontext():
             if saved := checkpoint.load(ranks):
                 trainer.restore(*saved)

@@ -36,10 +36,10 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-def prepare_stage(folder: Path, text: str, **changes: object) -> Layout:
-    """Write three equal splits as a corpus, and a run's settings, for the train stage."""
+def prepare_stage(folder: Path, *texts: str, **changes: object) -> Layout:
+    """Write three splits, or one text as all three, as a corpus, and a run's settings, for the train stage."""
     layout, run = Layout(folder), config(**changes)
-    encode(layout, [run.token], "", text)
+    encode(layout, [run.token], "", *texts)
     layout.configs.mkdir(parents=True)
     layout.config("x").write_text(run.model_dump_json())
     return layout

@@ -1,4 +1,4 @@
-"""The benchmark of curves, on the sample with tiny networks."""
+"""The benchmarks of curves and of the search of settings, on the sample with tiny networks."""
 
 import math
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import curves
 import pytest
+import transformer_search
 
 from seqlm.core.files import read_csv
 from smoke import ROOT
@@ -52,3 +53,26 @@ def test_rows_are_added_in_order_and_never_twice(tmp_path: Path) -> None:
     assert read_csv(path)["train_chars"].tolist() == [9_000, 10_000, 80_000]
     assert read_csv(path)["bits"].min() > 0
     assert curves.known(path) == {("a", "m", "9000"), ("a", "m", "10000"), ("a", "m", "80000")}
+
+
+def test_a_search_chooses_on_val_and_continues(
+    corpus: curves.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for model, settings in transformer_search.FIRST.items():
+        found = transformer_search.planned(model)
+        assert (len({*map(str, found)}), tuple(found[0].values())) == (12, settings)
+    path, first, kinds = tmp_path / "x.csv", (1e-6, 1, 32, 0.0, 16, False), ("lstm", "transformer")
+    grid = ((0.01, 1e-6), *((value,) for value in first[1:]))
+    changes = {"RESULTS": path, "FIRST": dict.fromkeys(kinds, first), "GRID": dict.fromkeys(kinds, grid)}
+    for name, value in (changes | {"NUM_SETTINGS": 2, "ROUNDS": 2, "SECONDS_OF_ROUND": 0.01}).items():
+        monkeypatch.setattr(transformer_search, name, value)
+    transformer_search.search(corpus, 0.05, 0.1, 1)
+    rows = read_csv(path)
+    # Setting 1 hardly learns; setting 2 does, so the final training runs are at it, and then at the first.
+    assert rows[rows["test_bits"].notna()]["stage"].tolist() == ["seeds"] * 4
+    assert (rows["token_budget"] == (rows["tokens_per_second"] * rows["seconds"]).round()).all()
+    for _, part in rows.groupby(["model", "stage"]):
+        assert part["val_bits"].iloc[1] < part["val_bits"].iloc[0]
+    written = path.read_bytes()
+    transformer_search.search(corpus, 0.05, 0.1, 1)
+    assert path.read_bytes() == written

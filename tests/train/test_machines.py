@@ -48,9 +48,7 @@ def trained(layout: Layout, num_epochs: int) -> Trainer:
 
 def checkpoint_of_two(layout: Layout) -> Checkpoint:
     """Return the place of the checkpoint of two processes, in the folder of one of them."""
-    splits = Vocab.load(layout.vocab("char")).splits
-    data = [splits[split].sha256 for split in ("train", "val")]
-    return Checkpoint(layout.checkpoints / "x", checkpoint_key(config(**CHANGES).model_dump_json(), data, 2))
+    return Checkpoint(layout.checkpoints / "x", checkpoint_key(config(**CHANGES), Vocab.load(layout.vocab("char")), 2))
 
 
 def run_together(machines: list[Layout]) -> Iterator[str]:

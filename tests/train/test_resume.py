@@ -1,8 +1,6 @@
 """Checkpoints: a training that stops after any minibatch resumes to the same bytes, and only from its own."""
 
-import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,14 +14,18 @@ import torch
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
+from seqlm.train import checkpoints as checkpoints_module
 from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
 from seqlm.train.trainer import Trainer
+from seqlm.vocab.corpus import SPLITS
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_training import config, equal, prepare_stage, trained, trainer
 from smoke import ROOT
-from stages_by_hand import RunStage, run_python, succeeded
+from stages_by_hand import RunStage, succeeded
 
 ADAM = {"optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "warmup_share": 0.3, "weight_decay": 0.1}
-LSTM = {"model": "lstm", "num_layers": 2, "embedding": "learned", "dropout": 0.3, "checkpoint": "best", **ADAM}
+DROPOUT = {"embedding": "learned", "dropout": 0.3, "checkpoint": "best", **ADAM}
+LSTM = {"model": "lstm", "num_layers": 2, **DROPOUT}
 COMPILED = {"num_hiddens": 128, "num_epochs": 2}
 
 
@@ -45,6 +47,7 @@ class Stop(Exception):
         pytest.param({"token_budget": 130, "num_epochs": 2, **ADAM}, id="bounded"),
         pytest.param(LSTM | COMPILED, id="compiled lstm"),
         pytest.param({"model": "gru"} | COMPILED, id="compiled gru"),
+        pytest.param({"model": "transformer", "num_heads": 2, **DROPOUT}, id="transformer"),
     ],
 )
 def test_a_stop_after_every_minibatch_changes_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
@@ -150,43 +153,30 @@ def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:
     assert checkpoint.load() is None
 
 
+def vocab(*texts: str) -> Vocab:
+    """Return a vocabulary whose splits have these hashes."""
+    splits = {split: SplitInfo(1, 1, 0, sha256) for split, sha256 in zip(SPLITS, texts, strict=True)}
+    return Vocab("char", ["<unk>"], [0], "", splits)
+
+
 def test_other_settings_data_and_processes_have_other_checkpoints() -> None:
-    trainings = ("a", ["b"], 1), ("ab", [""], 1), ("a", ["c"], 1), ("a", ["b"], 2)
-    keys = [checkpoint_key(*training) for training in trainings]
-    assert keys[0] == checkpoint_key("a", ["b"], 1)
+    first = config(), vocab("a", "b", "c"), 1
+    others = [(config(lr=0.5), *first[1:]), (*first[:2], 2)]
+    others += [(first[0], vocab(*hashes), 1) for hashes in (("x", "b", "c"), ("a", "x", "c"), ("b", "a", "c"))]
+    keys = [checkpoint_key(*training) for training in (first, *others)]
+    assert keys[0] == checkpoint_key(*first)
     assert len(set(keys)) == len(keys)
 
 
-CODE = """
-import json, sys
-from pathlib import Path
-from seqlm.train.trainer import Trainer
-loaded = sorted(module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == "seqlm")
-from seqlm.train.checkpoints import checkpoint_key, source_files
-def key_after_change(name):
-    path = Path(sys.argv[1], name)
-    path.write_text(path.read_text() + "# changed\\n")
-    return checkpoint_key("", [], 1)
-print(json.dumps({
-    "loaded": loaded, "hashed": [str(path) for path in source_files()],
-    "keys": [key_after_change(name) for name in sys.argv[2:]],
-    "unchanged": checkpoint_key("", [], 1),
-}))
-"""
-
-
-def test_other_code_has_other_checkpoints(tmp_path: Path) -> None:
-    """All code that a training runs; a change of the page does not matter."""
-    before = checkpoint_key("", [], 1)
-    package = tmp_path / "seqlm"
-    shutil.copytree(ROOT / "src/seqlm", package, ignore=shutil.ignore_patterns("__pycache__"))
-    changed = ["report/page.py", "core/optimizer.py", "networks/compiled/tiles.py", "networks/transformer.py"]
-    found = json.loads(succeeded(run_python(CODE, package, *changed, PYTHONPATH=str(tmp_path))))
-    assert set(found["loaded"]) - {str(package / "__init__.py")} <= set(found["hashed"])
-    page, *others = found["keys"]
-    assert page == before
-    assert len({page, *others}) == 4
-    assert found["unchanged"] == others[-1]
+def test_other_code_has_other_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ROOT / "src/seqlm" == checkpoints_module._SOURCES
+    monkeypatch.setattr(checkpoints_module, "_SOURCES", tmp_path)
+    (tmp_path / "kinds").mkdir()
+    keys = []
+    for name, text in (("trainer.py", "a"), ("kinds/gru.py", "a"), ("trainer.py", "b")):
+        (tmp_path / name).write_text(text)
+        keys.append(checkpoint_key(config(), vocab("a", "b", "c"), 1))
+    assert len(set(keys)) == 3
 
 
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

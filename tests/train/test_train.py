@@ -15,7 +15,10 @@ from ruamel.yaml import YAML
 
 from seqlm.core.layout import Layout
 from seqlm.train.checkpoints import Checkpoint
-from small_training import free_port, history_rows, prepare_stage
+from seqlm.train.trainer import Trainer
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.vocabulary import Vocab
+from small_training import config, free_port, history_rows, prepare_stage
 from smoke import ROOT, environment_of_python
 from stages_by_hand import RunStage, in_this_process, refused, succeeded
 
@@ -46,6 +49,18 @@ def test_the_stage_leaves_weights_history_and_no_checkpoint_of_the_run(run_stage
     # Some versions of filelock remove it.
     assert {path.name for path in (layout.checkpoints / "x").iterdir()} <= {"lock"}
     assert abandoned[1].exists()  # it is another run's
+
+
+def test_the_stage_trains_on_train_and_evaluates_on_val(run_stage: RunStage, tmp_path: Path) -> None:
+    changes = {"num_epochs": 2, "checkpoint": "best"}
+    layout = prepare_stage(tmp_path, LINE * 15, "in and out again\n" * 9, "a sea\n" * 9, **changes)
+    succeeded(run_stage("train", "--model", "x"))
+    ids = [load_split(layout.corpus("char"), split) for split in ("train", "val")]
+    made = Trainer(config(**changes), len(Vocab.load(layout.vocab("char"))), *ids, torch.device("cpu"))
+    made.train(lambda _: None)
+    for row, wanted in zip(history_rows(layout), made.progress.history, strict=True):
+        found = float(row["train_perplexity"]), float(row["val_perplexity"])
+        assert found == pytest.approx((wanted.train_perplexity, wanted.val_perplexity))
 
 
 def test_the_stage_reduces_minibatches_and_says_so(run_stage: RunStage, tmp_path: Path) -> None:

@@ -44,6 +44,28 @@ def test_equal_settings_give_equal_weights_and_others_do_not(settings: Any, chan
     assert not equal(first, other)
 
 
+@pytest.mark.parametrize(
+    ("sampling", "carry_state", "carries"),
+    [("sequential", None, True), ("sequential", False, False), ("random", None, False), ("random", True, True)],
+)
+def test_each_epoch_cuts_the_text_anew_and_starts_from_the_zero_state(
+    sampling: str, carry_state: bool | None, carries: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trainer(config(sampling=sampling, carry_state=carry_state, num_epochs=6))
+    compute, firsts = made.network.compute_gradients, set()
+
+    def watching(inputs: np.ndarray, targets: np.ndarray, state: np.ndarray, noise: Any) -> Any:
+        number = made.progress.epoch_minibatches
+        assert state.any() == (carries and number > 0)
+        if number == 0:
+            firsts.add(inputs.tobytes())
+        return compute(inputs, targets, state, noise)
+
+    monkeypatch.setattr(made.network, "compute_gradients", watching)
+    made.train(lambda _: None)
+    assert len(firsts) > 1
+
+
 def test_the_best_weights_are_those_of_the_best_evaluation_also_beside_the_last_ones() -> None:
     last, best = (
         trained(config(checkpoint=checkpoint, num_epochs=30, lr=5.0, patience=3), np.resize(TEXT, 600))

@@ -24,30 +24,27 @@ from seqlm.core.errors import MachineError
 from seqlm.core.files import remove_others, sha256_of_file, write_bytes
 from seqlm.networks.network import State
 from seqlm.train.ranks import ONE_PROCESS, Ranks
+from seqlm.train.settings import RunConfig
+from seqlm.vocab.vocabulary import Vocab
 
 _SOURCES = Path(__file__).resolve().parents[1]
-_PACKAGES = ("core", "networks", "train", "vocab")
-"""Those that a training imports from."""
 _DIGEST_BYTES = 32
 _VALUES = "values"
 _LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 
 
-def checkpoint_key(config: str, data: list[str], num_processes: int) -> str:
-    """Return a hash of everything that decides a training's result: its config and the hashes of its data.
+def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
+    """Return a hash of everything that decides a training's result: its config and its data.
 
-    Also of the code, PyTorch's version, and whether networks may run as compiled loops, whose states and optimizers
-    have their own form.
+    ``vocab`` has the hashes of the encoded splits. The key also depends on all code of this package as it is now, on
+    PyTorch's version, and on whether networks may run as compiled loops, whose states and optimizers have their own
+    form.
     """
-    parts = [config, *data, num_processes, torch.__version__, has_fma()]
-    parts += [sha256_of_file(path) for path in source_files()]
+    data = [encoded.sha256 for encoded in vocab.splits.values()]
+    parts = [config.model_dump_json(), *data, num_processes, torch.__version__, has_fma()]
+    parts += [sha256_of_file(path) for path in sorted(_SOURCES.rglob("*.py"))]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
-def source_files() -> list[Path]:
-    """Return all source files that a training may import, and some more of the same packages, in order."""
-    return sorted(path for name in _PACKAGES for path in (_SOURCES / name).rglob("*.py"))
 
 
 class Checkpoint:
