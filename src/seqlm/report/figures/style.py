@@ -152,6 +152,9 @@ def _compact(svg: str) -> str:
     svg = re.sub(r'(<use [^>]*?) style="fill: currentColor; stroke: currentColor; stroke-width: 0.[68]"', r"\1", svg)
     # Only paths are referred to by their ids; groups have names such as line2d_1.
     svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
+    # Matplotlib's ids hash the last digits of coordinates, which differ between processors.
+    for number, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]*)"', svg))):
+        svg = re.sub(rf'(["#]){name}(?=["\)])', rf"\g<1>i{number}", svg)
     svg = re.sub(r'transform="rotate\(-?0 [^"]*"', "", svg)
     return "\n".join(line for line in map(str.strip, svg.split("\n")) if line) + "\n"
 
