@@ -40,6 +40,8 @@ MARKERS = ("o", "s", "^", "v", "P", "X")
 WIDTH = 4.8
 """Inches."""
 _USUAL_FONT = "font-size: 10px; font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif; "
+_OFFSET = 31e-6
+"""Points. Coordinates come with six decimals."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 RC_PARAMS: dict[Any, Any] = {
@@ -152,15 +154,17 @@ def _compact(svg: str) -> str:
     svg = re.sub(r'(<use [^>]*?) style="fill: currentColor; stroke: currentColor; stroke-width: 0.[68]"', r"\1", svg)
     # Only paths are referred to by their ids; groups have names such as line2d_1.
     svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
-    # Matplotlib's ids hash the last digits of coordinates, which differ between processors.
-    for number, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]*)"', svg))):
-        svg = re.sub(rf'(["#]){name}(?=["\)])', rf"\g<1>i{number}", svg)
+    # Matplotlib's ids hash coordinates with all their digits, of which the last ones differ between processors.
+    ids = {name: f"i{number}" for number, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]*)"', svg)))}
+    svg = re.sub(r'(?<= id=")[^"]*|(?<=#)\w+(?=["\)])', lambda found: ids.get(found[0], found[0]), svg)
     svg = re.sub(r'transform="rotate\(-?0 [^"]*"', "", svg)
     return "\n".join(line for line in map(str.strip, svg.split("\n")) if line) + "\n"
 
 
 def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    # Many coordinates lie exactly between two hundredths, such as the middle of a line. The offset moves them away from
+    # there, so that their last digits, which differ between processors, do not decide.
+    return f"{float(number[0]) + _OFFSET:.2f}".rstrip("0").rstrip(".")
 
 
 def _name_powers(axes: Axes) -> None:
