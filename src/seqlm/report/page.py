@@ -1,5 +1,7 @@
 """Gathers what the stages reported and renders the page."""
 
+import base64
+import hashlib
 import html
 import re
 from collections.abc import Mapping, Sequence
@@ -73,6 +75,7 @@ def inline_svg(path: Path, title: str) -> Markup:
     prefix = re.sub(r"[^A-Za-z0-9]+", "-", path.stem)
     # Two figures on one page must not share ids.
     text = re.sub(r'\bid="', f'id="{prefix}-', text[text.index("<svg") :])
+    text = re.sub(r"<defs>\s*<style.*?</defs>\s*", "", text, count=1, flags=re.DOTALL)  # page.css has it
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", text)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
@@ -86,7 +89,24 @@ def _render(template: str, **content: object) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["number"] = _number
+    sources = {name: _source(environment, name) for name in environment.list_templates(["css", "js"])}
+    environment.globals |= {"inline": sources.__getitem__, "policy": _policy(sources)}
     return environment.get_template(template).render(**content)
+
+
+def _source(environment: jinja2.Environment, name: str) -> Markup:
+    """Return a file of styles or of a script, as it stands in a page."""
+    assert environment.loader
+    return Markup(environment.loader.get_source(environment, name)[0])
+
+
+def _policy(sources: Mapping[str, str]) -> str:
+    """Return the content security policy of a page: it loads nothing, and only these styles and scripts have effect."""
+    hashes: dict[str, list[str]] = {"css": [], "js": []}
+    for name, text in sources.items():
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        hashes[name.rpartition(".")[2]].append(f"'sha256-{digest}'")
+    return f"default-src 'none'; style-src {' '.join(hashes['css'])}; script-src {' '.join(hashes['js'])}"
 
 
 def _content(layout: Layout) -> dict[str, Any]:

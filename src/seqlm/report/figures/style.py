@@ -39,6 +39,8 @@ MARKERS = ("o", "s", "^", "v", "P", "X")
 
 WIDTH = 4.8
 """Inches."""
+SVG_STYLE = "svg{stroke-linejoin: round; stroke-linecap: butt; font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif}"
+"""Of a figure; ``page.css`` has the same for those of the page."""
 _USUAL_FONT = "font-size: 10px; font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif; "
 _OFFSET = 31e-6
 """Points. Coordinates come with six decimals."""
@@ -148,10 +150,11 @@ def _compact(svg: str) -> str:
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), svg)
     # Most text shares one font, and tick marks have their look where they are defined.
-    svg = re.sub(_USUAL_FONT, "", svg).replace(
-        "</style>", "text{font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif}</style>"
-    )
+    svg = re.sub(r"(<style[^>]*>).*?(</style>)", rf"\1{SVG_STYLE}\2", svg)
+    svg = re.sub(_USUAL_FONT, "", svg)
     svg = re.sub(r'(<use [^>]*?) style="fill: currentColor; stroke: currentColor; stroke-width: 0.[68]"', r"\1", svg)
+    # Attributes, which the policy of the page allows, instead of styles, which it does not.
+    svg = re.sub(r' ?style="([^"]*)"', lambda style: re.sub(r"([a-z-]+): ([^;]*)(?:; ?|$)", r' \1="\2"', style[1]), svg)
     # Only paths are referred to by their ids; groups have names such as line2d_1.
     svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
     # Matplotlib's ids hash coordinates with all their digits, of which the last ones differ between processors.
