@@ -88,7 +88,7 @@ addEventListener("load", () => {
 
 
 def test_pointing_at_a_character_shows_its_bits_under_each_model(tmp_path: Path) -> None:
-    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0}
+    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0, "separator_bits": 0.0}
     passages = {
         "lstm": {"tokens": list("cat sat"), "separator": "", "bits": [None, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]},
         "words": {"tokens": ["cat", "sat"], "separator": " ", "bits": [None, 7.5]},

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share
-from seqlm.report.findings import all_findings, highlights
+from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_text
+from seqlm.report.findings import all_findings, highlights, replaced_corpus
 from seqlm.report.parity import RUNS as BOOK_RUNS
 from seqlm.score.surprisal_view import INFINITE
 from seqlm.train.settings import run_names, training_summaries
@@ -43,6 +44,7 @@ def passage_html(passage: dict[str, Any]) -> str:
 
 
 _TOP_ROWS = 10
+_LINE_LENGTH = 100
 
 
 def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -> str:
@@ -66,7 +68,19 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     should know about the text.
     """
     passages = _passages({model: score["passage"] for model, score in scores.items()})
-    return _render("surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages)
+    separator_bits = max(score["separator_bits"] for score in scores.values())
+    return _render(
+        "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, separator_bits=separator_bits
+    )
+
+
+def build_table(layout: Layout) -> str:
+    """Return the main table as plain text; above it, what to do if the sample replaced the corpus."""
+    share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
+    reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
+    table = table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced)
+    replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
+    return f"{replaced}\n\n{table}" if replaced else table
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -115,7 +129,8 @@ def _content(layout: Layout) -> dict[str, Any]:
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
     table = read_csv(layout.reports("evaluate", "table.csv"))
     return {
-        "corpus": read_json(layout.corpus_record),
+        "corpus": (corpus := read_json(layout.corpus_record)),
+        "replaced": replaced_corpus(corpus),
         "findings": all_findings(layout),
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
         "vocabs": [
