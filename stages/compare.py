@@ -43,7 +43,8 @@ def main(layout: Layout, before: str, after: str) -> None:
         raise DataError(f"neither revision has values on {', '.join(params.splits)}: change compare.splits")
     failed = failures(changes, params.allow_missing)
     for change in failed:
-        click.echo(f"{change.model} on {change.split}: {change.verdict}", err=True)
+        advice = "; compare.allow_missing: true accepts that" if change.verdict == "gone" else ""
+        click.echo(f"{change.model} on {change.split}: {change.verdict}{advice}", err=True)
     sys.exit(1 if failed else 0)
 
 

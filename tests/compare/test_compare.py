@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqlm.compare.comparison import compare_metrics, failures
+from seqlm.compare.comparison import BEST_IS_LAST, compare_metrics, failures
 from seqlm.compare.settings import CompareParams
 from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, refused
@@ -72,7 +72,7 @@ def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: AR
         (metrics(lstm=2.1, trigram=2.8), 1, "| lstm | test | 2.0000 | 2.1000 | +5.00% | worse |"),
         (metrics(lstm=2.02, trigram=2.8), 0, "4 of 4 values are the same"),
         (metrics(lstm=1.5, trigram=2.8), 0, "| lstm | val | 2.0000 | 1.5000 | -25.00% | better |"),
-        (metrics(lstm=2.0), 1, "trigram on test: gone"),
+        (metrics(lstm=2.0), 1, "trigram on test: gone; compare.allow_missing: true accepts that"),
         (metrics(lstm=None, trigram=2.8), 1, "lstm on test: not finite"),
         ('{"lstm": {"test": {"bits_per_character": NaN}}, "trigram": {}}', 1, "lstm on test: not finite"),
         (metrics(lstm=2.0, trigram=2.8, gru=2.2), 0, "| gru | test | – | 2.2000 |  | new |"),
@@ -91,6 +91,14 @@ def test_a_model_that_was_always_infinite_is_no_news() -> None:
     changes = compare_metrics(metrics(zero=None), metrics(zero=None), ["test"], 0.02)
     assert [change.verdict for change in changes] == ["same"]
     assert failures(compare_metrics(metrics(a=1), metrics(), ["test"], 0), allow_missing=True) == []
+
+
+def test_a_run_whose_last_epoch_is_the_best_one_has_no_other_row() -> None:
+    before = metrics(**{"rnn": 5.4, "rnn@best": 3.4, "gru": 2.5, "gru@best": 2.4})
+    changes = compare_metrics(before, metrics(rnn=3.5), ["test"], 0.02)
+    verdicts = {change.model: change.verdict for change in changes}
+    assert verdicts == {"rnn": "better", "rnn@best": BEST_IS_LAST, "gru": "gone", "gru@best": "gone"}
+    assert [change.model for change in failures(changes, allow_missing=False)] == ["gru", "gru@best"]
 
 
 def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compare, repository: Repository) -> None:

@@ -1,4 +1,4 @@
-"""The page in headless Chromium, if the machine has it."""
+"""The pages in headless Chromium, if the machine has it."""
 
 import json
 import re
@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from seqlm.report.page import build_surprisal_page
-from smoke import ROOT
+from smoke import ROOT, SMALL
+from workspace import Workspace
 
+AUTO = {"num_threads": 1, "generate.prefixes": "auto", "train.sample_prefix": "auto"}
 PAGE = ROOT / "reports" / "index.html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = [
@@ -20,12 +22,13 @@ FLAGS = [
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
-# Goes before the page's own script, so that it records every error.
+# Goes before the page's own script, so that it records every error, and before its policy, which would forbid it.
 LISTEN = """<script>
 const heard = [];
 addEventListener("error", event => heard.push(String(event.message)));
 document.addEventListener("securitypolicyviolation", event => heard.push("blocked: " + event.blockedURI));
 const say = console.error;
+self.alert = text => heard.push("ran " + text);
 console.error = (...words) => { heard.push(words.join(" ")); say(...words); };
 function record(found) {
   const place = document.createElement("pre");
@@ -54,7 +57,7 @@ addEventListener("load", () => {
 def walk(page: str, folder: Path, width: int, script: str = WALK) -> dict:
     """Open a page with two scripts in it, and return what they recorded."""
     path = folder / "page.html"
-    path.write_text(page.replace("<head>", "<head>" + LISTEN, 1).replace("</body>", script + "</body>", 1))
+    path.write_text(page.replace("<head>", "<head>" + LISTEN + script, 1))
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900"]
     shown = subprocess.run(
         [*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120, check=True
@@ -85,7 +88,7 @@ addEventListener("load", () => {
 
 
 def test_pointing_at_a_character_shows_its_bits_under_each_model(tmp_path: Path) -> None:
-    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0}
+    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0, "separator_bits": 0.0}
     passages = {
         "lstm": {"tokens": list("cat sat"), "separator": "", "bits": [None, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]},
         "words": {"tokens": ["cat", "sat"], "separator": " ", "bits": [None, 7.5]},
@@ -93,3 +96,59 @@ def test_pointing_at_a_character_shows_its_bits_under_each_model(tmp_path: Path)
     page = build_surprisal_page("x", {name: values | {"passage": shown} for name, shown in passages.items()}, [])
     found = walk(page, tmp_path, 1280, POINT)
     assert found == {"shown": "lstm: t 6.0 · words: sat 7.5", "heard": []}
+
+
+# Sorts by the bits on test, rising and then falling.
+SORT = """<script>
+addEventListener("load", () => {
+  const table = document.querySelector("table.sortable"), head = [...table.tHead.rows[0].cells];
+  const place = head.findIndex(cell => cell.textContent === "test"), sorted = [];
+  for (let click = 0; click < 2; click++) {
+    head[place].querySelector("button").click();
+    sorted.push([...table.tBodies[0].rows].map(row => parseFloat(row.cells[place].textContent)));
+  }
+  record({sorted, heard});
+});
+</script>"""
+
+
+def test_only_the_scripts_of_the_page_run(tmp_path: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    rising, falling = walk(page, tmp_path, 1280, SORT)["sorted"]
+    assert rising == sorted(rising)
+    assert falling == rising[::-1] != rising
+    injected = page.replace("<main>", f"<main>{HOSTILE}<p style='color: red'>", 1)
+    heard = walk(injected, tmp_path, 1280, SORT)["heard"]
+    assert set(heard) == {"blocked: inline", "blocked: data"}
+
+
+HOSTILE = (
+    "<script>alert(1)</script> </script><script>alert(2)</script> <img/src=data:,x/onerror=alert(3)> "
+    "</plaintext><svg/onload=alert(4)> --></textarea><script>alert(5)</script>"
+)
+# In place of Vega, which comes from the network.
+CHARTS = """<script>
+const drawn = [];
+self.vegaEmbed = (place, chart) => { if (chart.data) drawn.push(chart.title); };
+addEventListener("load", () => record({drawn, cells: document.querySelectorAll("main > .chart").length, heard}));
+</script>"""
+
+
+def test_tokens_that_are_markup_are_only_text(tmp_path: Path) -> None:
+    lines = (ROOT / "data" / "sample.txt").read_text(encoding="ascii").splitlines()
+    (tmp_path / "hostile.txt").write_text("".join(f"{line} {HOSTILE}\n" for line in lines[:200]))
+    workspace = Workspace(tmp_path)
+    corpus = {"download.corpus": str(tmp_path / "hostile.txt"), "preprocess.normalise": "none"}
+    workspace.begin(SMALL | AUTO | corpus)
+    workspace.run("dvc", "repro")
+    workspace.run("dvc", "plots", "show", "--out", "charts")
+    charts = (workspace.folder / "charts" / "index.html").read_text(encoding="utf-8")
+    assert all(token in charts for token in HOSTILE.split())
+    titles = [json.loads(found).get("title") for found in re.findall(r"var spec = (\{.*\});$", charts, re.MULTILINE)]
+    titles = [title for title in titles if title]
+    assert len(titles) > 40
+    without_vega = re.sub(r"<script src=.*?</script>", "", charts)
+    found = walk(without_vega, tmp_path, 1280, CHARTS)
+    assert found == {"drawn": titles, "cells": len(titles), "heard": []}
+    page = (workspace.folder / "reports" / "index.html").read_text(encoding="utf-8")
+    assert walk(page, tmp_path, 1280)["heard"] == []

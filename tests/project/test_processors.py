@@ -13,13 +13,15 @@ from verify import differences, run_from_scratch
 
 pytestmark = pytest.mark.skipif(bool(obstacle()), reason=obstacle() or "")
 
-# First what libraries give, then what has a loop or a formula of its own; the slow test below runs every stage.
+# First what libraries give, then what has a loop or a formula of its own, and a figure with logarithmic axes; the slow
+# tests below draw every figure and run every stage.
 COMPUTED = """
 import hashlib
 from pathlib import Path
 import numpy as np
 import torch
 from seqlm.core.elementary import exp, log
+from seqlm.core.files import read_csv
 from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import choose_weights, mix
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -27,6 +29,8 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
 from seqlm.ngrams.statistics import fit_zipf, vocabulary_growth
+from seqlm.report.figures.plots import epsilon_figure
+from seqlm.report.figures.style import svg_text
 from seqlm.sine.settings import SineParams
 from seqlm.sine.study import study_sine
 def show(name, *values):
@@ -49,6 +53,19 @@ show("mixture", *nats, weights, mix(nats, weights))
 params = load(Path("tests/params.yaml"), "sine", SineParams)
 mlp, tables, summary = study_sine(params.model_copy(update={"taus": [], "num_epochs": 1}), 0)
 show("sine", *mlp.weights, *(table.select_dtypes(float) for table in tables.values()))
+show("figure", svg_text(epsilon_figure(read_csv(Path("reports/ngrams/char/epsilons.csv")))))
+"""
+# All figures from the committed tables; first, that the imitation changes what NumPy gives.
+DRAWN = """
+import hashlib
+from pathlib import Path
+import numpy as np
+from seqlm.core.layout import Layout
+from seqlm.report.drawing import all_figures
+values = np.linspace(0.1, 1, 100_001)
+print(hashlib.sha256(np.log(values).tobytes() + np.exp(values).tobytes()).hexdigest())
+for name, text in all_figures(Layout(Path())).items():
+    print(name, hashlib.sha256(text.encode()).hexdigest())
 """
 
 
@@ -58,9 +75,9 @@ def processors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping
     return environments(tmp_path_factory.mktemp("maker"))
 
 
-def printed(environment: Mapping[str, str]) -> list[str]:
-    """Return the lines that the script prints under some variables."""
-    command = [sys.executable, "-c", COMPUTED]
+def printed(script: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the lines that a script prints under some variables."""
+    command = [sys.executable, "-c", script]
     result = subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True, text=True)
     return result.stdout.splitlines()
 
@@ -73,9 +90,20 @@ def imitated(request: pytest.FixtureRequest, processors: Mapping[str, Mapping[st
 
 
 def test_functions_give_the_same_bits(imitated: Mapping[str, str], processors: Mapping[str, Mapping[str, str]]) -> None:
-    (library, *own), (its_library, *its_own) = (printed(variables) for variables in (processors[THIS], imitated))
+    (library, *own), (its_library, *its_own) = (printed(COMPUTED, found) for found in (processors[THIS], imitated))
     assert library != its_library, "the imitation has no effect"
     assert own == its_own
+
+
+@pytest.mark.slow
+def test_figures_have_the_same_bytes(processors: Mapping[str, Mapping[str, str]]) -> None:
+    drawn = {name: printed(DRAWN, variables) for name, variables in processors.items()}
+    library, *own = drawn[THIS]
+    assert len(own) > 20
+    for name, (its_library, *its_own) in drawn.items():
+        # NumPy does not ask who made the processor, so the other maker changes only what MKL computes.
+        assert (its_library != library) == (name == AVX2_ONLY), "the imitation has no effect"
+        assert its_own == own, name
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from seqlm.heldout.store import load_heldout
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import all_findings, highlights
-from seqlm.report.page import build_page
+from seqlm.report.page import build_page, build_table
 from seqlm.report.parity import empty_tables
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import make_score, save_score
@@ -155,3 +155,16 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [ABSOLUTE.name, SUBWORDS.name, WORDS.name]
     assert f'data-model="{ABSOLUTE.name}"' in page
     assert all(finding in page for finding in all_findings(layout).values())
+
+
+def test_page_and_table_say_first_that_the_sample_replaced_the_corpus(layout: Layout) -> None:
+    record = read_json(layout.corpus_record)
+    assert build_table(layout).startswith("model ")
+    replaced = {"name": "sample", "requested": "time_machine", "fallback": True, "reason": "no source can be reached"}
+    write_json(layout.corpus_record, record | replaced)
+    page, table = build_page(layout, "Models", empty_tables()), build_table(layout)
+    write_json(layout.corpus_record, record)
+    said = re.sub(r"\s+", " ", table[: table.index("\nmodel ")])
+    assert said.startswith("This is not the corpus that was asked for: no source can be reached, so")
+    assert said.strip() in page[: page.index("<nav")]
+    assert all(part in said for part in ("time_machine", "SEQLM_DATA_DIR", "make repro", "make restore"))

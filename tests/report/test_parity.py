@@ -22,6 +22,27 @@ RANGES = {
 }
 """Quantity -> the book's value, and the range that is allowed."""
 
+SAID = "you can show black is white by argument said filby"
+PRINTED = [
+    *("0.081", "0.064", "0.057", "0.056", "0.053"),  # section 8.1
+    *("3221", "the time machine by h g wells"),
+    "twinkled and his usually pale face was flushed and animated the",
+    *("7 0 0 0 0 1 0 0 13 12 11", "<unk> the i and of a to was in that", "1 19 50 40 2183 2184 400"),
+    *("2186 3 25 1044 362 113 7 1421 3 1045 1", "170580", "28"),
+    "the 2261, i 1267, and 1245, of 1155, a 816, to 695, was 552, in 541, that 443, my 440",
+    "of the 309, in the 169, i had 130, i was 112, and the 109, the time 102, it was 99, to the 85, as i 78, of a 73",
+    "the time traveller 59, the time machine 30, the medical man 24, it seemed to 16, it was a 15, "
+    "here and there 15, seemed to me 14, i did not 14, i saw the 13, i began to 13",
+    *("6", "3", "3"),
+    *("1.0", "1.5", "69604.6", "68624.1", f"time traveller{SAID}", f"traveller{SAID}"),  # section 8.5
+    "time travellerit s against reason said filbywhat i umuntable thi",
+    "travellerit s against reason said filbywhat i umuntable thi",
+    *("1.3", "framework", "298788.1"),
+    "time traveller held in his hand was a glitteringmetans lived dit",
+    "traveller afoer a wommertale mave at boub in the foree me b",
+]
+"""What the chapter prints, in its order: typed again, because book.yaml could be changed by mistake."""
+
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
@@ -55,7 +76,36 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert (missing.book_prints, missing.here, missing.met, missing.source) == ("0.064", "", None, "")
     assert missing.allowed == "not compared: not part of this run"
     assert found["tokens per second, random sampling"].allowed == "not compared: another computer"
-    assert parity.metrics(tables) == {"printed": {"compared": 4, "met": 2}, "derived": {"compared": 1, "met": 1}}
+    two, one, none = ({"compared": n, "met": met} for n, met in ((2, 1), (1, 1), (0, 0)))
+    expected = {"printed": {"equal": two, "consistent": two}, "derived": {"equal": one, "consistent": none}}
+    assert parity.metrics(tables) == expected
+
+
+@pytest.mark.parametrize(
+    ("here", "met"),
+    [(1.0254, True), (1.0494, True), (1.1013, True), (1.15, False), (1.16, False), (1.2, False), (1.0148, False)],
+)
+def test_a_perplexity_is_printed_like_the_books_or_almost(here: float, met: bool) -> None:
+    # The least and the greatest of ten seeds are accepted; a network that sees its target has 1.0148.
+    rows = parity.compare({"perplexity.scratch-sequential": (here, "")})["printed"]
+    assert rows["met"][rows["book_prints"] == "1.0"].tolist() == [met]
+
+
+def test_the_books_value_must_be_a_rounded_one_from_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parity.could_be_in("1.0", 1.02, 1.14)  # 1.02 is printed as 1.0
+    assert not parity.could_be_in("1.0", 1.06, 1.14)  # printed as 1.1
+    assert not parity.could_be_in("1.2", 1.02, 1.14)
+    entry = {"section": "8.5", "quantity": "x", "here": "x", "book": "1.3", "allowed": [1.02, 1.14]}
+    for book, met in (("1.1", True), ("1.2", False)):
+        monkeypatch.setattr(parity, "read_book", lambda book=book: {"printed": [entry | {"book": book}]})
+        assert parity.compare({"x": (1.03, "")})["printed"]["met"].tolist() == [met]
+
+
+def test_the_books_values_were_typed_correctly() -> None:
+    printed = [str(entry["book"]) for entry in BOOK["printed"] if "book" in entry]
+    assert printed == PRINTED
+    counts = [entry["book"] for entry in BOOK["derived"] if entry["here"].startswith("ngrams.")]
+    assert counts == [32775, 4579, 20234, 29882]
 
 
 def test_another_corpus_has_empty_tables(layout: Layout) -> None:
@@ -117,9 +167,7 @@ def test_the_ranges_are_those_of_many_seeds() -> None:
         book, low, high = RANGES[name]
         assert [low, high] == allowed, name
         assert name.startswith(("sine.loss", "perplexity")) or book == mean, name
-        # The book prints perplexities with one decimal.
-        margin = 0.05 if name.startswith("perplexity") else 0
-        assert low - margin <= float(book) <= high + margin, name
+        assert parity.could_be_in(str(book), low, high), name
 
 
 def test_a_network_that_sees_its_target_is_noticed() -> None:

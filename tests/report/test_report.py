@@ -1,5 +1,8 @@
 """The page."""
 
+import base64
+import hashlib
+import html
 import math
 import re
 from html.parser import HTMLParser
@@ -8,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqlm.report.page import inline_svg, passage_html
+from seqlm.report.page import build_surprisal_page, inline_svg, passage_html
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import token_kind
 from smoke import ROOT
@@ -85,3 +88,24 @@ def test_a_passage_shades_scored_tokens_and_shows_markup_as_text() -> None:
     assert passage_html(found) == (
         '<i title="not scored">&lt;b&gt; </i><i class=s0 title=1.0>&amp; </i><i class=s9 title=infinite>x </i>'
     )
+
+
+def test_a_model_over_words_is_marked_on_the_page_of_a_text() -> None:
+    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0}
+    shown = passage(token_kind("word"), ["cat", "sat"], np.array([1.0]), 100)
+    scores = {name: values | {"passage": shown, "separator_bits": bits} for name, bits in (("a", 0.0), ("b", 0.42))}
+    page = build_surprisal_page("x", scores, [])
+    assert re.findall(r'<th scope="row">(.*?)</th>', page) == ["a", "b &gt;"]
+    assert "&gt; predicts words only" in page
+    assert "0.420 bits" in page
+    assert "predicts words only" not in build_surprisal_page("x", {"a": scores["a"]}, [])
+
+
+def test_the_policy_names_the_scripts_and_styles_of_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    parts = re.findall(r"<(?:script|style)>(.*?)</(?:script|style)>", page, re.DOTALL)
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])  # type: ignore[index]
+    hashes = {base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts}
+    assert set(re.findall(r"'sha256-([^']*)'", policy)) == hashes
+    assert "unsafe" not in policy
+    assert not re.search(r"<[^>]* style=", page)

@@ -21,6 +21,10 @@ CorpusRecord = Mapping[str, Any] | None
 """What the download stage writes about a corpus; None if that was not kept."""
 
 
+BEST_IS_LAST = "the last epoch is the best one"
+"""Why a run no longer has a row of its best epoch."""
+
+
 @dataclass(frozen=True)
 class Change:
     """The change of one model on one split, in bits per character."""
@@ -30,7 +34,7 @@ class Change:
     before: float | None
     after: float | None
     verdict: str
-    """"same", "better", "worse", "new", "gone", "not finite"."""
+    """"same", "better", "worse", "new", "gone", "not finite", or :data:`BEST_IS_LAST`."""
 
 
 def compare_metrics(before: Metrics, after: Metrics, splits: Sequence[str], tolerance: float) -> list[Change]:
@@ -40,10 +44,14 @@ def compare_metrics(before: Metrics, after: Metrics, splits: Sequence[str], tole
     finite value, or none, and has one no longer.
     """
     changes = []
+    runs_at_best = {f"{model}@best" for model in after}
     for model, split in product(dict.fromkeys([*before, *after]), splits):
         old, new = (metrics.get(model, {}).get(split) for metrics in (before, after))
         if old is not None or new is not None:
-            changes.append(Change(model, split, _bits(old), _bits(new), _verdict(old, new, tolerance)))
+            verdict = _verdict(old, new, tolerance)
+            if verdict == "gone" and model in runs_at_best:
+                verdict = BEST_IS_LAST
+            changes.append(Change(model, split, _bits(old), _bits(new), verdict))
     return changes
 
 

@@ -113,7 +113,7 @@ class IntervalScales:
 
     @classmethod
     def of_folds(cls, folds: Folds, num_blocks: int) -> Self:
-        """Return the calibration by two reference models, for a text of so many of their blocks."""
+        """Return the scales by which folds of two reference models differ, for a text of so many of their blocks."""
         bits, blocks = np.array(folds.bits), np.array(folds.test_blocks)
         return cls(
             Scale.of_folds(bits[0], blocks[0], num_blocks),

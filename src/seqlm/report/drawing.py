@@ -24,14 +24,18 @@ def draw_all(layout: Layout) -> None:
     Raises DataError if a table is missing or broken.
     """
     # All figures are drawn before the first is written, so that a broken table leaves the files unchanged.
-    subjects = (_of_text, _of_ngrams, _of_sine, _of_models, _of_gradients, _of_curves)
-    figures = dict(chain.from_iterable(draw(layout) for draw in subjects))
-    files = {layout.figure(name): svg_text(figure) for name, figure in figures.items()}
+    files = {layout.figure(name): text for name, text in all_figures(layout).items()}
     for path, text in files.items():
         write_text(path, text)
     for folder in {path.parent for path in files}:
         for path in set(folder.glob("*.svg")) - set(files):
             path.unlink()
+
+
+def all_figures(layout: Layout) -> dict[str, str]:
+    """Return every figure as SVG, by its name. Raises DataError if a table is missing or broken."""
+    subjects = (_of_text, _of_ngrams, _of_sine, _of_models, _of_gradients, _of_curves)
+    return {name: svg_text(figure) for name, figure in chain.from_iterable(draw(layout) for draw in subjects)}
 
 
 def _of_text(layout: Layout) -> Drawn:

@@ -22,6 +22,20 @@ def all_findings(layout: Layout) -> dict[str, str]:
     }
 
 
+def replaced_corpus(record: Mapping[str, Any]) -> str:
+    """Return what to do if the sample replaced the corpus that was asked for, "" if it did not.
+
+    ``record`` is what the stage ``download`` writes about the corpus.
+    """
+    if not record["fallback"]:
+        return ""
+    return (
+        f"This is not the corpus that was asked for: {record['reason']}, so these are the results of "
+        f"{record['name']}, a short text. To get {record['requested']}, go online, or set SEQLM_DATA_DIR to a folder "
+        "with its file; then type make repro. To go back to the results of the last commit, type make restore."
+    )
+
+
 def leader_findings(leaders: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
     """Return which model is the best of each group, by how much, and how certain that is.
 

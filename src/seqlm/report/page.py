@@ -1,7 +1,10 @@
 """Gathers what the stages reported and renders the page."""
 
+import base64
+import hashlib
 import html
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,8 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share
-from seqlm.report.findings import all_findings, highlights
+from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_text
+from seqlm.report.findings import all_findings, highlights, replaced_corpus
 from seqlm.report.parity import RUNS as BOOK_RUNS
 from seqlm.score.surprisal_view import INFINITE
 from seqlm.train.settings import run_names, training_summaries
@@ -41,6 +44,7 @@ def passage_html(passage: dict[str, Any]) -> str:
 
 
 _TOP_ROWS = 10
+_LINE_LENGTH = 100
 
 
 def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -> str:
@@ -64,7 +68,19 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     should know about the text.
     """
     passages = _passages({model: score["passage"] for model, score in scores.items()})
-    return _render("surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages)
+    separator_bits = max(score["separator_bits"] for score in scores.values())
+    return _render(
+        "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, separator_bits=separator_bits
+    )
+
+
+def build_table(layout: Layout) -> str:
+    """Return the main table as plain text; above it, what to do if the sample replaced the corpus."""
+    share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
+    reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
+    table = table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced)
+    replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
+    return f"{replaced}\n\n{table}" if replaced else table
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -73,6 +89,7 @@ def inline_svg(path: Path, title: str) -> Markup:
     prefix = re.sub(r"[^A-Za-z0-9]+", "-", path.stem)
     # Two figures on one page must not share ids.
     text = re.sub(r'\bid="', f'id="{prefix}-', text[text.index("<svg") :])
+    text = re.sub(r"<defs>\s*<style.*?</defs>\s*", "", text, count=1, flags=re.DOTALL)  # page.css has it
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", text)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
@@ -86,7 +103,24 @@ def _render(template: str, **content: object) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["number"] = _number
+    sources = {name: _source(environment, name) for name in environment.list_templates(["css", "js"])}
+    environment.globals |= {"inline": sources.__getitem__, "policy": _policy(sources)}
     return environment.get_template(template).render(**content)
+
+
+def _source(environment: jinja2.Environment, name: str) -> Markup:
+    """Return a file of styles or of a script, as it stands in a page."""
+    assert environment.loader
+    return Markup(environment.loader.get_source(environment, name)[0])
+
+
+def _policy(sources: Mapping[str, str]) -> str:
+    """Return the content security policy of a page: it loads nothing, and only these styles and scripts have effect."""
+    hashes: dict[str, list[str]] = {"css": [], "js": []}
+    for name, text in sources.items():
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        hashes[name.rpartition(".")[2]].append(f"'sha256-{digest}'")
+    return f"default-src 'none'; style-src {' '.join(hashes['css'])}; script-src {' '.join(hashes['js'])}"
 
 
 def _content(layout: Layout) -> dict[str, Any]:
@@ -95,7 +129,8 @@ def _content(layout: Layout) -> dict[str, Any]:
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
     table = read_csv(layout.reports("evaluate", "table.csv"))
     return {
-        "corpus": read_json(layout.corpus_record),
+        "corpus": (corpus := read_json(layout.corpus_record)),
+        "replaced": replaced_corpus(corpus),
         "findings": all_findings(layout),
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
         "vocabs": [

@@ -23,6 +23,8 @@ TABLES = {"printed": "book_prints", "derived": "book_code_gives"}
 """Table -> its column with the book's values."""
 COLUMNS = ("section", "quantity", "{book}", "here", "allowed", "met", "source")
 """``met`` is empty if the two values are not compared; ``source`` is a file in the folder of reports."""
+EQUAL = "equal"
+"""In the column ``allowed``; values that depend on random numbers have a range there."""
 
 Values = dict[str, tuple[Any, str]]
 """Name in ``book.yaml`` -> value of the run, and the report it comes from."""
@@ -69,29 +71,38 @@ def compare(values: Values) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, int]]:
-    """Return for each table how many values are compared, and how many of them are met."""
-    return {
-        table: {"compared": int(rows["met"].notna().sum()), "met": int((rows["met"] == True).sum())}  # noqa: E712
-        for table, rows in tables.items()
-        if len(rows)
-    }
+def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return how many values of each table must be equal or consistent, and how many of them are."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for table, rows in tables.items():
+        compared = rows[rows["met"].notna()]
+        for how, part in (("equal", compared["allowed"] == EQUAL), ("consistent", compared["allowed"] != EQUAL)):
+            if len(rows):
+                met = int(compared["met"][part].sum())
+                found.setdefault(table, {})[how] = {"compared": int(part.sum()), "met": met}
+    return found
 
 
 def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
     here, source = values.get(entry.get("here", ""), (None, ""))
     book = values.get(entry["like"], (None, ""))[0] if "like" in entry else entry.get("book")
-    met, allowed = None, "equal"
+    met, allowed = None, EQUAL
     if "not_compared" in entry:
         allowed = f"not compared: {entry['not_compared']}"
     elif here is None or book is None:
         allowed = "not compared: not part of this run"
     elif "allowed" in entry:
         low, high = entry["allowed"]
-        met, allowed = low <= here <= high, f"{low:g} to {high:g}"
+        met, allowed = low <= here <= high and could_be_in(str(book), low, high), f"{low:g} to {high:g}"
     else:
         met = math.isclose(here, book, rel_tol=_TOLERANCE) if isinstance(here, float) else str(here) == str(book)
     return entry["section"], entry["quantity"], _shown(book), _shown(here), allowed, met, source
+
+
+def could_be_in(printed: str, low: float, high: float) -> bool:
+    """Return whether a number from this range may have been rounded to the one that is printed."""
+    half = 0.5 * 10.0 ** -len(printed.partition(".")[2])
+    return low - half <= float(printed) <= high + half
 
 
 def _shown(value: Any) -> str:

@@ -39,7 +39,11 @@ MARKERS = ("o", "s", "^", "v", "P", "X")
 
 WIDTH = 4.8
 """Inches."""
+SVG_STYLE = "svg{stroke-linejoin: round; stroke-linecap: butt; font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif}"
+"""Of a figure; ``page.css`` has the same for those of the page."""
 _USUAL_FONT = "font-size: 10px; font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif; "
+_OFFSET = 31e-6
+"""Points. Coordinates come with six decimals."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 RC_PARAMS: dict[Any, Any] = {
@@ -146,18 +150,24 @@ def _compact(svg: str) -> str:
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), svg)
     # Most text shares one font, and tick marks have their look where they are defined.
-    svg = re.sub(_USUAL_FONT, "", svg).replace(
-        "</style>", "text{font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif}</style>"
-    )
+    svg = re.sub(r"(<style[^>]*>).*?(</style>)", rf"\1{SVG_STYLE}\2", svg)
+    svg = re.sub(_USUAL_FONT, "", svg)
     svg = re.sub(r'(<use [^>]*?) style="fill: currentColor; stroke: currentColor; stroke-width: 0.[68]"', r"\1", svg)
+    # Attributes, which the policy of the page allows, instead of styles, which it does not.
+    svg = re.sub(r' ?style="([^"]*)"', lambda style: re.sub(r"([a-z-]+): ([^;]*)(?:; ?|$)", r' \1="\2"', style[1]), svg)
     # Only paths are referred to by their ids; groups have names such as line2d_1.
     svg = re.sub(r'(<g) id="[^"]*"', r"\1", svg)
+    # Matplotlib's ids hash coordinates with all their digits, of which the last ones differ between processors.
+    ids = {name: f"i{number}" for number, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]*)"', svg)))}
+    svg = re.sub(r'(?<= id=")[^"]*|(?<=#)\w+(?=["\)])', lambda found: ids.get(found[0], found[0]), svg)
     svg = re.sub(r'transform="rotate\(-?0 [^"]*"', "", svg)
     return "\n".join(line for line in map(str.strip, svg.split("\n")) if line) + "\n"
 
 
 def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    # Many coordinates lie exactly between two hundredths, such as the middle of a line. The offset moves them away from
+    # there, so that their last digits, which differ between processors, do not decide.
+    return f"{float(number[0]) + _OFFSET:.2f}".rstrip("0").rstrip(".")
 
 
 def _name_powers(axes: Axes) -> None:
