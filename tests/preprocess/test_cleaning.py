@@ -18,8 +18,8 @@ from seqlm.core.text import TextSize, count_text, text_blocks
 from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks, clean_text, composed
 from seqlm.preprocess.preparing import clean_and_split, split_text
 
-# Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes; marks and parts of
-# Korean syllables, which compose with the character before them.
+# Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes; marks and parts
+# of Korean syllables, which compose with the character before them.
 TRICKY = "aBz \t\n\r\x0b\x85\xa0é\u0301\u0323\u1100\u1161\u11a8\uac00ж漢字\u3000\u2028\ufeff\ufffd😀-0"
 texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=80)
 broken = st.lists(

@@ -13,13 +13,14 @@ from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Stream, unknown_share
-from seqlm.heldout.spelling import own_separator_nll, unknown_costs
+from seqlm.heldout.spelling import unknown_costs
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.score.model_info import ModelInfo
 from seqlm.vocab.kinds import Kind
+from seqlm.vocab.separators import separator_nll
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
@@ -101,7 +102,7 @@ class ArpaLanguageModel(LanguageModel):
         stream = Stream(
             input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, ends=np.maximum.accumulate(places) + 1,
             unknown_costs=unknown_costs(self.vocab, tokens, ids), unknown_share=unknown_share(ids),
-            separator_nll=own_separator_nll(text.split("\n"), ""),
+            separator_nll=separator_nll(text.split("\n"), "", None),
         )  # fmt: skip
         return stream, TokensInText(text, self.vocab, tokens, places)
 
