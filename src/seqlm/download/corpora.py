@@ -174,7 +174,7 @@ def get_registered(
                     f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus "
                     "back to that one, or remove the file"
                 ) from error
-            log(f"NO SOURCE OF {name} CAN BE REACHED: using the corpus {fallback!r} instead ({error})")
+            log(f"NO SOURCE OF {name} CAN BE REACHED: the corpus {fallback!r} takes its place ({error})")
             used, reason = fallback, f"no source of {name} could be reached"
             path = sources.find(fallback, registry[fallback], log)
         with replacing(text) as temporary:
