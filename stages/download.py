@@ -35,6 +35,12 @@ def main(layout: Layout) -> None:
     else:
         record = copy_own_text(layout.root / params.corpus, params.max_bytes, layout.raw_text)
     write_table(layout.reports("download"), "summary", record)
+    if record["fallback"]:
+        warn(
+            f"all results will be those of {record['name']!r}. Once {record['requested']} can be had, `dvc repro` "
+            "makes its results; `make restore` goes back to those of the last commit. With download.fallback: null "
+            "the pipeline stops instead"
+        )
     click.echo(f"corpus {record['name']}: {quantity(record['bytes'], 'byte')}")
     clear_stale_runs(layout)
 

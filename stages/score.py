@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from harness import existing_file, file, stage
+from harness import existing_file, file, stage, warn
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, load
@@ -112,7 +112,7 @@ def _score_texts(
     own = list(Models(layout, device, num_threads).select(names).values()) if names or not arpas else []
     if own:  # their corpus may have been cleaned with another setting
         preprocess = preprocess.model_copy(update={"normalise": own[0].vocab.normalise})
-    models = [*own, *map(open_arpa, arpas)]
+    models = [*own, *(open_arpa(path, warn) for path in arpas)]
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     for text in texts:

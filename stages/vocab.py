@@ -17,7 +17,7 @@ def main(layout: Layout, kind: str) -> None:
     """Build the vocabulary of one kind of token on train, and encode the three splits."""
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.progress import quantity
-    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator
+    from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator, load_split
     from seqlm.vocab.kinds import token_kind
 
     params = load(layout.params, "vocab", VocabParams)
@@ -34,8 +34,11 @@ def main(layout: Layout, kind: str) -> None:
         name: {"tokens": split.num_tokens, "characters": split.num_chars, "unknown_share": split.unknown_share}
         for name, split in vocab.splits.items()
     }
-    write_json(layout.reports("vocab", kind, "summary.json"), {"size": len(vocab)} | splits)
-    for warning in corpus_warnings(vocab):
+    warnings = corpus_warnings(vocab, load_split(layout.corpus(kind), "train", mmap=True))
+    # DVC cannot read a plot file with an empty list in it.
+    summary = {"size": len(vocab)} | splits | {"warnings": warnings or None}
+    write_json(layout.reports("vocab", kind, "summary.json"), summary)
+    for warning in warnings:
         warn(warning)
     click.echo(f"{kind}: {quantity(len(vocab), 'token')}; unknown in test: {vocab.splits['test'].unknown_share:.2%}")
 

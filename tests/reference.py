@@ -5,6 +5,7 @@ These functions are the definition. They are slow, and nobody but the tests uses
 
 import codecs
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ def clean(content: bytes, normalise: str, errors: str) -> tuple[str, Report]:
 
     The message of a DataError is a pattern: if two things are wrong, either may be named.
     """
-    text = decode(content, errors).replace("\r\n", "\n").replace("\r", "\n")
+    decoded = decode(content, errors)
+    text = unicodedata.normalize("NFC", decoded).replace("\r\n", "\n").replace("\r", "\n")
     foreign = sum(character.isalpha() for character in text if character > "\x7f")
     letters = foreign + len(re.findall("[A-Za-z]", text))
     report = Report(text.count("\ufffd") - content.count("\ufffd".encode()), letters, foreign)

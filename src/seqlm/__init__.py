@@ -3,6 +3,7 @@
 ``seqlm.open()`` gives the trained models of a finished run; importing this package imports nothing else.
 """
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,10 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
 
 
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":
-    """Return the n-gram model in an ARPA file, plain or ``.gz``, for example one of KenLM or SRILM."""
+    """Return the n-gram model in an ARPA file, plain or packed with gzip, for example one of KenLM or SRILM.
+
+    Warns if its probabilities do not sum to 1.
+    """
     from seqlm.models import arpa
 
-    return arpa.open_arpa(Path(path))
+    return arpa.open_arpa(Path(path), warnings.warn)

@@ -95,8 +95,13 @@ def test_two_downloads_at_once_leave_one_whole_file(download: Download, run_scri
 
 
 def test_own_text_is_read_plain_or_packed_and_again_when_it_changed(download: Download, tmp_path: Path) -> None:
-    for name, text in (("my.txt", TEXT), ("my.txt.gz", WAVES), ("my.txt", WAVES)):
-        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    packed = gzip.compress(WAVES)
+    # The first bytes say whether a file is packed, not its name.
+    for name, text, content in (
+        ("my.txt", TEXT, TEXT), ("my.txt.gz", WAVES, packed), ("my.txt", WAVES, WAVES), ("my.txt.GZ", WAVES, packed),
+        ("other.txt", WAVES, packed), ("plain.gz", TEXT, TEXT),
+    ):  # fmt: skip
+        (tmp_path / name).write_bytes(content)
         succeeded(download(corpus=name))
         assert (download.text, download.record["name"]) == (text, name)
         assert download.record["sha256"] == hashlib.sha256(text).hexdigest()
@@ -121,7 +126,7 @@ def test_own_text_outside_the_project_is_read_and_never_written(download: Downlo
 def test_own_text_that_cannot_be_used_is_named(download: Download, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     (tmp_path / "half.txt.gz").write_bytes(gzip.compress(TEXT)[:-20])
-    (tmp_path / "no.txt.gz").write_bytes(b"plain text")
+    (tmp_path / "no.txt.gz").write_bytes(b"\x1f\x8bplain text")
     (tmp_path / "bomb.txt.gz").write_bytes(gzip.compress(b"a" * 5_000_000))
     (tmp_path / "nowhere.txt").symlink_to("gone.txt")
     os.mkfifo(tmp_path / "pipe.txt")

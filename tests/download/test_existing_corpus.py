@@ -59,7 +59,13 @@ def test_the_fallback_stays_until_the_network_is_back(download: Download, server
     for corpus in ("tide", "tide", "waves"):
         result = download(corpus=corpus, fallback="sample")
         assert result.returncode == 0, result.stderr
-        assert f"NO SOURCE OF {corpus} CAN BE REACHED" in result.stderr
+        # What happened, how to get the corpus, and how to go back.
+        *_, happened, advice = result.stderr.splitlines()
+        assert happened == (
+            f"warning: NO SOURCE OF {corpus} CAN BE REACHED: the corpus 'sample' takes its place ({corpus}: no source "
+            f"can be reached: connect to the network, or put {corpus}.txt into the folder that SEQLM_DATA_DIR names)"
+        )
+        assert f"Once {corpus} can be had, `dvc repro` makes its results; `make restore` goes back" in advice
         assert (download.text, download.record["fallback"]) == (sample, True)
         assert download.record["requested"] == corpus
     download.server = TextServer()
@@ -109,4 +115,31 @@ def test_a_run_without_a_network_changes_nothing(tmp_path: Path, server: TextSer
     workspace.update_params({"download.corpus": "waves"})
     assert workspace.run("dvc", "repro", "preprocess", check=False).returncode != 0
     assert (workspace.folder / "data/raw/corpus.txt").read_bytes() == TEXT
-    assert workspace.run("git", "status", "--porcelain").stdout == " M params.yaml\n"
+    # The stage configure has run, which checks the settings.
+    assert workspace.run("git", "status", "--porcelain").stdout == " M dvc.lock\n M params.yaml\n"
+
+
+@pytest.mark.slow
+def test_restore_brings_back_what_the_sample_replaced(tmp_path: Path, server: TextServer) -> None:
+    workspace = Workspace(tmp_path)
+    workspace.environment |= {"NO_PROXY": "*", "no_proxy": "*"}
+    server.register(workspace.folder)
+    workspace.begin(SMALL | {"download.corpus": "tide", "download.fallback": "sample"})
+    stages = ("preprocess", "vocab@char")
+    workspace.run("dvc", "repro", *stages)
+    workspace.commit("A run with a network")
+    text, vocab = workspace.folder / "data/raw/corpus.txt", workspace.folder / "data/corpus/char/vocab.json"
+    before = vocab.read_bytes()
+    # The text and the cache of downloads are gone, as after `git clean`; DVC's cache is not.
+    server.shutdown()
+    shutil.rmtree(tmp_path / "cache")
+    text.unlink()
+    ran = workspace.run("dvc", "repro", *stages)
+    assert "NO SOURCE OF tide CAN BE REACHED" in ran.stderr
+    assert text.read_bytes() == (ROOT / "data/sample.txt").read_bytes()
+    assert vocab.read_bytes() != before
+    workspace.tool("restore.py")  # DVC finds nothing of the stages that never ran here, and ends with an error
+    assert (text.read_bytes(), vocab.read_bytes()) == (TEXT, before)
+    assert workspace.run("git", "status", "--porcelain").stdout == ""
+    assert "Running stage 'vocab@char'" not in workspace.run("dvc", "repro", *stages).stdout
+    assert workspace.run("git", "status", "--porcelain").stdout == ""

@@ -26,8 +26,10 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score.metrics import summarise
+from seqlm.score.word_to_char import Lexicon
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind
+from seqlm.vocab.separators import Separators
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import RunStage, run_python, succeeded
 from subwords import encode
@@ -109,6 +111,9 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
     found = {kind: select(layout, kind)["test"].separator_nll for kind in KINDS}
     word = -math.log(5 / 7) - 2 * math.log(2 / 7) - math.log(5 / 6)
     assert found == {"char": 0, "word": pytest.approx(word), "subword": 0}
+    # A text that is scored later is charged in the same way, however short it is.
+    for kind, expected in found.items():
+        assert encode_text(Vocab.load(layout.vocab(kind)), "a b\na\nb")[0].separator_nll == expected
 
 
 def test_unk_in_a_text_is_charged_like_any_unknown_word(tmp_path: Path) -> None:
@@ -263,6 +268,17 @@ def test_unknown_words_cost_their_spelling() -> None:
     assert likely < unlikely
     assert foreign > NLL_OF_ANY_CHARACTER
     assert spelling.nll([]).shape == (0,)
+
+
+def test_the_spelling_model_of_a_vocabulary_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocab = Vocab("word", ["<unk>", "tide", "once", "built"], [0, 3, 2, 1], " ", {})
+    costs = encode_text(vocab, "tide storm")[0].unknown_costs
+    assert costs[1] == SpellingModel(["tide", "once", "built"]).nll(["storm"])  # in the vocabulary's order
+    separators = Separators({" ": 1.0}, {" ": 0.5, "": 0.5})
+    monkeypatch.setattr("seqlm.heldout.spelling.SpellingModel", None)
+    lexicon = Lexicon(vocab.tokens, vocab.counts, ["<unk>", *" bcdeilnotu"], separators)
+    assert lexicon.spelling.nll(["storm"]) == costs[1]
+    assert encode_text(vocab, "tide storm")[0].unknown_costs.tolist() == costs.tolist()
 
 
 def test_the_next_characters_of_a_word_and_its_end_are_a_distribution() -> None:

@@ -101,6 +101,7 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
         ("-0.36\tb c", "-0.36\tb", "2 words"),
         ("-0.36\tb c", "-0.36\tb d", "the word 'd' is not among the 1-grams"),
         ("-0.36\tb c", "-0.36\ta b", "listed twice"),
+        ("\\end\\\n", "\\end\\\n\n-0.4\tb b\n", "line 18: text after"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(old: str, new: str, complaint: str, tmp_path: Path) -> None:
@@ -109,6 +110,40 @@ def test_a_broken_file_is_named_with_its_line(old: str, new: str, complaint: str
     path.write_text(LMPLZ.replace(old, new))
     with pytest.raises(DataError, match=rf"(?=.*line).*{complaint}"):
         read_arpa(path)
+
+
+def test_a_probability_above_1_is_refused_by_its_ngram(tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa"
+    path.write_text(LMPLZ.replace("b\t-0.1760913", "b\t2"))
+    read = read_arpa(path)
+    assert len(read.probs(np.array([read.tokens.index(token) for token in ("a", "b", "a")]))) == 2  # no backoff of b
+    ids = np.array([read.tokens.index(token) for token in ("a", "b", "b")])
+    # 10 ** (2 - 0.6532) = 22.2
+    with pytest.raises(DataError, match=r"x\.arpa: the n-gram 'b b' has the probability 22\.2, more than 1"):
+        read.probs(ids)
+    with pytest.raises(DataError, match="the n-gram 'b b'"):
+        read.next_distribution(ids)
+    # Rounding may take a probability a little above 1.
+    path.write_text(LMPLZ.replace("b\t-0.1760913", "b\t0.6533"))
+    assert read_arpa(path).probs(ids)[-1] == pytest.approx(1, abs=1e-3)
+
+
+def test_1_grams_that_do_not_sum_to_1_are_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa"
+    path.write_text(LMPLZ)  # 1/9 + 2/9 + 2/9 + 0.1482
+    assert read_arpa(path).warnings == [
+        "x.arpa: the probabilities of the 1-grams sum to 0.704, not to 1: do not trust its scores"
+    ]
+    write_arpa(path, model(), TOKENS)
+    assert read_arpa(path).warnings == []
+    # That of KenLM lists <s> with probability 1.
+    assert read_arpa(Path(__file__).with_name("lmplz.arpa")).warnings == []
+
+
+def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(tmp_path: Path) -> None:
+    for name, content in (("x.arpa", b"\xef\xbb\xbf" + LMPLZ.encode()), ("y.arpa", gzip.compress(LMPLZ.encode()))):
+        (tmp_path / name).write_bytes(content)
+        assert sorted(read_arpa(tmp_path / name).tokens) == ["<unk>", "a", "b", "c"]
 
 
 def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:

@@ -45,6 +45,17 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
     assert stored["laplace"] == {"epsilons": pytest.approx(best.tolist()), "backoff": "unigram", "chosen_on_val": True}
 
 
+def test_the_epsilons_are_chosen_on_val_and_not_on_test(run_stage: RunStage, tmp_path: Path) -> None:
+    """Words that follow as in train ask for a small epsilon; words in another order for a large one."""
+    other, chosen = "out went and came sea the\nsea in sea out\n" * 5, []
+    for val, test in ((LINES * 5, other), (other, LINES * 5)):
+        layout = encode(Layout(tmp_path), ["word"], "", LINES * 5, val, test)
+        succeeded(run_stage("ngrams", "--kind", "word"))
+        stored = json.loads((layout.ngrams("word") / "models.json").read_text())["settings"]
+        chosen.append(stored["laplace"]["epsilons"][1])
+    assert chosen[0] < chosen[1]
+
+
 def test_bad_settings_end_with_code_2(run_stage: RunStage, layout: Layout) -> None:
     change_params(layout.params, {"ngrams.laplace.epsilons": [1, 1]})
     refused(run_stage("ngrams", "--kind", "word"), 2, "epsilons must hold one value for each order")

@@ -2,8 +2,10 @@
 
 import tempfile
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,12 @@ from hypothesis import strategies as st
 import reference
 from seqlm.core.errors import DataError
 from seqlm.core.text import TextSize, count_text, text_blocks
-from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
+from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks, clean_text, composed
 from seqlm.preprocess.preparing import clean_and_split, split_text
 
-# Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes, marks.
-TRICKY = "aBz \t\n\r\x0b\x85\xa0é\u0301ж漢字\u3000\u2028\ufeff\ufffd😀-0"
+# Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes; marks and parts
+# of Korean syllables, which compose with the character before them.
+TRICKY = "aBz \t\n\r\x0b\x85\xa0é\u0301\u0323\u1100\u1161\u11a8\uac00ж漢字\u3000\u2028\ufeff\ufffd😀-0"
 texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=80)
 broken = st.lists(
     texts.map(str.encode)
@@ -83,6 +86,39 @@ def test_cleaning_by_hand(tmp_path: Path) -> None:
     path.write_bytes("abcé".encode() + b"\xffdef")
     with pytest.raises(DataError, match="not UTF-8 at byte 5"):
         cleaned(path, "letters", "strict", 3)
+
+
+NFC = "l'été dernier à la rivière\n"
+
+
+@pytest.mark.parametrize("normalise", ["letters", "none"])
+def test_accents_in_characters_of_their_own_make_no_difference(normalise: str, tmp_path: Path) -> None:
+    found = []
+    for form in ("NFC", "NFD"):
+        text = unicodedata.normalize(form, NFC)
+        (tmp_path / form).write_text(text)
+        found += [cleaned(tmp_path / form, normalise, "strict", size) for size in (1, 2, 3, 1 << 20)]
+        assert clean_text(text, normalise) == found[0][0].removesuffix("\n")
+    assert all(each == found[0] for each in found)
+    # Four of the 21 letters are dropped: é, é, à and è.
+    assert found[0][1] == DecodingReport(0, letters=21, foreign_letters=4)
+    assert found[0][0] == (NFC if normalise == "none" else "l t dernier la rivi re\n")
+
+
+def test_characters_that_compose_with_one_before_them_wait_for_it() -> None:
+    before = dict.fromkeys(range(0x300, 0x3000), "a") | dict.fromkeys(range(0x1160, 0x1200), "\u1100\uac00")
+    for parts in (unicodedata.decomposition(chr(code)).split() for code in range(0x110000)):
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            before[int(parts[1], 16)] = chr(int(parts[0], 16))
+    nfc, num_found = partial(unicodedata.normalize, "NFC"), 0
+    for code, bases in before.items():
+        character = chr(code)
+        if unicodedata.combining(character) or any(nfc(base + character) != base + nfc(character) for base in bases):
+            num_found += 1
+            assert list(composed(["x" + bases, character, "b"]))[-1] == "b", hex(code)
+    assert num_found > 500
+    # More marks than any letter has do not fill the memory.
+    assert len(list(composed(["a" + "\u0301" * 900, "\u0301" * 900, "\u0301" * 900]))) > 1
 
 
 def test_the_book_is_cleaned_as_in_the_book(book: Path, tmp_path: Path) -> None:

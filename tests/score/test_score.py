@@ -9,7 +9,7 @@ import pytest
 
 import small_training
 from made_scores import stream
-from seqlm.core.files import write_checksummed
+from seqlm.core.files import read_npy, write_checksummed, write_npy
 from seqlm.core.layout import Layout
 from seqlm.heldout.store import read_beginning_of_train
 from seqlm.networks.building import build_network, open_network, save_network
@@ -19,6 +19,7 @@ from seqlm.ngrams.models import registry
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
+from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 from seqlm.score.ngrams import score_ngrams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
 from seqlm.train.settings import CONFIG_FORMAT
@@ -69,6 +70,23 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     change_params(layout.params, {"score.dynamic": None})
     succeeded(run_stage("score", "--model", "small"))
     assert names_in(layout.scores_of_run("small")) == ["small"]
+
+
+def test_the_roots_of_dynamic_evaluation_are_those_of_train(run_stage: RunStage, layout: Layout) -> None:
+    change_params(layout.params, SMALL_DYNAMIC)
+    train, vocab = load_split(layout.corpus("char"), "train"), Vocab.load(layout.vocab("char"))
+    for seed, split in enumerate(("val", "test")):  # which are other texts than train
+        path = layout.corpus("char") / f"{split}.npy"
+        write_npy(path, np.random.default_rng(seed).permutation(read_npy(path)))
+    succeeded(run_stage("score", "--model", "small"))
+    network = open_network(layout.run("small"), "small", vocab.key, "cpu", 1)
+    every = json.loads((layout.scores_of_run("small") / "small+dynamic" / "score.json").read_text())["metadata"]
+    rms = gradient_rms(network, train, segment_length=every["update_every"], num_segments=5)
+    rule = DynamicRule(0.001, 0.01, rms, trained_weights(network))
+    for split, nll in load_score(layout.scores_of_run("small") / "small+dynamic").nll.items():
+        ids = load_split(layout.corpus("char"), split)
+        expected = dynamic_nll(network, ids, update_every=every["update_every"], update=rule.apply)
+        assert nll == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layout) -> None:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.heldout.spelling import Separators, SpellingModel, estimate_separators
+from seqlm.heldout.spelling import SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score.word_to_char import CharacterPredictor, Lexicon
+from seqlm.vocab.separators import Separators, estimate_separators
 from smoke import ROOT
 
 WORDS = (ROOT / "data" / "sample.txt").read_text(encoding="ascii").lower().replace(".", "").split()[:2000]

@@ -21,6 +21,7 @@ from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split, pr
 from seqlm.vocab.hashing import WordInterner
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.separators import Separators
 from seqlm.vocab.vocabulary import Kind, Vocab, choose_tokens
 from smoke import change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
@@ -60,7 +61,7 @@ def test_a_vocabulary_of_another_kind_or_format_is_refused(tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"holds tokens of kind char, not word: run the vocab stage again$"):
         Vocab.load(path, "word")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    with pytest.raises(DataError, match=r"not in format 5, .*: run the vocab stage again$"):
+    with pytest.raises(DataError, match=r"not in format 6, .*: run the vocab stage again$"):
         Vocab.load(path)
 
 
@@ -258,6 +259,35 @@ def test_a_jump_in_unknown_words_is_warned_of(stage: Stage) -> None:
     result = stage("word", val=LINE * 9 + unknown, test=LINE * 6 + unknown * 4)
     warning = "warning: 40.0% of the words of test are unknown, but only 10.0% of those of val"
     assert warning in result.stderr
+
+
+def test_another_language_after_train_is_warned_of(stage: Stage, layout: Layout) -> None:
+    # At the end of train, each line has one word of five for the first time; the words of val and test are all others.
+    train = LINE * 50 + "".join(f"the sea and the storm{chr(ord('a') + index)}\n" for index in range(10))
+    result = stage("word", train, "la mer et la marée\n" * 7 + LINE * 3, "le vent la mer et\n" * 8 + LINE * 2)
+    warning = (
+        "70.0% of the words of val and 80.0% of those of test are unknown, but only 20.0% of those at the end of train "
+        "are new there: val and test may hold other text than train, such as a licence or another language"
+    )
+    assert result.stderr == f"warning: {warning}\n"
+    summary = layout.reports("vocab", "word", "summary.json")
+    assert json.loads(summary.read_text())["warnings"] == [warning]
+    # As many new words as at the end of train are no reason for a warning, nor are words that min_freq leaves out.
+    assert stage("word", train, "the wind and the sea\n" * 10, "the wind and the sea\n" * 10).stderr == ""
+    assert json.loads(summary.read_text())["warnings"] is None
+    rare = "".join(f"the sea and {word} {word}\n" for word in "abcdefghij")
+    assert stage("word", LINE * 9 + rare, rare, rare, vocab__word__min_freq=3).stderr == ""
+
+
+def test_the_separators_of_words_are_those_of_train(stage: Stage, layout: Layout) -> None:
+    lines = {split: LINE * size for split, size in (("train", 3), ("val", 2), ("test", 1))}
+    succeeded(stage("word", **lines, vocab__line_separator="\n"))
+    # Twelve spaces and two line ends, with add-one smoothing; a word follows each blank at once.
+    separators = Separators({" ": 13 / 16, "\n": 3 / 16}, {" ": 1 / 17, "\n": 1 / 17, "": 15 / 17})
+    assert Vocab.load(layout.vocab("word")).separators == separators
+    for kind in ("char", "subword"):
+        succeeded(stage(kind, **{split: text * 20 for split, text in lines.items()}))
+        assert Vocab.load(layout.vocab(kind)).separators is None
 
 
 def test_the_cost_of_unknown_characters_is_explained(stage: Stage) -> None:

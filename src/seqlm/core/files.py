@@ -8,6 +8,7 @@ again to compute with is written in full.
 """
 
 import csv
+import gzip
 import hashlib
 import io
 import json
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 _DIGITS = 9
 """Significant digits of the numbers in reports: no reader needs more, and rounding hides the last bits of a sum."""
+
+
+_GZIP = b"\x1f\x8b"
+"""The first bytes of every gzip file."""
 
 
 @contextmanager
@@ -249,6 +254,13 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
     except (ValueError, EOFError) as error:
         raise DataError(f"{path}: not a complete array: run the stage that writes it again") from error
     return array
+
+
+def open_packed(path: Path) -> BinaryIO:
+    """Open a file to read its bytes, unpacked if it begins like a gzip file, whatever its name."""
+    with path.open("rb") as file:
+        is_packed = file.read(len(_GZIP)) == _GZIP
+    return cast("BinaryIO", gzip.open(path)) if is_packed else path.open("rb")
 
 
 def sha256_of_file(path: Path) -> str:

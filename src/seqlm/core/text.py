@@ -10,32 +10,20 @@ import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
 
 BLOCK_BYTES = 1 << 16
 """Text that is processed at once: it fits into the processor's cache."""
-VocabKey = tuple[int, str]
-"""The size of a vocabulary, and the SHA-256 of its tokens: stored models know with which one they belong."""
-
-
 SPACE, LINE_END = ord(" "), ord("\n")
 NUM_CODE_POINTS = 0x110000
 """All characters of Unicode, and the code points that are none yet."""
 
 _LAST_CONTINUATION = -65
 """The largest byte, as a signed number, that continues a character."""
-
-
-def require_vocab(path: Path, stored: list[Any], vocab: VocabKey, advice: str) -> None:
-    """Raise DataError, which ends with ``advice``, unless a model, stored in ``path``, belongs to a vocabulary."""
-    if stored != list(vocab):
-        raise DataError(f"{path}: made with another vocabulary than the present one: {advice}")
 
 
 def words(line: str) -> list[str]:

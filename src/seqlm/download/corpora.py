@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, cast
+from typing import Annotated, Any, Literal
 
 import pooch
 import requests
@@ -23,7 +23,7 @@ import urllib3
 from pydantic import Field
 
 from seqlm.core.errors import DataError, DownloadError, ParamsError
-from seqlm.core.files import read_errors, replacing, sha256_of_file, write_errors
+from seqlm.core.files import open_packed, read_errors, replacing, sha256_of_file, write_errors
 from seqlm.core.progress import Log, quantity
 from seqlm.core.settings import Section
 from seqlm.download.settings import Limits
@@ -174,7 +174,7 @@ def get_registered(
                     f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus "
                     "back to that one, or remove the file"
                 ) from error
-            log(f"NO SOURCE OF {name} CAN BE REACHED: using the corpus {fallback!r} instead ({error})")
+            log(f"NO SOURCE OF {name} CAN BE REACHED: the corpus {fallback!r} takes its place ({error})")
             used, reason = fallback, f"no source of {name} could be reached"
             path = sources.find(fallback, registry[fallback], log)
         with replacing(text) as temporary:
@@ -192,7 +192,7 @@ def _record(name: str, described: dict[str, Any], requested: str, reason: str | 
 
 
 def copy_own_text(path: Path, max_bytes: int, text: Path, name: str | None = None) -> dict[str, Any]:
-    """Copy a user's own text file, unpacked if it is ``.gz``, to ``text`` and return its record.
+    """Copy a user's own text file, unpacked if it is gzip, to ``text`` and return its record.
 
     Raises DataError, which calls it by ``name`` or its path, if it is no regular file, empty, broken or larger than
     ``max_bytes``.
@@ -214,8 +214,8 @@ def copy_own_text(path: Path, max_bytes: int, text: Path, name: str | None = Non
 
 
 def _blocks(path: Path, name: str) -> Iterator[bytes]:
-    """Yield the content of a file, unpacked if it is ``.gz``; raise DataError or MachineError if it cannot be read."""
-    with read_errors(path), cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as source:
+    """Yield the content of a file, unpacked if it is gzip; raise DataError or MachineError if it cannot be read."""
+    with read_errors(path), open_packed(path) as source:
         try:
             while block := source.read(_BLOCK):
                 yield block

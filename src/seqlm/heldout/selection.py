@@ -20,10 +20,11 @@ from seqlm.core.files import read_errors
 from seqlm.core.layout import Layout
 from seqlm.core.text import BLOCK_BYTES, count_text
 from seqlm.heldout.scored_text import NUM_BLOCKS, Stream, stream_of, unknown_share
-from seqlm.heldout.spelling import BLANKS, count_separators, own_separator_nll, spelling_costs, unknown_costs
+from seqlm.heldout.spelling import spelling_costs, unknown_costs
 from seqlm.heldout.store import Selection, costs_in_split, save_heldout
 from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import Kind
+from seqlm.vocab.separators import BLANKS, separator_nll
 from seqlm.vocab.vocabulary import Vocab
 
 _BLANK = re.compile(rb"[ \n]")
@@ -144,7 +145,7 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
     corpus = load_corpus(layout.corpus(kind), kind)
     vocab, spelling = corpus.vocab, spelling_costs(corpus.vocab, corpus.unknown_tokens)
     arrays: dict[str, NDArray[Any]] = {"spelling_costs": spelling}
-    selections, separators = {}, None
+    selections = {}
     for name, split in corpus.splits.items():
         num_chars = vocab.num_chars[name]
         passages = find_passages(layout.split(name), num_chars, max_chars)
@@ -154,16 +155,14 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
         costs = np.concatenate([costs_in_split(split, *each, spelling) for each in ranges])
         arrays |= {f"ends_{name}": ends, f"costs_{name}": costs}
         chars = sum(passage.num_chars(vocab.line_separator) for passage in passages)
-        scored_chars, separator_nll = int(ends[-1] - ends[0]), 0.0
+        scored_chars, separators = int(ends[-1] - ends[0]), 0.0
         if not vocab.token_kind.is_lossless:
             texts = [passage.read() for passage in passages]
             first = next((begin for begin, end in ranges if begin < end), 0)
             scored_chars = chars - _chars_up_to_first(vocab, "".join(texts), split.texts(first, first + 1))
-            counts = count_separators(texts, vocab.line_separator)
-            separators = separators or counts.probabilities()  # those of train, which is the first split
-            separator_nll = counts.nll(separators)
+            separators = separator_nll(texts, vocab.line_separator, vocab.separators)
         ids = np.concatenate([split.ids[begin:end] for begin, end in ranges])
-        figures = scored_chars, unknown_share(ids), separator_nll, chars / num_chars
+        figures = scored_chars, unknown_share(ids), separators, chars / num_chars
         selections[name] = Selection([list(each) for each in ranges], *figures)
     test_tokens = [token for each in ranges for token in split.texts(*each)]  # test is the last split
     save_heldout(layout.heldout(kind), max_chars, selections, arrays, test_tokens)
@@ -178,7 +177,7 @@ def encode_text(vocab: Vocab, text: str) -> tuple[Stream, list[str]]:
     stream = stream_of(ids, unknown_costs(vocab, tokens, ids), ends, chars)
     if vocab.token_kind.is_lossless:
         return stream, tokens
-    return replace(stream, separator_nll=own_separator_nll([text], vocab.line_separator)), tokens
+    return replace(stream, separator_nll=separator_nll([text], vocab.line_separator, vocab.separators)), tokens
 
 
 def _chars_up_to_first(vocab: Vocab, text: str, tokens: Sequence[str]) -> int:

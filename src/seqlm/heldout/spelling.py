@@ -1,16 +1,15 @@
-"""What a model over words does not predict: the spelling of unknown words, and what separates words.
+"""The spelling of unknown words, which a model over words does not predict.
 
 A model over words that predicts ``<unk>`` has not said which word. To compare it with models over characters, each
 unknown word is charged the surprisal of its spelling under a small character model, so that no model gains by not
 knowing a word. A character that even this model lacks, like an unknown character of a character model, is charged as
-one of all Unicode characters. Separators are not charged; what they would cost is reported.
+one of all Unicode characters. Separators (:mod:`seqlm.vocab.separators`) are not charged; what they would cost is
+reported.
 """
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +24,11 @@ NLL_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
 ORDER = 4
 _KEPT_DISTRIBUTIONS = 1000
 """Distributions of the next character that are cached; with thousands of characters, each is large."""
+_KEPT_MODELS = 4
+"""Spelling models that are kept."""
 _END = "\n"
 MAX_CHARS = 2_000_000
 """The model is trained on at most this many characters: on every n-th word of a larger vocabulary."""
-
-BLANKS = " \n"
-"""The characters that separate words."""
-NO_SEPARATOR = ""
-"""After a word: the next word begins at once, which happens if lines are joined by nothing."""
-WORD_BEGINS = ""
-"""After a blank: a word begins."""
 
 
 class SpellingModel:
@@ -81,11 +75,17 @@ class SpellingModel:
         return np.array([self._indices.get(character, 0) for character in text], np.int64)
 
 
+@lru_cache(_KEPT_MODELS)
+def spelling_model(words: tuple[str, ...]) -> SpellingModel:
+    """Return the spelling model of a vocabulary's words, in the order of the vocabulary; it is built once."""
+    return SpellingModel(words)
+
+
 def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     """Return the cost in nats of each of some tokens that a vocabulary lacks; shape ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), NLL_OF_ANY_CHARACTER)
-    return SpellingModel([token for token in vocab.tokens if token != UNKNOWN]).nll(tokens)
+    return spelling_model(tuple(token for token in vocab.tokens if token != UNKNOWN)).nll(tokens)
 
 
 def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -94,58 +94,3 @@ def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer])
     unknown = [token for token, index in zip(tokens, ids.tolist(), strict=True) if index == 0]
     costs[ids == 0] = spelling_costs(vocab, unknown)
     return costs
-
-
-class Separators(NamedTuple):
-    """A number for each separator after a word and after a blank: how often a text has it, or its probability.
-
-    A separator is one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`).
-    """
-
-    after_word: Mapping[str, float]
-    after_blank: Mapping[str, float]
-
-    def probabilities(self) -> "Separators":
-        """Return the shares of the separators that were counted, with add-one smoothing."""
-        return Separators(_smoothed(self.after_word), _smoothed(self.after_blank))
-
-    def nll(self, model: "Separators") -> float:
-        """Return the sum of the surprisals of the separators that were counted, under a model of them."""
-        pairs = zip(self, model, strict=True)
-        return -math.fsum(n * math.log(probs[what]) for counts, probs in pairs for what, n in counts.items())
-
-
-def _smoothed(counts: Mapping[str, float]) -> dict[str, float]:
-    total = sum(counts.values()) + len(counts)
-    return {what: (count + 1) / total for what, count in counts.items()}
-
-
-def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
-    """Return how often some texts have each separator when their lines are joined.
-
-    The texts have their line ends; ``line_separator`` is empty, a space or a line end.
-    """
-    texts = [text.removesuffix("\n") for text in texts]  # it ends the last line and joins none
-    joined = [text.replace("\n", line_separator) for text in texts]
-
-    def count(pattern: str, among: Sequence[str]) -> int:
-        return sum(len(re.findall(pattern, text)) for text in among)
-
-    blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
-    after_word = {blank: count(f"[^ \n]{blank}", joined) for blank in blanks}
-    if line_separator == "":
-        after_word[NO_SEPARATOR] = count(r"[^ \n]\n+(?=[^ \n])", texts)
-    after_blank = {blank: count(f"(?<=[ \n]){blank}", joined) for blank in blanks}
-    after_blank[WORD_BEGINS] = count("(?<=[ \n])[^ \n]", joined)
-    return Separators(after_word, after_blank)
-
-
-def own_separator_nll(texts: Sequence[str], line_separator: str) -> float:
-    """Return what the separators of some texts cost by their frequencies in these texts: too little for short ones."""
-    counts = count_separators(texts, line_separator)
-    return counts.nll(counts.probabilities())
-
-
-def estimate_separators(text: str, line_separator: str) -> Separators:
-    """Return the probability of each separator in a text with its line ends."""
-    return count_separators([text], line_separator).probabilities()

@@ -11,32 +11,39 @@ import numpy as np
 from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nll
+from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Stream, unknown_share
-from seqlm.heldout.spelling import own_separator_nll, unknown_costs
+from seqlm.heldout.spelling import unknown_costs
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.score.model_info import ModelInfo
 from seqlm.vocab.kinds import Kind
+from seqlm.vocab.separators import separator_nll
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 _BEGIN, _END = MARKS
 
 
-def open_arpa(path: Path) -> "ArpaLanguageModel":
-    """Return the model in an ARPA file, plain or ``.gz``. Raises DataError as :func:`read_arpa` does."""
+def open_arpa(path: Path, log: Log) -> "ArpaLanguageModel":
+    """Return the model in an ARPA file, plain or packed with gzip; warnings are logged.
+
+    Raises DataError as :func:`read_arpa` does.
+    """
     model = read_arpa(path)
+    for warning in model.warnings:
+        log(warning)
     if not set(BYTE_TOKENS).isdisjoint(model.tokens):
         raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use --model")
-    return ArpaLanguageModel(path.name, model)
+    return ArpaLanguageModel(model)
 
 
 class ArpaLanguageModel(LanguageModel):
     """An n-gram model from an ARPA file. Texts are not cleaned."""
 
-    def __init__(self, name: str, model: ArpaModel) -> None:
+    def __init__(self, model: ArpaModel) -> None:
         """Take a model that was read. It is one over characters if all its tokens are, without sentence marks."""
         places = {token: index for index, token in enumerate(model.tokens)}
         marks = [mark for mark in MARKS if mark in places]
@@ -45,7 +52,9 @@ class ArpaLanguageModel(LanguageModel):
         kind: Kind = "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
         tokens = [UNKNOWN, *marks, *words]
         separator = "\n" if kind == "word" or "\n" in places else ""
-        info = ModelInfo(name, "ngram", kind, 0, counted_token=kind, smoothing="arpa", order=model.counts.max_order)
+        info = ModelInfo(
+            model.name, "ngram", kind, 0, counted_token=kind, smoothing="arpa", order=model.counts.max_order
+        )
         super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}))
         self.model = model
         self._places = np.array([places.get(token, -1) for token in tokens], np.int64)
@@ -93,7 +102,7 @@ class ArpaLanguageModel(LanguageModel):
         stream = Stream(
             input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, ends=np.maximum.accumulate(places) + 1,
             unknown_costs=unknown_costs(self.vocab, tokens, ids), unknown_share=unknown_share(ids),
-            separator_nll=own_separator_nll(text.split("\n"), ""),
+            separator_nll=separator_nll(text.split("\n"), "", None),
         )  # fmt: skip
         return stream, TokensInText(text, self.vocab, tokens, places)
 

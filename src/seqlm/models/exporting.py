@@ -55,7 +55,6 @@ def _files(layout: Layout) -> Iterator[Path]:
     """Yield the files of a run that its models are made of, and its main table."""
     yield layout.params
     yield layout.reports("evaluate", "table.csv")
-    yield layout.split("train")
     yield layout.heldout("char") / "folds.json"
     for kind in KINDS:
         yield from (path for path in _inside(layout.corpus(kind)) if path.name in _OF_CORPUS)

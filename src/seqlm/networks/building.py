@@ -13,7 +13,7 @@ from seqlm.core.compiling import has_fma
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
 from seqlm.core.settings import check
-from seqlm.core.text import VocabKey, require_vocab
+from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.network import Network
 from seqlm.networks.network_kinds import network_kind

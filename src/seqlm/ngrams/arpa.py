@@ -1,4 +1,4 @@
-"""The ARPA format of n-gram models: writing and reading it, plain or ``.gz``.
+"""The ARPA format of n-gram models: writing and reading it, plain or packed with gzip.
 
 The format lists every n-gram with log10 of its probability and, if it can be a context, log10 of its backoff weight.
 White space separates its fields, so tokens that contain some are written with escapes: ``\\s`` for a space, ``\\n`` for
@@ -9,6 +9,7 @@ escaped.
 """
 
 import gzip
+import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, MachineError
-from seqlm.core.files import replacing
+from seqlm.core.files import open_packed, replacing
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, write_lines
@@ -37,6 +38,8 @@ _BLOCK_ROWS = 1 << 16
 """N-grams that are written at once."""
 _MAX_LOGARITHM = 300
 """Of a backoff weight, in absolute value: 10 to the power of more would be infinite."""
+_MAX_PROB, _TOLERANCE_OF_SUM = 1.001, 0.01
+"""Some programs write few decimals, so products and sums may be a little too large."""
 _BYTES_OF_NUMBER = len("-99.") + DECIMALS
 
 
@@ -133,6 +136,8 @@ _SEPARATED = re.compile(f"[{_SEPARATORS}]+")
 class ArpaModel:
     """A model that was read: its own tokens, and tables of probabilities and backoff weights."""
 
+    name: str
+    """The name of its file."""
     tokens: list[str]
     counts: NgramCounts
     """The n-grams of each order; the counts themselves are not in the format and are 1."""
@@ -141,27 +146,48 @@ class ArpaModel:
     backoffs: list[Probs]
     """Their backoff weights; 1 at the highest order, which has none."""
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know about the model's probabilities."""
+        if abs((total := math.fsum(self.listed[0])) - 1) <= _TOLERANCE_OF_SUM:
+            return []
+        return [f"{self.name}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
+
     def probs(self, ids: Ids) -> Probs:
-        """Return p of tokens 2..N of a stream, each given those before it."""
+        """Return p of tokens 2..N of a stream, each given those before it.
+
+        Raises DataError, which names the n-gram, if one is larger than 1.
+        """
         result: Probs = self.listed[0][ids[1:]]
         for n, contexts, rows in self.counts.lookups(ids, self.counts.max_order):
             weights = np.where(contexts >= 0, self.backoffs[n - 2][contexts], 1.0)
             result[n - 2 :] = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
+        if len(result) and result[worst := int(result.argmax())] > _MAX_PROB:
+            self._fail(ids[: worst + 2], result[worst])
         return result
 
     def next_distribution(self, context: Ids) -> Probs:
-        """Return p of every token after ``context``."""
+        """Return p of every token after ``context``. Raises DataError as :meth:`probs` does."""
         result = self.listed[0].copy()
         for n, row in self.counts.context_rows(context, self.counts.max_order):
             if row >= 0:
                 tokens, rows = self.counts.table(n).continuations(row)
                 result *= self.backoffs[n - 2][row]
                 result[tokens] = self.listed[n - 1][rows]
+        if result[worst := int(result.argmax())] > _MAX_PROB:
+            self._fail(np.append(context, worst), result[worst])
         return result
+
+    def _fail(self, ids: Ids, prob: float) -> NoReturn:
+        ngram = " ".join(escape(self.tokens[index]) for index in ids[-self.counts.max_order :])
+        raise DataError(
+            f"{self.name}: the n-gram {ngram!r} has the probability {prob:.3g}, more than 1, by its backoff weights: "
+            "make the file again"
+        )
 
 
 def read_arpa(path: Path) -> ArpaModel:
-    """Return the model in an ARPA file, plain or ``.gz``.
+    """Return the model in an ARPA file, plain or packed with gzip.
 
     Raises DataError, with the line, if the file is truncated, binary, or does not contain what its header says.
     """
@@ -204,7 +230,14 @@ class _Reader:
             rows_below = {ngram: row for row, ngram in enumerate(ngrams)}
         if line != "\\end\\":
             self._fail("expected \\end\\")
-        return ArpaModel([unescape(field) for field in self._ids], NgramCounts(arrays), listed, backoffs)
+        for number, line in self._lines:
+            if line.strip(_SEPARATORS):
+                self._line_number = number
+                self._fail("text after \\end\\")
+        if (begin := self._ids.get(MARKS[0])) is not None:
+            listed[0][begin] = 10.0**NEVER  # it never follows, although KenLM lists it with probability 1
+        tokens = [unescape(field) for field in self._ids]
+        return ArpaModel(self._path.name, tokens, NgramCounts(arrays), listed, backoffs)
 
     def _header(self) -> tuple[list[int], str]:
         """Return the number of n-grams of each order, and the line that follows."""
@@ -252,8 +285,8 @@ class _Reader:
 
 def _text_of(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+        with open_packed(path) as file:
+            return file.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: binary, not an ARPA file") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

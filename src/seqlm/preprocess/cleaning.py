@@ -1,5 +1,6 @@
 """Decoding and cleaning of text, in bounded memory.
 
+A letter and its accent become one character where Unicode has one (NFC), so that all ways to write a text are one text.
 Section 8.2 of the book reads a text into lines, cleans each line, and splits it into tokens: every run of characters
 other than A-Z and a-z becomes one space; then the ends are stripped and the letters lower-cased. Every function here
 works on blocks of a file, so that neither the length of the text nor the length of a line matters, and on bytes of
@@ -7,6 +8,7 @@ UTF-8: a letter A-Z is one byte, and no byte of another character looks like one
 """
 
 import codecs
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import IncrementalNewlineDecoder
@@ -45,11 +47,14 @@ class RawText:
     """What errors call the file."""
 
     def decoded_blocks(self, errors: str, report: DecodingReport, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-        """Yield the text in blocks of UTF-8 that cut no character: line ends are ``\\n``, no byte order mark.
+        """Yield the text in NFC, in blocks of UTF-8 that cut no character: line ends are ``\\n``, no byte order mark.
 
         ``errors`` is ``"strict"`` or ``"replace"`` (counted in ``report``). Raises DataError,
         with the byte offset and the line, for bytes that are not UTF-8 and for NUL bytes.
         """
+        return (text.encode() for text in composed(self._decoded(errors, report, block_bytes)))
+
+    def _decoded(self, errors: str, report: DecodingReport, block_bytes: int) -> Iterator[str]:
         decoder = IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(errors), translate=True)
         with self.path.open("rb") as file:
             offset, block = self._skip_byte_order_mark(file), b" "
@@ -67,8 +72,7 @@ class RawText:
                 if _REPLACEMENT in text:
                     # Those that the text itself has do not count. Their bytes cannot be parts of other characters.
                     report.replaced += text.count(_REPLACEMENT) - data.count(_REPLACEMENT.encode())
-                if text:
-                    yield text.encode()
+                yield text
 
     def _skip_byte_order_mark(self, file: BinaryIO) -> int:
         """Move ``file`` past its byte order mark and return the offset."""
@@ -87,6 +91,35 @@ class RawText:
             ends += block.count(b"\n") + block.count(b"\r") - (last + block).count(b"\r\n")
             last = block[-1:]
         return ends + 1
+
+
+_MAX_HELD_BACK = 1000
+"""Characters that may wait for the next block: more marks on one letter are no text, and would fill the memory."""
+
+
+def composed(blocks: Iterable[str]) -> Iterator[str]:
+    """Yield a text in NFC in blocks; marks that belong to the last letter of a block may follow in the next one."""
+    waiting = ""
+    for block in blocks:
+        text = waiting + block
+        end = max(len(text) - 1, 0)
+        while end > 0 and _may_compose(text[end]):
+            end -= 1
+        if len(text) - end > _MAX_HELD_BACK:
+            end = len(text)
+        if end > 0:
+            yield unicodedata.normalize("NFC", text[:end])
+        waiting = text[end:]
+    if waiting:
+        yield unicodedata.normalize("NFC", waiting)
+
+
+def _may_compose(character: str) -> bool:
+    """Return whether a character may become one with a character before it, or change places with it."""
+    if character < "\u0300":
+        return False
+    is_letter_that_does = "\u1160" <= character <= "\u11ff" or "\U00016d40" <= character <= "\U00016d7f"
+    return is_letter_that_does or unicodedata.category(character).startswith("M")
 
 
 _LOWER = bytes(ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else SPACE for byte in range(256))
@@ -122,7 +155,7 @@ def clean_blocks(
 
 def clean_text(text: str, normalise: str) -> str:
     """Return a text cleaned as :func:`clean_blocks` does, without its last line end."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
     cleaned = _clean_letters(b"\n" + lines.encode()).decode() if normalise == "letters" else lines
     return cleaned.removesuffix("\n")
 

@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core import elementary
-from seqlm.core.files import read_text
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
 from seqlm.heldout.scored_text import Ids, Streams
-from seqlm.heldout.spelling import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators, SpellingModel, estimate_separators
+from seqlm.heldout.spelling import spelling_model
 from seqlm.heldout.store import read_streams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -37,6 +36,7 @@ from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.score.store import Score, if_better, make_score, save_scores
 from seqlm.vocab.corpus import SPLITS, load_split
+from seqlm.vocab.separators import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 LEAST_SHARE = 1e-4
@@ -75,7 +75,7 @@ class Lexicon:
                 self.id_of.setdefault(word, index)
         self.words = sorted(self.id_of)
         self.ids = np.array([self.id_of[word] for word in self.words], np.int64)
-        self.spelling = SpellingModel(self.words)
+        self.spelling = spelling_model(tuple(self.id_of))
         unspelled = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
         self._num_unspelled = max(len(unspelled), 1)
         self.prefix_range = lru_cache(_CACHED_RANGES)(self._find_prefix_range)
@@ -279,10 +279,10 @@ class WordToCharReader:
     """Reads models over the words of a corpus as models over its characters."""
 
     def __init__(self, layout: Layout, words: Vocab) -> None:
-        """Collect the words of train and estimate how they are separated."""
+        """Collect the words of train and how they are separated."""
         self.characters = Vocab.load(layout.vocab("char"), "char")
-        separators = estimate_separators(read_text(layout.split("train")), self.characters.line_separator)
-        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens, separators)
+        assert words.separators is not None
+        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens, words.separators)
 
     def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nll:
         """Return -log p of characters 2 to N, given as ids; see :meth:`Lexicon.nll`."""

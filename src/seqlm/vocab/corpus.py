@@ -21,7 +21,8 @@ from seqlm.core.files import read_json, read_npy, temporary_folder, write_blocks
 from seqlm.core.text import NUM_CODE_POINTS, count_text
 from seqlm.vocab.interning import ProvisionalIds
 from seqlm.vocab.kinds import Kind, token_kind
-from seqlm.vocab.subwords import SubwordTokenizer
+from seqlm.vocab.separators import Separators, estimate_separators
+from seqlm.vocab.subwords import SubwordTokenizer, sample_text
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
 
@@ -90,10 +91,15 @@ def build_corpus(
             split: _write_split(stream, ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
             for split, stream in streams.items()
         }
-        vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise)
+        separators = None if found.is_lossless else _separators_of(texts["train"], line_separator)
+        vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)
         _write_unknown(folder, seen, ids, streams)
     vocab.save(folder / "vocab.json")
     return vocab
+
+
+def _separators_of(train: Path, line_separator: str) -> Separators:
+    return estimate_separators("".join(sample_text(train)), line_separator)
 
 
 def _num_chars(path: Path, line_separator: str) -> int:
@@ -200,14 +206,24 @@ _COST_WORTH_A_WARNING = 0.05
 """Bits per character."""
 
 
-def corpus_warnings(vocab: Vocab) -> list[str]:
-    """Return warnings about unknown tokens."""
+def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
+    """Return warnings about unknown tokens; ``train`` are the ids of the training split."""
     kind, found = vocab.token_kind, []
     val, test = vocab.splits["val"], vocab.splits["test"]
-    if test.unknown_share > max(_UNKNOWN_RATIO * val.unknown_share, val.unknown_share + _UNKNOWN_JUMP):
+    if not kind.has_unknown:
+        return []
+    new = _new_share(train, len(vocab), val.num_tokens)
+    advice = "such as a licence or another language"
+    if _is_jump(new, val.unknown_share):
+        found.append(
+            f"{val.unknown_share:.1%} of the {kind.noun}s of val and {test.unknown_share:.1%} of those of test are "
+            f"unknown, but only {new:.1%} of those at the end of train are new there: val and test may hold other "
+            f"text than train, {advice}"
+        )
+    elif _is_jump(val.unknown_share, test.unknown_share):
         found.append(
             f"{test.unknown_share:.1%} of the {kind.noun}s of test are unknown, but only {val.unknown_share:.1%} of "
-            "those of val: test may hold other text, such as a licence or another language"
+            f"those of val: test may hold other text, {advice}"
         )
     cost = BITS_OF_ANY_CHARACTER * test.num_unknown / test.num_chars
     if kind.is_character and cost >= _COST_WORTH_A_WARNING:
@@ -216,6 +232,22 @@ def corpus_warnings(vocab: Vocab) -> list[str]:
             f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
         )
     return found
+
+
+def _is_jump(before: float, after: float) -> bool:
+    """Return whether a share of unknown tokens grows by more than one text lets expect."""
+    return after > max(_UNKNOWN_RATIO * before, before + _UNKNOWN_JUMP)
+
+
+def _new_share(train: NDArray[np.integer], vocab_size: int, length: int) -> float:
+    """Return the share of the last ``length`` tokens of train, at most half, that the text before them lacks."""
+    start = len(train) - min(length, len(train) // 2)
+    is_known = np.zeros(vocab_size, bool)
+    for begin in range(0, start, _BLOCK):
+        is_known[train[begin : min(begin + _BLOCK, start)]] = True
+    is_known[0] = False
+    num_known = sum(int(is_known[train[i : i + _BLOCK]].sum()) for i in range(start, len(train), _BLOCK))
+    return 1 - num_known / max(len(train) - start, 1)
 
 
 AUTO = "auto"

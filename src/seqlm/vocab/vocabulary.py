@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_checksummed, read_text, write_checksummed, write_text
-from seqlm.core.text import VocabKey
+from seqlm.core.vocab_key import VocabKey
 from seqlm.vocab.kinds import Kind, TokenKind, token_kind
+from seqlm.vocab.separators import Separators
 from seqlm.vocab.subwords import SubwordTokenizer
 
 UNKNOWN = "<unk>"
-FORMAT = 5
+FORMAT = 6
 TOKENIZER_FILE = "tokenizer.json"
 
 
@@ -59,6 +60,8 @@ class Vocab:
     """Splits text into tokens, if these are subwords."""
     normalise: str = "none"
     """How its text was cleaned (``preprocess.normalise``)."""
+    separators: Separators | None = None
+    """The probabilities of what separates words in train, if these are the tokens and if train is known."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -117,13 +120,15 @@ class Vocab:
         has_tokenizer = not token_kind(value["kind"]).has_unknown
         tokenizer = SubwordTokenizer(read_text(path.with_name(TOKENIZER_FILE))) if has_tokenizer else None
         own = value["kind"], value["tokens"], value["counts"], value["line_separator"]
-        return cls(*own, splits, tokenizer, value["normalise"])
+        separators = Separators(*value["separators"]) if value["separators"] else None
+        return cls(*own, splits, tokenizer, value["normalise"], separators)
 
     def save(self, path: Path) -> None:
         """Write this vocabulary as JSON with a checksum, and its tokenizer beside it."""
         splits = {name: asdict(info) for name, info in self.splits.items()}
         value: dict[str, Any] = {"format": FORMAT, "kind": self.kind, "line_separator": self.line_separator}
-        value |= {"normalise": self.normalise, "splits": splits, "tokens": self.tokens, "counts": self.counts}
+        value |= {"normalise": self.normalise, "separators": self.separators, "splits": splits}
+        value |= {"tokens": self.tokens, "counts": self.counts}
         if self.tokenizer is not None:
             write_text(path.with_name(TOKENIZER_FILE), self.tokenizer.description)
         write_checksummed(path, value)

@@ -1,0 +1,71 @@
+"""What separates words, which models over words do not predict."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+BLANKS = " \n"
+"""The characters that separate words."""
+NO_SEPARATOR = ""
+"""After a word: the next word begins at once, which happens if lines are joined by nothing."""
+WORD_BEGINS = ""
+"""After a blank: a word begins."""
+
+
+class Separators(NamedTuple):
+    """A number for each separator after a word and after a blank: how often a text has it, or its probability.
+
+    A separator is one blank, or none (:data:`NO_SEPARATOR`, :data:`WORD_BEGINS`).
+    """
+
+    after_word: Mapping[str, float]
+    after_blank: Mapping[str, float]
+
+    def probabilities(self) -> "Separators":
+        """Return the shares of the separators that were counted, with add-one smoothing."""
+        return Separators(_smoothed(self.after_word), _smoothed(self.after_blank))
+
+    def nll(self, model: "Separators") -> float:
+        """Return the sum of the surprisals of the separators that were counted, under a model of them."""
+        pairs = zip(self, model, strict=True)
+        return -math.fsum(n * math.log(probs[what]) for counts, probs in pairs for what, n in counts.items())
+
+
+def _smoothed(counts: Mapping[str, float]) -> dict[str, float]:
+    total = sum(counts.values()) + len(counts)
+    return {what: (count + 1) / total for what, count in counts.items()}
+
+
+def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
+    """Return how often some texts have each separator when their lines are joined.
+
+    The texts have their line ends; ``line_separator`` is empty, a space or a line end.
+    """
+    texts = [text.removesuffix("\n") for text in texts]  # it ends the last line and joins none
+    joined = [text.replace("\n", line_separator) for text in texts]
+
+    def count(pattern: str, among: Sequence[str]) -> int:
+        return sum(len(re.findall(pattern, text)) for text in among)
+
+    blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
+    after_word = {blank: count(f"[^ \n]{blank}", joined) for blank in blanks}
+    if line_separator == "":
+        after_word[NO_SEPARATOR] = count(r"[^ \n]\n+(?=[^ \n])", texts)
+    after_blank = {blank: count(f"(?<=[ \n]){blank}", joined) for blank in blanks}
+    after_blank[WORD_BEGINS] = count("(?<=[ \n])[^ \n]", joined)
+    return Separators(after_word, after_blank)
+
+
+def estimate_separators(text: str, line_separator: str) -> Separators:
+    """Return the probability of each separator in a text with its line ends."""
+    return count_separators([text], line_separator).probabilities()
+
+
+def separator_nll(texts: Sequence[str], line_separator: str, model: Separators | None) -> float:
+    """Return what the separators of some texts cost under a model of them.
+
+    Without a model, their frequencies in these texts are used, which is too little for short texts.
+    """
+    counts = count_separators(texts, line_separator)
+    return counts.nll(model or counts.probabilities())
