@@ -11,6 +11,7 @@ import numpy as np
 from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nll
+from seqlm.core.progress import shown
 from seqlm.heldout.scored_text import Ids, Stream, unknown_share
 from seqlm.heldout.spelling import own_separator_nll, unknown_costs
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
@@ -29,8 +30,8 @@ def open_arpa(path: Path) -> "ArpaLanguageModel":
     """Return the model in an ARPA file, plain or ``.gz``. Raises DataError as :func:`read_arpa` does."""
     model = read_arpa(path)
     if not set(BYTE_TOKENS).isdisjoint(model.tokens):
-        raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use --model")
-    return ArpaLanguageModel(path.name, model)
+        raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
+    return ArpaLanguageModel(shown(Path(path.name)), model)
 
 
 class ArpaLanguageModel(LanguageModel):
