@@ -101,7 +101,7 @@ def test_a_character_costs_as_much_in_a_short_text_as_in_a_long_one(text: str, s
     )
 
 
-def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> None:
+def test_the_changes_of_cleaning_are_stated(score: Score, run_stage: RunStage, trained: Layout) -> None:
     text = "The sea at Zürich: 120 euros\n"
     lines = succeeded(score(text)).splitlines()
     # ü, the colon and three digits.
@@ -113,9 +113,12 @@ def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> No
     model = seqlm.open(trained.root)["small"]
     assert list(model.score(text).remarks) == lines[:2]
     assert model.score("The sea\nat  noon\n").remarks == ()
-    # What matters is how the corpus was cleaned, not how the next one will be.
+    # What matters is how the corpus was cleaned, not how the next one will be. An ARPA file has no corpus.
     change_params(trained.params, {"preprocess.normalise": "none"})
     assert succeeded(score("the sea, 120 times\n")).startswith("cleaned like the corpus")
+    (trained.root / "x.arpa").write_text(ARPA)
+    printed = succeeded(run_stage("score", "--text", "my.txt", "--arpa", "x.arpa"))
+    assert re.match(r"x\.arpa: .* 3 tokens, 100\.0% of them unknown", printed)
 
 
 def test_what_models_do_not_read_is_stated(score: Score, trained: Layout) -> None:
