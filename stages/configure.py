@@ -17,13 +17,14 @@ def main(layout: Layout) -> None:
     than comments and messages.
     """
     from seqlm.configure.fingerprints import fingerprints
-    from seqlm.configure.settings import check_values, describe_runs
+    from seqlm.configure.settings import check_values, describe_runs, require_devices
     from seqlm.core.files import remove_others, write_checksummed, write_text
     from seqlm.core.settings import read_params
     from seqlm.train.settings import CONFIG_FORMAT
 
     params = read_params(layout.params)
     runs = check_values(params, source=str(layout.params))
+    require_devices(params, runs)
     entry_of_run = {name: f"seqlm.networks.kinds.{config.model}" for name, config in runs.items()}
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)

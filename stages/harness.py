@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 # Imports and large vocabularies make many objects and no garbage: look for it less often than every 700 of them.
 gc.set_threshold(50_000, 20, 20)
@@ -26,7 +26,7 @@ try:
     import click
     import psutil
 
-    from seqlm.core.errors import Interrupted, MachineError, SeqlmError
+    from seqlm.core.errors import Interrupted, MachineError, ParamsError, SeqlmError
     from seqlm.core.layout import Layout
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -35,6 +35,8 @@ except ModuleNotFoundError as missing:
     )
 
 
+STDOUT = Path("-")
+"""Stands for standard output."""
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 """In PyTorch's errors, on CPUs and on GPUs."""
 _MALLOC = {-1: 2**31 - 1, -4: 0, -8: 1}
@@ -50,17 +52,36 @@ _ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-ini
 # ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
 
 
-def existing_file(*, allow_dash: bool = False) -> click.Path:
-    """Return the option type of a file that must exist, or, if allowed, of ``-`` for standard input."""
-    return click.Path(path_type=Path, exists=True, dir_okay=False, readable=False, allow_dash=allow_dash)
+class NewFile(click.Path):
+    """The option type of a file to write, in a folder that exists; ``-`` is standard output where that is possible."""
+
+    def __init__(self, *, allow_dash: bool = False) -> None:
+        """Say whether ``-`` is possible."""
+        super().__init__(path_type=Path, dir_okay=False, readable=False, allow_dash=allow_dash)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        path = super().convert(value, param, ctx)
+        if path == STDOUT and not self.allow_dash:
+            self.fail("name a file: standard output is not possible here", param, ctx)
+        if not path.parent.is_dir():
+            self.fail(f"{path.parent}: no such folder", param, ctx)
+        return path
 
 
-def file() -> click.Path:
-    """Return the option type of a file that need not exist."""
-    return click.Path(path_type=Path, dir_okay=False, readable=False)
+class _Command(click.Command):
+    """A command that refuses wrong options in one line."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **extra)
+        except click.UsageError as error:
+            _fail(error.format_message(), ParamsError.exit_code)
 
 
-def stage() -> Callable[[Callable[..., None]], click.Command]:
+def stage(
+    *, if_out_of_memory: str = "use a shorter text, a smaller model, or a machine with more memory"
+) -> Callable[[Callable[..., None]], click.Command]:
     """Make a function a click command with this project's errors and exit codes.
 
     The function's first argument is ``layout``, of the folder that ``--root`` names. A
@@ -85,12 +106,13 @@ def stage() -> Callable[[Callable[..., None]], click.Command]:
             except (MemoryError, RuntimeError) as error:
                 if not isinstance(error, MemoryError) and not _NO_MEMORY.search(str(error)):
                     raise
-                _fail("out of memory: lower the batch size or the model's size", MachineError.exit_code)
+                _fail(f"out of memory: {if_out_of_memory}", MachineError.exit_code)
             except OSError as error:
                 _fail(_describe(error), MachineError.exit_code)
 
         root = click.option("--root", type=_folder(), default=".", help="The folder that holds params.yaml.")
-        return click.command(context_settings={"show_default": True, "max_content_width": 100})(root(guarded))
+        settings = {"show_default": True, "max_content_width": 100}
+        return click.command(cls=_Command, context_settings=settings)(root(guarded))
 
     return decorate
 
@@ -179,7 +201,7 @@ def _folder() -> click.Path:
     return click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     one_line = " ".join(message.split())
     click.echo(f"error: {one_line}", err=True)
     if is_under_dvc():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from harness import file, stage
+from harness import NewFile, stage
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.ngrams.settings import NgramsParams
@@ -14,7 +14,9 @@ from seqlm.vocab.settings import KINDS
 
 @stage()
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of token.")
-@click.option("--arpa", type=file(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz.")
+@click.option(
+    "--arpa", type=NewFile(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz."
+)
 def main(layout: Layout, kind: str, arpa: Path | None) -> None:
     """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models.
 

@@ -1,13 +1,14 @@
 """Score a run or n-gram models on train, val and test; by hand also texts of your own."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from harness import existing_file, file, stage, warn
+from harness import STDOUT, NewFile, stage, warn
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, load
@@ -22,15 +23,21 @@ from seqlm.vocab.settings import KINDS
 @click.option(
     "--text",
     "texts",
-    type=existing_file(allow_dash=True),
+    type=click.Path(path_type=Path),
     multiple=True,
     help="By hand: score this text, plain or .gz, or - for standard input; may be repeated. Stores nothing.",
 )
-@click.option("--arpa", "arpas", type=existing_file(), multiple=True, help="With --text: score this ARPA model too.")
 @click.option(
-    "--page", type=file(), help="With one --text: file for its page. Default: surprisal.html, or none with --table."
+    "--arpa", "arpas", type=click.Path(path_type=Path), multiple=True, help="With --text: score this ARPA model too."
 )
-@click.option("--table", type=file(), help="With --text: write the surprisals in bits to this CSV file.")
+@click.option(
+    "--page", type=NewFile(), help="With one --text: file for its page. Default: surprisal.html, or none with --table."
+)
+@click.option(
+    "--table",
+    type=NewFile(allow_dash=True),
+    help="With --text: write the surprisals in bits to this CSV file, or - for standard output.",
+)
 @click.option("--by", type=click.Choice(UNITS), default="word", help="With --table: the unit of a row.")
 @click.option(
     "--space", type=click.Choice(SPACES), default="before", help="With --table: the word that a blank belongs to."
@@ -59,8 +66,10 @@ def main(
     if texts:
         _score_texts(layout, texts, names, **options)
     elif names:
+        from seqlm.score.networks import score_run
+
         for run in names:
-            _score_run(layout, run, load(layout.params, "score", ScoreParams))
+            score_run(layout, run, load(layout.params, "score", ScoreParams), click.echo)
     elif kind is not None:
         from seqlm.score.ngrams import score_kind
 
@@ -69,19 +78,6 @@ def main(
         from seqlm.score.word_to_char import score_word_to_char
 
         score_word_to_char(layout, load(layout.params, "score", ScoreParams), click.echo)
-
-
-def _score_run(layout: Layout, run: str, params: ScoreParams) -> None:
-    from seqlm.core.files import write_json
-    from seqlm.score.metrics import headline
-    from seqlm.score.networks import score_run
-    from seqlm.score.store import save_scores
-    from seqlm.train.settings import read_config
-
-    config = read_config(layout.config(run))
-    scores = score_run(layout, config, params.dynamic, click.echo)
-    metrics = save_scores(layout.scores_of_run(run), scores, click.echo)
-    write_json(layout.reports("score", run, "metrics.json"), headline(metrics[run]))
 
 
 def _score_texts(
@@ -94,7 +90,7 @@ def _score_texts(
     by: By,
     space: Space,
 ) -> None:
-    from seqlm.core.files import write_csv, write_text
+    from seqlm.core.files import csv_text, write_text
     from seqlm.download.settings import DownloadParams
     from seqlm.models import user_text
     from seqlm.models.arpa import open_arpa
@@ -115,18 +111,24 @@ def _score_texts(
     models = [*own, *(open_arpa(path, warn) for path in arpas)]
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
+    say = partial(click.echo, err=table == STDOUT)
     for text in texts:
         remarks = [*text.remarks, *(user_text.remark_on_length(text.text) if page else ())]
         lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
-        click.echo("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
+        say("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
         if page is not None:
-            write_text(page, build_surprisal_page(paths[0].name, user_text.page_content(scored[text.name]), remarks))
-            click.echo(f"the page: {page}")
+            content = user_text.page_content(scored[text.name])
+            write_text(page, build_surprisal_page(Path(text.name).name, content, remarks))
+            say(f"the page: {page}")
     if table is not None:
-        write_csv(table, user_text.surprisal_table(scored, by, space))
+        rows = csv_text(user_text.surprisal_table(scored, by, space))
+        if table == STDOUT:
+            click.echo(rows, nl=False)
+        else:
+            write_text(table, rows)
         where = {"before": "before which", "after": "after which"}[space]
         blanks = f", blanks added to the {by} {where} they come" if by in ("word", "line") else ""
-        click.echo(f"the table, bits by {by}{blanks}: {table}")
+        say(f"the table, bits by {by}{blanks}: {table}")
 
 
 if __name__ == "__main__":

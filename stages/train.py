@@ -9,7 +9,7 @@ from harness import stage
 from seqlm.core.layout import Layout
 
 
-@stage()
+@stage(if_out_of_memory="lower the batch size or the model's size")
 # Not --run: torchrun takes that, even after the script's name, for an abbreviation of its own --run-path.
 @click.option("--model", "run", required=True, help="Name of the run to train; the stage configure must have run.")
 def main(layout: Layout, run: str) -> None:

@@ -3,10 +3,12 @@
 import copy
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from default_params import PARAMS_FILE
 from seqlm.configure.settings import check_values, describe_runs, resolve_runs
@@ -14,7 +16,7 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, refused, succeeded
+from stages_by_hand import RunStage, prepare, refused, run_python, succeeded
 
 PARAMS = read_params(PARAMS_FILE)
 WRONG = [{"a": "mapping"}, float("nan"), float("inf"), 10**30, "\x00" * 10_001]
@@ -161,8 +163,46 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
     ],
 )
 def test_a_runs_settings_must_be_known_and_fit_together(own: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ParamsError, match=rf"^(?=params\.yaml: runs\.a).*{re.escape(complaint)}"):
+    with pytest.raises(ParamsError, match=rf"^(?=params\.yaml: runs\.a)[^{{]*{re.escape(complaint)}"):
         resolve({"a": {"token": "char"} | own})
+
+
+@pytest.mark.parametrize(
+    ("own", "complaint"),
+    [
+        ({}, "model transformer needs embedding: learned"),
+        ({"embedding": "learned"}, "num_heads must divide num_hiddens"),
+    ],
+)
+def test_a_transformer_says_what_it_needs(own: dict, complaint: str, run_stage: RunStage, tmp_path: Path) -> None:
+    shutil.copyfile(ROOT / "params.yaml", tmp_path / "params.yaml")
+    run = {"token": "char", "model": "transformer", "num_heads": 3}
+    change_params(tmp_path / "params.yaml", {"runs.x": run | own})
+    refused(run_stage("configure"), 2, f"error: params.yaml: runs.x: {complaint}\n")
+
+
+@pytest.mark.parametrize("setting", ["device", "runs.lstm.device"])
+def test_a_device_that_the_machine_lacks_is_refused(setting: str, run_stage: RunStage, tmp_path: Path) -> None:
+    # No machine has both.
+    device = "cuda" if torch.backends.mps.is_available() else "mps"
+    change_params(tmp_path / "params.yaml", {setting: device})
+    refused(run_stage("configure"), 5, f"error: {setting}: {device}: this machine has none: set device to auto or one")
+    assert not (tmp_path / "data/configs").exists()
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_settings_that_name_no_other_device_are_checked_without_pytorch(device: str, tmp_path: Path) -> None:
+    change_params(prepare(tmp_path) / "params.yaml", {"device": device})
+    script = (
+        "import runpy, sys\n"
+        "script, folder = sys.argv[1:3]\n"
+        "sys.path.insert(0, folder)\n"
+        "del sys.argv[1:3]\n"
+        "try: runpy.run_path(script, run_name='__main__')\n"
+        "except SystemExit as end: assert not end.code and 'torch' not in sys.modules\n"
+    )
+    stages = ROOT / "stages"
+    succeeded(run_python(script, stages / "configure.py", stages, "--root", tmp_path))
 
 
 @pytest.mark.parametrize(

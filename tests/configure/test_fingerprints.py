@@ -1,5 +1,6 @@
 """Fingerprints of the code of stages: what changes them, and what does not."""
 
+import ast
 from pathlib import Path
 from textwrap import dedent
 
@@ -84,6 +85,19 @@ def test_the_tables_name_modules_that_exist() -> None:
     for name in {*CANNOT_CHANGE_NUMBERS, *SHARED_SCRIPTS.values()}:
         folder = ROOT / ("stages" if name == "harness" else "src")
         assert folder.joinpath(*name.split(".")).with_suffix(".py").is_file()
+
+
+def test_the_script_that_stages_share_only_dispatches() -> None:
+    # Their fingerprints leave it out, so it may do nothing for them but call the modules that do their work.
+    tree = ast.parse((ROOT / "stages" / "score.py").read_text())
+    tree.body = [node for node in tree.body if getattr(node, "name", "") != "_score_texts"]
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    work = {
+        name
+        for name in imported
+        if name.startswith("seqlm.") and not name.endswith((".settings", ".layout", ".errors"))
+    }
+    assert work == set(SHARED_SCRIPTS.values())
 
 
 def test_a_run_does_not_depend_on_another_kind_of_network() -> None:

@@ -48,7 +48,7 @@ def test_by_hand_texts_are_printed_and_nothing_is_written(layout: Layout, run_st
     assert result.stdout.count("\n") == 1
     assert not layout.reports("generate").exists()
     result = run_stage("generate", "--model", "nope", "--prefix", "the sea")
-    refused(result, 2, "error: --model nope: no such model: choose from small, char-uniform, ")
+    refused(result, 2, "error: there is no model 'nope': choose from small, char-uniform, ")
     assert result.stdout == ""
 
 

@@ -49,7 +49,7 @@ def test_kenlm_gives_our_words_the_same_scores(tmp_path: Path) -> None:
         found, decimals = ours.surprisals(TEXT, by="word")[1:], np.array([decimal for decimal, _, _ in scores])
         assert found["unknown"].tolist() == [is_unknown for _, _, is_unknown in scores]
         assert found["unknown"].any()
-        assert ours.score_tokens(TEXT).nats == pytest.approx(-decimals * math.log(10), abs=2e-4)
+        assert ours.score_tokens(TEXT).nll == pytest.approx(-decimals * math.log(10), abs=2e-4)
         known = ~found["unknown"].to_numpy()
         assert found["bits"].to_numpy()[known] == pytest.approx(-decimals[known] / math.log10(2), abs=1e-3)
 
@@ -61,9 +61,9 @@ def test_a_model_of_kenlm_scores_sentences_as_kenlm_does() -> None:
     found = ours.surprisals(TEXT)[1:]
     assert found["text"].tolist() == [word for line in LINES for word in [*line.split(), "</s>"]]
     assert found["unknown"].tolist() == [is_unknown for _, _, is_unknown in scores]
-    nats = [-decimal * math.log(10) for decimal, _, _ in scores]
-    assert ours.score_tokens(TEXT).nats == pytest.approx(nats, abs=2e-4)
-    assert ours.score(TEXT).nats == pytest.approx(-math.log(10) * sum(theirs.score(line) for line in LINES), abs=1e-2)
+    expected = [-decimal * math.log(10) for decimal, _, _ in scores]
+    assert ours.score_tokens(TEXT).nll == pytest.approx(expected, abs=2e-4)
+    assert ours.score(TEXT).nll == pytest.approx(-math.log(10) * sum(theirs.score(line) for line in LINES), abs=1e-2)
 
 
 def test_units_with_sentence_marks_by_hand(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_word_that_is_written_like_a_mark_is_a_word(tmp_path: Path) -> None:
     read = seqlm.open_arpa(tmp_path / "x.arpa")
     assert not read.has_marks
     expected = -np.log(model.probs(np.array([1, 2, 1])))
-    assert read.score_tokens("aa </s> aa").nats == pytest.approx(expected, abs=1e-6)
+    assert read.score_tokens("aa </s> aa").nll == pytest.approx(expected, abs=1e-6)
 
 
 def test_words_that_a_file_without_unk_lacks_are_refused(tmp_path: Path) -> None:

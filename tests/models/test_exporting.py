@@ -14,6 +14,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.heldout.folds import Folds
 from seqlm.models.exporting import export_models
+from seqlm.models.language_model import LanguageModel
 from small_runs import write_models
 from smoke import ROOT
 from stages_by_hand import prepare, refused, run_python, succeeded
@@ -106,6 +107,9 @@ def test_the_code_of_the_docs_runs(run: Layout, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "howto" / "use-from-python.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 4
+    named = set(re.findall(r"`(\w+)\(\w*\)`", page))
+    assert named >= {"surprisals", "token_nll", "reader"}
+    assert all(hasattr(LanguageModel, name) for name in named), named
     shutil.copytree(run.root, tmp_path / "run")
     export_models(run, tmp_path / "run" / "exported")
     code = "\n".join(blocks).replace('"lstm"', '"small"')

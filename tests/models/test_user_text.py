@@ -3,16 +3,20 @@
 import gzip
 import json
 import math
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import seqlm
 from seqlm.core.layout import Layout
 from seqlm.core.progress import quantity
 from seqlm.networks.building import open_network
@@ -24,6 +28,7 @@ from smoke import ROOT, change_params
 from stages_by_hand import Finished, RunStage, prepare, refused, succeeded
 
 PAGE = "surprisal.html"
+ARPA = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\tsea\n\n\\end\\\n"
 Score = Callable[..., Finished]
 
 
@@ -74,7 +79,7 @@ def test_a_model_over_words_can_be_read_as_one_over_characters(score: Score) -> 
 @pytest.mark.parametrize(
     ("content", "run", "code", "complaint"),
     [
-        (b"the sea", "nope", 2, "--model nope: no such model: choose from small, char-uniform, char-laplace-1"),
+        (b"the sea", "nope", 2, "error: there is no model 'nope': choose from small, char-uniform, char-laplace-1"),
         (b"the sea", "char-by-word-kneser-ney-2", 2, ", char-by-word-kneser-ney-3\n"),
         (b"12345", "small", 3, "my.txt: has no letters A-Z: use another text, or set preprocess.normalise: none"),
         (b"a", "small", 3, "my.txt: has only 1 character after cleaning"),
@@ -96,16 +101,24 @@ def test_a_character_costs_as_much_in_a_short_text_as_in_a_long_one(text: str, s
     )
 
 
-def test_the_changes_of_cleaning_are_stated(score: Score, trained: Layout) -> None:
-    lines = succeeded(score("The sea at Zürich: 120 euros\n")).splitlines()
+def test_the_changes_of_cleaning_are_stated(score: Score, run_stage: RunStage, trained: Layout) -> None:
+    text = "The sea at Zürich: 120 euros\n"
+    lines = succeeded(score(text)).splitlines()
     # ü, the colon and three digits.
     assert lines[0] == "cleaned like the corpus, by preprocess.normalise: spaces replace 5 characters other than A-Z"
     assert lines[1].startswith("5.3% of the letters are not A-Z and were dropped")
     assert f'<p class="note">C{lines[0][1:]}.</p>' in (trained.root / PAGE).read_text()
     assert succeeded(score("The sea\nat  noon\n")).startswith("small: perplexity")
-    # What matters is how the corpus was cleaned, not how the next one will be.
+    # Python says the same.
+    model = seqlm.open(trained.root)["small"]
+    assert list(model.score(text).remarks) == lines[:2]
+    assert model.score("The sea\nat  noon\n").remarks == ()
+    # What matters is how the corpus was cleaned, not how the next one will be. An ARPA file has no corpus.
     change_params(trained.params, {"preprocess.normalise": "none"})
     assert succeeded(score("the sea, 120 times\n")).startswith("cleaned like the corpus")
+    (trained.root / "x.arpa").write_text(ARPA)
+    printed = succeeded(run_stage("score", "--text", "my.txt", "--arpa", "x.arpa"))
+    assert re.match(r"x\.arpa: .* 3 tokens, 100\.0% of them unknown", printed)
 
 
 def test_what_models_do_not_read_is_stated(score: Score, trained: Layout) -> None:
@@ -153,7 +166,7 @@ def test_several_texts_become_one_table(run_stage: RunStage, trained: Layout) ->
 
 
 def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
-    (trained.root / "x.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\tsea\n\n\\end\\\n")
+    (trained.root / "x.arpa").write_text(ARPA)
     command = [sys.executable, str(ROOT / "stages" / "score.py"), "--text=-", "--arpa=x.arpa", "--table=out.csv"]
     done = subprocess.run(command, cwd=prepare(trained.root), input="the sea\n", capture_output=True, text=True)
     assert succeeded(done).startswith("x.arpa: perplexity 3.162 per word")
@@ -163,15 +176,75 @@ def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
     assert table["x.arpa"].tolist() == pytest.approx([math.nan, 0.5 / math.log10(2)], nan_ok=True)
 
 
+def test_the_table_can_be_standard_output(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "my.txt").write_text("the sea: came in\n")
+    options = ["--text", "my.txt", "--model", "small", "--table"]
+    (trained.root / "out.csv").write_text("")
+    printed = succeeded(run_stage("score", *options, "out.csv"))
+    done = run_stage("score", *options, "-", "--page", "my.html")
+    assert succeeded(done) == (trained.root / "out.csv").read_text()
+    assert set(printed.splitlines()[:2]) < set(done.stderr.splitlines())
+    assert (trained.root / "my.html").exists()
+    assert not (trained.root / "-").exists()
+
+
+@pytest.mark.parametrize(
+    ("stage", "option", "complaint"),
+    [
+        ("score --text my.txt", "--page=no/x.html", "'--page': no: no such folder"),
+        ("score --text my.txt", "--table=no/x.csv", "'--table': no: no such folder"),
+        ("score --text my.txt", "--page=-", "'--page': name a file: standard output is not possible here"),
+        ("ngrams --kind word", "--arpa=no/x.arpa", "'--arpa': no: no such folder"),
+        ("ngrams --kind word", "--arpa=-", "'--arpa': name a file: standard output is not possible here"),
+        ("score", "--by=chars", "'chars' is not one of"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused(
+    stage: str, option: str, complaint: str, run_stage: RunStage, trained: Layout
+) -> None:
+    (trained.root / "my.txt").write_text("the sea came in\n")
+    refused(run_stage(*stage.split(), option), 2, complaint)
+    assert not {"no", "-"} & {path.name for path in trained.root.iterdir()}
+
+
+def test_files_that_cannot_be_read_are_refused(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "my.txt").write_text("the sea came in\n")
+    (trained.root / "link").symlink_to("nowhere")
+    for name, problem in {"missing": "no such file", "link": "no such file", "data": "not a regular file"}.items():
+        refused(run_stage("score", "--text", name), 3, f"error: {name}: {problem}\n")
+    refused(run_stage("score", "--text", "my.txt", "--arpa", "missing"), 3, "error: missing: no such file\n")
+    shutil.rmtree(trained.root / "data")
+    refused(run_stage("score", "--text", "my.txt", "--model", "small"), 3, "holds no finished run: run the pipeline")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names in Unicode")
+def test_names_that_are_not_utf_8_are_shown_with_escapes(run_script: RunStage, trained: Layout) -> None:
+    for name, content in {b"\xe9.txt": "the sea\n", b"\xe9.arpa": ARPA, b"other.txt": "the sea\n"}.items():
+        (trained.root / os.fsdecode(name)).write_text(content)
+    text, arpa = (os.fsdecode(option) for option in (b"--text=\xe9.txt", b"--arpa=\xe9.arpa"))
+    assert "\\udce9.arpa: perplexity 3.162" in succeeded(run_script("score", text, arpa))
+    assert "\\udce9.txt" in (trained.root / PAGE).read_text()
+    printed = succeeded(run_script("score", text, arpa, "--text=other.txt", "--table=-"))
+    assert printed.splitlines()[1].startswith("\\udce9.txt,0,the,before,")
+    refused(run_script("score", "--text", os.fsdecode(b"\xe9")), 3, "\\udce9: no such file")
+
+
+def test_what_to_do_without_memory_fits_the_stage(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "my.txt").write_text("the sea came in\n")
+    with mock.patch("seqlm.models.user_text.score_texts", side_effect=MemoryError):
+        result = run_stage("score", "--text", "my.txt", "--model", "small")
+    refused(result, 5, "error: out of memory: use a shorter text, a smaller model, or a machine with more memory\n")
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
         ("--model small --table x.csv", "--table needs --text"),
         ("--arpa my.txt", "--arpa needs --text"),
-        ("--text my.txt --text my.txt", "--text: the same text is given twice"),
+        ("--text my.txt --text my.txt", "the same text is given twice"),
         ("--text my.txt --text other.txt --page x.html", "--page shows one text: give one --text"),
-        ("--text my.txt --model word-kneser-ney-3 --table x.csv --by char", "choose --by word"),
-        ("--text my.txt --model subword-uniform --table x.csv --space after", "--space before"),
+        ("--text my.txt --model word-kneser-ney-3 --table x.csv --by char", "set by to word or line"),
+        ("--text my.txt --model subword-uniform --table x.csv --space after", "set space to before"),
         ("--text my.txt --by char", "--by needs --table"),
         ("--text my.txt --arpa a/m.arpa --arpa b/m.arpa", "two models have the same name"),
         ("--text my.txt --arpa subword.arpa", "subword.arpa: over subwords, whose tokenizer an ARPA file lacks"),
@@ -183,6 +256,6 @@ def test_options_that_do_not_fit_are_named(options: str, complaint: str, run_sta
     for name in ("a/m.arpa", "b/m.arpa", "subword.arpa"):
         (trained.root / name).parent.mkdir(exist_ok=True)
         word = BYTE_TOKENS[200] if name == "subword.arpa" else "sea"
-        (trained.root / name).write_text(f"\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\t{word}\n\n\\end\\\n")
+        (trained.root / name).write_text(ARPA.replace("sea", word))
     refused(run_stage("score", *options.split()), 3 if "subword.arpa" in options else 2, complaint)
     assert not (trained.root / "x.csv").exists()

@@ -54,6 +54,16 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     return resolved
 
 
+def require_devices(params: Mapping[str, Any], runs: Mapping[str, RunConfig]) -> None:
+    """Raise MachineError if a device is set that this machine lacks: training would notice only minutes later."""
+    wanted = {"": params["device"]} | {f"runs.{name}.": config.device for name, config in runs.items()}
+    for where, device in wanted.items():
+        if device not in ("cpu", "auto"):  # which every machine has; importing PyTorch takes a second
+            from seqlm.core.devices import resolve_device
+
+            resolve_device(device, where)
+
+
 def describe_runs(params: Mapping[str, Any], runs: Mapping[str, RunConfig]) -> list[str]:
     """Return a line for each run: its network, and the settings in which it differs from ``train``."""
     shared, lines = params | params["train"], []

@@ -175,7 +175,12 @@ def _checksum(value: dict[str, Any]) -> str:
 
 
 def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> None:
-    """Write a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
+    """Write a table as CSV."""
+    write_text(target, csv_text(table))
+
+
+def csv_text(table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> str:
+    """Return a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
 
     All rows have the columns of the first one.
     """
@@ -189,7 +194,7 @@ def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([None if value != value else _rounded(value) for value in row] for row in rows)
-    write_text(target, text.getvalue())
+    return text.getvalue()
 
 
 def write_table(folder: Path, name: str, table: "pd.DataFrame | Sequence[Mapping[str, Any]] | dict[str, Any]") -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -15,6 +16,11 @@ def clocked(items: Iterable[T]) -> Iterator[tuple[T, float]]:
     for item in items:
         yield item, time.monotonic() - begin
         begin = time.monotonic()
+
+
+def shown(path: Path) -> str:
+    """Return a path as text, with escapes for bytes of a name that are not UTF-8."""
+    return str(path).encode(errors="backslashreplace").decode()
 
 
 def quantity(number: int, noun: str) -> str:

@@ -36,7 +36,7 @@ def open_arpa(path: Path, log: Log) -> "ArpaLanguageModel":
     for warning in model.warnings:
         log(warning)
     if not set(BYTE_TOKENS).isdisjoint(model.tokens):
-        raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use --model")
+        raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
     return ArpaLanguageModel(model)
 
 

@@ -5,23 +5,28 @@ that gives the distribution of the next token after each token that it has read.
 """
 
 import math
+import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
+from seqlm.core.settings import Seed, check
 from seqlm.heldout.scored_text import Ids, Stream
 from seqlm.heldout.selection import encode_text
 from seqlm.models.units import TokensInText, anchors, unit_bits, unit_texts
-from seqlm.preprocess.cleaning import clean_text
+from seqlm.preprocess.cleaning import DecodingReport, clean_text
+from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.score.metrics import summarise
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.settings import SPACES, UNITS, By, Space
@@ -32,6 +37,14 @@ if TYPE_CHECKING:
 
 
 _COLDEST = float(np.finfo(np.float64).tiny)
+_NOT_KEPT = re.compile(r"[^A-Za-z\s]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NumPreds = Annotated[int, Field(ge=1)]
+_SAMPLING: dict[str, Any] = {
+    "temperature": Annotated[float, Field(ge=0)],
+    "top_k": Annotated[int, Field(ge=1)] | None,
+    "top_p": Annotated[float, Field(gt=0, le=1)] | None,
+}
 
 
 @dataclass(frozen=True)
@@ -49,9 +62,8 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         """Raise ParamsError for settings that choose no token."""
-        is_valid_k, is_valid_p = self.top_k is None or self.top_k >= 1, self.top_p is None or 0 < self.top_p <= 1
-        if not (self.temperature >= 0 and is_valid_k and is_valid_p):
-            raise ParamsError(f"{self}: temperature must be at least 0, top_k at least 1, and top_p in (0, 1]")
+        for name, kind in _SAMPLING.items():
+            object.__setattr__(self, name, check(getattr(self, name), name, kind, source="generate"))
 
     def pick(self, probs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return one token for each row of ``probs`` (B, V), shape ``(B,)``.
@@ -129,13 +141,15 @@ class TextScore(NamedTuple):
 
     tokens: int
     """Scored tokens. The first token of a text is not scored."""
-    nats: float
-    """Their total surprisal, without the cost of spelling unknown tokens."""
+    nll: float
+    """-log p of them all in nats, without the cost of spelling unknown tokens."""
     bits_per_character: float
     """With the cost of spelling unknown tokens."""
     perplexity: float
     """Per token of the model's own kind."""
     unknown_share: float
+    remarks: tuple[str, ...] = ()
+    """What cleaning changed in the text, in sentences; empty if that is not worth a word."""
 
 
 @dataclass(frozen=True)
@@ -144,18 +158,20 @@ class ScoredTokens:
 
     text: TokensInText
     stream: Stream
-    nats: Nll
-    """Surprisals of tokens 2 to N, without the cost of spelling unknown ones."""
+    nll: Nll
+    """-log p of tokens 2 to N in nats, without the cost of spelling unknown ones."""
+    remarks: tuple[str, ...] = ()
+    """What cleaning changed in the text."""
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """What :func:`~seqlm.score.store.summarise` returns."""
-        return summarise(self.nats, self.stream)
+        return summarise(self.nll, self.stream)
 
     @cached_property
     def bits(self) -> NDArray[np.float64]:
         """The surprisal of each token with the cost of its spelling; nan for the first, which is not scored."""
-        return np.concatenate([[math.nan], self.stream.with_unknown_cost(self.nats) / math.log(2)])
+        return np.concatenate([[math.nan], self.stream.with_unknown_cost(self.nll) / math.log(2)])
 
     def score(self) -> TextScore:
         """Return the figures that sum up the surprisals."""
@@ -163,7 +179,8 @@ class ScoredTokens:
             math.inf if self.metrics[name] is None else float(self.metrics[name])
             for name in ("bits_per_character", "perplexity")
         )
-        return TextScore(len(self.nats), float(self.nats.sum()), bits, perplexity, self.stream.unknown_share)
+        nll, unknown = float(self.nll.sum()), self.stream.unknown_share
+        return TextScore(len(self.nll), nll, bits, perplexity, unknown, self.remarks)
 
 
 class LanguageModel(ABC):
@@ -198,9 +215,10 @@ class LanguageModel(ABC):
     def score_tokens(self, text: str) -> ScoredTokens:
         """Return the tokens of a text, cleaned like the corpus, with their surprisals.
 
-        Raises DataError if it has fewer than two tokens.
+        Raises DataError if it has fewer than two tokens, and as :func:`clean_with_remarks` does.
         """
-        return self.score_cleaned(clean_text(text, self.vocab.normalise))
+        cleaned, remarks = clean_with_remarks(text, self.vocab.normalise)
+        return replace(self.score_cleaned(cleaned), remarks=tuple(remarks))
 
     def score_cleaned(self, text: str) -> ScoredTokens:
         """Return what :meth:`score_tokens` does for a text that is clean already."""
@@ -211,7 +229,10 @@ class LanguageModel(ABC):
         return ScoredTokens(tokens, stream, stream.nll(self.token_nll))
 
     def score(self, text: str) -> TextScore:
-        """Return how well the model predicts a text, which is cleaned like the corpus first."""
+        """Return how well the model predicts a text, which is cleaned like the corpus first.
+
+        The ``remarks`` of the result say what cleaning changed. Raises as :meth:`score_tokens` does.
+        """
         return self.score_tokens(text).score()
 
     def surprisals(self, text: str, by: By = "token", space: Space = "before") -> "pd.DataFrame":
@@ -246,7 +267,8 @@ class LanguageModel(ABC):
         """Return the ``num_preds`` tokens that follow a prefix as text, without the prefix.
 
         The options are those of :class:`SamplingConfig`. A token that the vocabulary lacks is read as ``<unk>`` if
-        ``on_unknown`` is ``unk``. Raises DataError if it is ``error``, and if the prefix has no token.
+        ``on_unknown`` is ``unk``. Raises DataError if it is ``error``, and if the prefix has no token, and ParamsError
+        for a number of tokens below 1 or a seed outside 0 to 2**32 - 1.
         """
         return self.generate_batch([prefix], num_preds, SamplingConfig(temperature, top_k, top_p), seed, on_unknown)[0]
 
@@ -255,8 +277,10 @@ class LanguageModel(ABC):
     ) -> list[str]:
         """Return the text that follows each prefix, including the space before a word.
 
-        Raises DataError as :func:`encode_prefix` does.
+        Raises DataError and ParamsError as :meth:`generate` does.
         """
+        num_preds = check(num_preds, "num_preds", _NumPreds, source="generate")
+        seed = check(seed, "seed", Seed, source="generate")
         encoded = [encode_prefix(self.vocab, prefix, on_unknown) for prefix in prefixes]
         rng, by_length, texts = np.random.default_rng(seed), dict[int, list[int]](), [""] * len(prefixes)
         for index, ids in enumerate(encoded):
@@ -283,16 +307,41 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
     """Return the tokens of a prefix.
 
     ``on_unknown``: "error" raises DataError that names the first token which the vocabulary lacks; "unk" encodes it as
-    ``<unk>``.
+    ``<unk>``. Also raises as :func:`require_text` does.
     """
-    tokens = vocab.tokenize(prefix)
+    tokens = vocab.tokenize(require_text(prefix, "the prefix"))
     if not tokens:
         raise DataError(f"the prefix {prefix!r} contains no {vocab.token_kind.noun}: give at least one")
     if on_unknown not in ("error", "unk"):
         raise ParamsError(f"on_unknown = {on_unknown!r}: must be error or unk")
     if on_unknown == "error" and (unknown := [token for token in tokens if token not in vocab]):
         raise DataError(
-            f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: use --on-unknown unk "
-            "(in Python, on_unknown='unk')"
+            f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: change the prefix, or "
+            "set on_unknown to unk"
         )
     return [int(index) for index in vocab.encode(tokens)]
+
+
+def require_text(value: object, what: str) -> str:
+    """Return a text. Raises ParamsError if it is none, and DataError for half a character, which no file can hold."""
+    if not isinstance(value, str):
+        raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
+    if found := _SURROGATE.search(value):
+        raise DataError(f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it")
+    return value
+
+
+def clean_with_remarks(text: str, normalise: str, num_replaced: int = 0) -> tuple[str, list[str]]:
+    """Return a text cleaned like the corpus, and what a user should know about that.
+
+    ``num_replaced``: byte sequences that were replaced when the text was decoded. Raises as :func:`require_text` does.
+    """
+    cleaned, report, remarks = clean_text(require_text(text, "the text"), normalise), DecodingReport(num_replaced), []
+    if normalise == "letters":
+        replaced = _NOT_KEPT.findall(unicodedata.normalize("NFC", text))
+        report.foreign_letters = sum(map(str.isalpha, replaced))
+        report.letters = sum(map(str.isalpha, cleaned)) + report.foreign_letters
+        if replaced:
+            number = quantity(len(replaced), "character")
+            remarks = [f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"]
+    return cleaned, remarks + decoding_warnings(report, normalise)

@@ -134,7 +134,7 @@ class Models(Mapping[str, LanguageModel]):
         scored = {name: model.score_tokens(text) for name, model in self.select(names).items()}
         texts = {found.text.vocab.kind: {"test": found.stream} for found in scored.values()}
         scores = [
-            Score(self[name].info, {"test": found.nats}, dict.fromkeys(("val", "test"), found.metrics))
+            Score(self[name].info, {"test": found.nll}, dict.fromkeys(("val", "test"), found.metrics))
             for name, found in scored.items()
         ]
         rows = [
@@ -168,10 +168,12 @@ class Models(Mapping[str, LanguageModel]):
             except DataError as error:
                 if not names:
                     raise
-                problems.append(f" ({error})")
+                problems.append(f"; others cannot be opened: {error}")
         if missing := set(names) - set(found):
+            if not found:
+                raise no_finished_run(self.layout.root)
             choice = f"choose from {', '.join(found)}{''.join(problems[:1])}"
-            raise ModelNotFoundError(f"--model {min(missing)}: no such model: {choice}")
+            raise ModelNotFoundError(f"there is no model {min(missing)!r}: {choice}")
         return found
 
     def runs(self) -> Loaders:
@@ -266,6 +268,11 @@ def open_models(folder: Path, device: Device = "cpu") -> Models:
     """
     layout = Layout(folder)
     if not layout.params.is_file() or not layout.configs.is_dir():
-        raise DataError(f"{folder}: holds no finished run: run the pipeline there, or name another folder")
+        raise no_finished_run(folder)
     require_intact(folder)
     return Models(layout, device)
+
+
+def no_finished_run(folder: Path) -> DataError:
+    """Return the error that a folder holds no models."""
+    return DataError(f"{folder}: holds no finished run: run the pipeline there, or name another folder")

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.networks.building import open_network
-from seqlm.networks.network import Network, probabilities, stream_nll
+from seqlm.networks.network import Logits, Network, probabilities, stream_nll
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
 from seqlm.train.settings import read_config
@@ -39,11 +40,14 @@ class StaticNetwork(LanguageModel):
 class _NetworkReader(Reader):
     def __init__(self, network: Network, state: Any) -> None:
         self._step = network.step_fn(state)
+        self._logits: Logits | None = None
 
     def read(self, tokens: Ids) -> None:
         self._logits = self._step(np.asarray(tokens, np.int64))
 
     def next_probs(self) -> Probs:
+        if self._logits is None:
+            raise ParamsError("a network predicts nothing before it has read a token: call read first")
         return probabilities(self._logits)
 
 

@@ -32,8 +32,8 @@ class Recounting:
         return cls(lambda _: model)
 
     def is_due(self, num_read: int) -> bool:
-        """Return whether everything is counted again: after each interval, the first token not included."""
-        return self.update_every is not None and num_read > 1 and (num_read - 1) % self.update_every == 0
+        """Return whether everything is counted again: after the first token, and after each interval from there."""
+        return self.update_every is not None and (num_read - 1) % self.update_every == 0
 
 
 class NGram(LanguageModel):

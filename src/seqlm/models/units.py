@@ -66,9 +66,9 @@ def unit_bits(text: TokensInText, bits: NDArray[np.float64], by: By, space: Spac
     """
     kind = text.vocab.token_kind
     if by == "char" and not kind.is_lossless:
-        raise ParamsError(f"a model over {kind.noun}s has no surprisal of a character: choose --by word or line")
+        raise ParamsError(f"a model over {kind.noun}s has no surprisal of a character: set by to word or line")
     if by == "word" and space == "after" and kind.is_lossless and not kind.is_character:
-        raise ParamsError(f"the {kind.noun}s of this model include the space before a word: choose --space before")
+        raise ParamsError(f"the {kind.noun}s of this model include the space before a word: set space to before")
     if by == "token" or (by == "char" and kind.is_character):
         return bits
     if by == "char":

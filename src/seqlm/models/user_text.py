@@ -1,6 +1,5 @@
 """Scores a user's own texts."""
 
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_text
-from seqlm.core.progress import quantity
-from seqlm.core.text import count_text
+from seqlm.core.progress import quantity, shown
+from seqlm.core.text import TextSize, words
 from seqlm.download.corpora import copy_own_text
-from seqlm.models.language_model import LanguageModel, ScoredTokens
+from seqlm.models.language_model import LanguageModel, ScoredTokens, clean_with_remarks
 from seqlm.models.units import unit_bits, unit_texts
-from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
-from seqlm.preprocess.preparing import decoding_warnings, require_enough
+from seqlm.preprocess.cleaning import DecodingReport, RawText
+from seqlm.preprocess.preparing import require_enough
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.settings import By, Space
 from seqlm.score.surprisal_view import passage
@@ -29,7 +27,6 @@ STDIN = Path("-")
 MAX_SHOWN_CHARS = 20_000
 """Characters that the page of the text shows, so that it stays small."""
 _MIN_CHARS = 2
-_NOT_KEPT = re.compile(r"[^A-Za-z\s]")
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class UserText:
     """A text cleaned like the corpus, without its last line end."""
 
     name: str
-    """The path of its file."""
+    """The path of its file, as it is shown."""
     text: str
     remarks: list[str]
     """What a user should know about the cleaning of the text."""
@@ -49,27 +46,21 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
     The path ``-`` is standard input, plain text. Raises DataError if it cannot be read or decoded, or if too little is
     left after cleaning.
     """
-    decoding, name = DecodingReport(), "standard input" if path == STDIN else str(path)
+    decoding, name = DecodingReport(), "standard input" if path == STDIN else shown(path)
     with TemporaryDirectory() as folder:
-        copy, cleaned = Path(folder) / "copy.txt", Path(folder) / "cleaned.txt"
+        copy = Path(folder) / "copy.txt"
         if path == STDIN:
             path = Path(folder) / name
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
         copy_own_text(path, max_bytes, copy, name)
-        raw = RawText(copy, name)
-        with cleaned.open("wb") as target:
-            target.writelines(clean_blocks(raw, preprocess.normalise, preprocess.errors, decoding))
-        try:
-            require_enough(count_text(cleaned), preprocess.normalise, _MIN_CHARS)
-        except DataError as error:
-            raise DataError(f"{name}: {error}") from error
-        text = read_text(cleaned).removesuffix("\n")
-        original = b"".join(raw.decoded_blocks(preprocess.errors, DecodingReport())).decode()
-    remarks = decoding_warnings(decoding, preprocess.normalise)
-    if preprocess.normalise == "letters" and (num_replaced := len(_NOT_KEPT.findall(original))):
-        replaced = quantity(num_replaced, "character")
-        remarks.insert(0, f"cleaned like the corpus, by preprocess.normalise: spaces replace {replaced} other than A-Z")
+        original = b"".join(RawText(copy, name).decoded_blocks(preprocess.errors, decoding)).decode()
+    text, remarks = clean_with_remarks(original, preprocess.normalise, decoding.replaced)
+    num_ends, num_words = text.count("\n"), len(words(text.replace("\n", " ")))
+    try:
+        require_enough(TextSize(num_ends, len(text) - num_ends, num_words), preprocess.normalise, _MIN_CHARS)
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from error
     return UserText(name, text, remarks)
 
 
@@ -90,8 +81,8 @@ def page_content(scored: Mapping[str, ScoredTokens]) -> dict[str, dict[str, Any]
     """Return for each model what the page shows: its metrics, and the beginning of the text with surprisals."""
     content = {}
     for name, found in scored.items():
-        nats = found.stream.with_unknown_cost(found.nats)
-        shown = passage(found.text.vocab.token_kind, found.text.tokens, nats, MAX_SHOWN_CHARS)
+        nll = found.stream.with_unknown_cost(found.nll)
+        shown = passage(found.text.vocab.token_kind, found.text.tokens, nll, MAX_SHOWN_CHARS)
         content[name] = {"passage": shown} | found.metrics
     return content
 
@@ -118,7 +109,7 @@ def surprisal_table(
     for name, of_models in scored.items():
         texts, *others = [list(unit_texts(found.text, by)) for found in of_models.values()]
         if any(other != texts for other in others):
-            raise ParamsError("these models have different tokens: choose --by char, word or line")
+            raise ParamsError("these models have different tokens: set by to char, word or line")
         part = pd.DataFrame({"file": name, "position": range(len(texts)), "text": texts})
         if by in ("word", "line"):
             part["space"] = space
@@ -135,7 +126,7 @@ def score_texts(texts: Sequence[UserText], models: Sequence[LanguageModel]) -> d
     Raises DataError if a text has fewer than two tokens of a model, or if two texts have one name.
     """
     if len({text.name for text in texts}) < len(texts):
-        raise ParamsError("--text: the same text is given twice")
+        raise ParamsError("the same text is given twice")
     if len({model.name for model in models}) < len(models):
         raise ParamsError("two models have the same name: rename an ARPA file")
     return {text.name: {model.name: model.score_cleaned(text.text) for model in models} for text in texts}

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import open_packed, replacing
+from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, write_lines
@@ -237,7 +238,7 @@ class _Reader:
         if (begin := self._ids.get(MARKS[0])) is not None:
             listed[0][begin] = 10.0**NEVER  # it never follows, although KenLM lists it with probability 1
         tokens = [unescape(field) for field in self._ids]
-        return ArpaModel(self._path.name, tokens, NgramCounts(arrays), listed, backoffs)
+        return ArpaModel(shown(Path(self._path.name)), tokens, NgramCounts(arrays), listed, backoffs)
 
     def _header(self) -> tuple[list[int], str]:
         """Return the number of n-grams of each order, and the line that follows."""

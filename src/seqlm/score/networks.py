@@ -15,6 +15,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
@@ -24,11 +25,11 @@ from seqlm.heldout.store import read_beginning_of_train, read_streams
 from seqlm.networks.building import open_network
 from seqlm.networks.network import Ids, Network, Weights, nll_array, probabilities, rows_nll, stream_nll, tokens_at_once
 from seqlm.score.diagnostics import Predictor, diagnose
-from seqlm.score.metrics import shown_bits, summarise, total_nll
+from seqlm.score.metrics import headline, shown_bits, summarise, total_nll
 from seqlm.score.model_info import ModelInfo, beginning_chars
-from seqlm.score.settings import DynamicParams
-from seqlm.score.store import Score, if_better, make_score, with_train_subset
-from seqlm.train.settings import RunConfig
+from seqlm.score.settings import DynamicParams, ScoreParams
+from seqlm.score.store import Score, if_better, make_score, save_scores, with_train_subset
+from seqlm.train.settings import RunConfig, read_config
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.vocabulary import Vocab
@@ -139,7 +140,14 @@ def _segment(stream: Ids, start: int, length: int) -> tuple[Ids, Ids]:
     return stream[None, start:end], stream[None, start + 1 : end + 1]
 
 
-def score_run(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, log: Log) -> Iterator[Score]:
+def score_run(layout: Layout, run: str, params: ScoreParams, log: Log) -> None:
+    """Score a run; write its scores, and the figures that experiments are compared by."""
+    scores = _scores(layout, read_config(layout.config(run)), params.dynamic, log)
+    metrics = save_scores(layout.scores_of_run(run), scores, log)
+    write_json(layout.reports("score", run, "metrics.json"), headline(metrics[run]))
+
+
+def _scores(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, log: Log) -> Iterator[Score]:
     """Yield the score of a run; that of its best epoch, if its weights are of another one; and its dynamic score.
 
     There is a dynamic score if the run saw all of train and learning more helps on val.
