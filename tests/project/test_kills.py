@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -54,8 +55,8 @@ def runs(folder: Path, command: str) -> bool:
 
 
 def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, delay: float, *options: str) -> None:
-    """Run the pipeline and kill it ``delay`` seconds after this stage began, or when the stage ends."""
-    process = workspace.start("dvc", "repro", *options)
+    """Run DVC with these options and kill it ``delay`` seconds after this stage began, or when the stage ends."""
+    process = workspace.start("dvc", *options)
     while not runs(workspace.folder, command):
         if process.poll() is not None:
             log = (workspace.folder.parent / "started.log").read_text()
@@ -107,12 +108,24 @@ def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Wo
         # DVC continue, a stage may have run already: then it runs again.
         done = set(disturbed.lock()) if (disturbed.folder / "dvc.lock").exists() else set()
         name = next((name for name in waiting if name not in done), min(waiting))
-        options = ("--force", "--single-item", name) if name in done else ()
+        options = ("repro", "--force", "--single-item", name) if name in done else ("repro",)
         # Imports take most of the first second; reading, computing and writing follow.
         kill_in_stage(disturbed, waiting.pop(name)["cmd"], stop, float(rng.uniform(0, 1.5)), *options)
         heal_dvc(disturbed)
     require_same_results(disturbed, undisturbed)
     assert json.dumps(disturbed.metrics()) == json.dumps(undisturbed.metrics())
+
+
+@pytest.mark.slow
+def test_an_interrupted_experiment_ends_under_its_name(disturbed: Workspace) -> None:
+    command = "stages/train.py --model plain"
+    options = ["-S", "train.num_epochs=4000", "-S", "train.save_every_s=0.1"]
+    kill_in_stage(disturbed, command, signal.SIGINT, 4, "exp", "run", "--name", "cc", *options)
+    log = (disturbed.folder.parent / "started.log").read_text()
+    (said,) = re.findall(r"interrupted at epoch \S+; `(.*)` continues from the last checkpoint", log)
+    assert said == "dvc exp run --name cc"
+    assert "resuming after epoch" in disturbed.run("sh", "-c", said).stdout
+    assert disturbed.run("dvc", "exp", "list", "--name-only").stdout.split() == ["cc"]
 
 
 @pytest.mark.slow
