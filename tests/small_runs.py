@@ -24,6 +24,7 @@ from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.train.settings import CONFIG_FORMAT, RunConfig
 from seqlm.vocab.corpus import load_split
+from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
 from subwords import build, write_splits
 
@@ -66,7 +67,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     folder = tempfile.TemporaryDirectory()
     layout = Layout(Path(folder.name))
     texts = write_splits(layout.splits, text)
-    for kind in ("subword", "word", "char"):
+    for kind in reversed(KINDS):  # the run is one over characters
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
         save_models(layout.ngrams(kind), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)

@@ -29,9 +29,10 @@ class Repository:
         self.folder = folder
         self.environment = environment_of_python() | HEADLESS
 
-    def run(self, *command: str, check: bool = True, timeout: float = 1800) -> Finished:
+    def run(self, *command: str, check: bool = True, timeout: float = 1800, **environment: str) -> Finished:
+        variables = self.environment | environment
         result = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=timeout
+            command, cwd=self.folder, env=variables, capture_output=True, text=True, timeout=timeout
         )
         if check and result.returncode:
             raise AssertionError(f"{' '.join(command)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")

@@ -14,6 +14,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from ruamel.yaml import YAML
 
 from smoke import environment_of_python
@@ -55,19 +57,40 @@ def written(value: Any) -> str:
     if not isinstance(value, str):
         return "null" if value is None else str(value).lower()
     is_word = re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in _NO_WORDS
-    return value if is_word else "'" + value.replace("'", r"\'") + "'"
+    # A backslash counts as one, except before a quote.
+    return value if is_word else "'" + re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + m[2].replace("'", r"\'"), value) + "'"
+
+
+def is_text(option: str) -> bool:
+    """Return whether the value of a user's `KEY=VALUE` must be quoted: the name of a file may have blanks or quotes."""
+    try:
+        OverridesParser.create().parse_override(option)
+        return Path(option.partition("=")[2]).is_file()
+    except HydraException:
+        return "=" in option
+    except OSError:  # too long for the name of a file
+        return False
+
+
+def passed_on(words: list[str]) -> Iterator[str]:
+    """Yield what the user adds for `dvc exp run`, with texts quoted."""
+    for before, word in zip(["", *words], words, strict=False):
+        key, _, value = word.partition("=")
+        yield f"{key}={written(value)}" if before in ("-S", "--set-param") and is_text(word) else word
 
 
 def main(arguments: list[str]) -> int:
     """Run the experiment, and return DVC's exit code; without arguments, list the presets."""
     known = names()
     if not arguments or arguments[0] not in known:
+        if arguments:
+            print(f"error: {arguments[0]}: no such preset", file=sys.stderr)
         print("presets:", *(f"  {name:18}{description(name)}" for name in known), sep="\n")
         return 2 if arguments else 0
     chosen = list(takewhile(known.__contains__, arguments))
     params = YAML(typ="safe", pure=True).load(Path("params.yaml"))
     settings = [word for name in chosen for override in overrides(name, params) for word in ("-S", override)]
-    command = ["dvc", "exp", "run", *settings, *arguments[len(chosen) :]]
+    command = ["dvc", "exp", "run", *settings, *passed_on(arguments[len(chosen) :])]
     print(shlex.join(command), flush=True)
     # The environment of this Python comes first, so that DVC and the stages are found without activating it.
     return subprocess.run(command, env=environment_of_python(), check=False).returncode

@@ -2,7 +2,7 @@
 
 A killed `dvc exp run` leaves HEAD detached from its branch, with the experiment's settings
 staged, so that new commits would be on no branch. This script goes back to the branch, saves
-all changes with `git stash`, and lets DVC restore the data.
+all changes with `git stash`, new files in reports/ too, and lets DVC restore the data.
 
 `python tools/restore.py --check` only says whether HEAD is detached in this way.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from check_lock import missing_outputs
 from smoke import environment_of_python
 
 # DVC's own records of what is running.
@@ -94,6 +95,9 @@ def is_dvc(pid: int) -> bool:
 
 def set_aside() -> None:
     """Save all changes since the last commit in a stash, and say which files changed."""
+    # What an experiment adds, such as the results of a new run, would be in the way of its branch.
+    if Path("reports").is_dir():
+        git("add", "--all", "reports")
     # DVC may write new settings within the second in which Git last read the file, often with the same size. Git
     # compares times and sizes, and would not see the change.
     if _SETTINGS.exists():
@@ -126,7 +130,11 @@ def main() -> int:
         print(f"error: {reason}", file=sys.stderr)
         return 5
     print(f"back at {git('log', '-1', '--format=%h %s')}, on {git('branch', '--show-current') or 'no branch'}")
-    return subprocess.run(["dvc", "checkout"], env=environment_of_python(), check=False).returncode
+    command = ["dvc", "checkout", "--allow-missing"]
+    code = subprocess.run(command, env=environment_of_python(), check=False).returncode
+    if code == 0 and (missing := missing_outputs()):
+        print(f"all files in Git are restored; {len(missing)} others are not in DVC's cache: `make repro` makes them")
+    return code
 
 
 if __name__ == "__main__":

@@ -192,8 +192,9 @@ def test_stored_models_are_those_that_were_saved_with_their_vocabulary(tmp_path:
 
 def test_a_method_that_is_added_is_built_and_listed_once_it_has_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = count_ngrams(TEXT, V, 2)
-    settings = ngram_settings(counts, 1.0)
-    monkeypatch.setattr(registry, "SMOOTHINGS", (AbsoluteDiscounting, *registry.SMOOTHINGS))
+    methods = {method.smoothing: method for method in registry.SMOOTHINGS} | {"absolute": AbsoluteDiscounting}
+    settings = {name: value for name, value in ngram_settings(counts, 1.0).items() if name != "absolute"}
+    monkeypatch.setattr(registry, "SMOOTHINGS", tuple(methods.values()))
     assert "absolute-2" not in build_models(counts, settings)
     models = build_models(counts, settings | {"absolute": {"discount": 0.5}})
     assert "absolute-2" in [model.name for model in highest_orders(models)]

@@ -1,6 +1,5 @@
 """Each list of CONTRIBUTING.md is followed in a copy of the project: it names every file, and what it adds works."""
 
-import ast
 import hashlib
 import json
 import re
@@ -8,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pandas as pd
@@ -22,38 +22,15 @@ TEMPLATES = Path(__file__).with_name("templates")
 TEXT = (ROOT / "data" / "sample.txt").read_text(encoding="utf-8") + "The end.\n"
 
 
-def insert(path: Path, line: int, column: int, text: str) -> None:
-    """Insert text before a place in a file; lines count from 1, columns from 0."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines[line - 1] = lines[line - 1][:column] + text + lines[line - 1][column:]
-    path.write_text("".join(lines), encoding="utf-8")
-
-
-def add_entry(path: Path, name: str, entry: str) -> None:
-    """Add an entry to the end of the list, tuple or dict that a module assigns to ``name``."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    (value,) = [
-        node.value
-        for node in nodes
-        if (isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name)
-        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name)
-    ]
-    collection = next(node for node in ast.walk(value) if isinstance(node, ast.List | ast.Tuple | ast.Dict))
-    last = (collection.values if isinstance(collection, ast.Dict) else collection.elts)[-1]
-    insert(path, last.end_lineno or 0, last.end_col_offset or 0, f",\n    {entry}")
+def edit(path: Path, before: str, added: str) -> None:
+    """Add text to a file, after the only place that matches a pattern."""
+    text, found = re.subn(before, lambda match: match[0] + added, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert found == 1, (path, before)
+    path.write_text(text, encoding="utf-8")
 
 
 def add_import(path: Path, statement: str) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    place = next(node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
-    insert(path, place.lineno, 0, f"{statement}\n")
-
-
-def add_field(path: Path, of: str, entry: str) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == of]
-    place = next(node for node in found.body if isinstance(node, ast.AnnAssign))
-    insert(path, place.lineno, 0, f"    {entry}\n")
+    edit(path, r"\A\"{3}(?:.|\n)*?\"{3}\n\n", f"{statement}\n")
 
 
 def change_yaml(path: Path, change: Callable[[Any], object]) -> None:
@@ -66,50 +43,40 @@ def change_yaml(path: Path, change: Callable[[Any], object]) -> None:
 
 def add_stage(folder: Path) -> None:
     (folder / "src/seqlm/lengths/__init__.py").write_text('"""Lengths of lines."""\n')
-    add_entry(folder / "tests/project/test_layering.py", "PIPELINE", '"lengths"')
+    edit(folder / "tests/project/test_layering.py", '"gradients", "report"', ', "lengths"')
     settings = folder / "src/seqlm/configure/settings.py"
     add_import(settings, "from seqlm.lengths.settings import LengthsParams")
-    add_field(settings, "Params", "lengths: LengthsParams")
-
-    def add(pipeline: Any) -> None:
-        entry = YAML().load((TEMPLATES / "lengths.dvc.yaml").read_text())
-        pipeline["stages"].insert(len(pipeline["stages"]), "lengths", entry)
-
-    change_yaml(folder / "dvc.yaml", add)
-    with (folder / "params.yaml").open("a") as file:
-        file.write("lengths:\n  longest: 40  # longer lines count as this long\n")
+    edit(settings, "    report: .*Params\n", "    lengths: LengthsParams\n")
+    entry = indent((TEMPLATES / "lengths.dvc.yaml").read_text(), "    ")
+    edit(folder / "dvc.yaml", r"^    - reports/book/metrics.json.*\n", f"\n  lengths:\n{entry}")
+    edit(folder / "params.yaml", r"(?!\A)\Z", "lengths:\n  longest: 40  # longer lines count as this long\n")
 
 
 def add_network(folder: Path) -> None:
-    params = folder / "params.yaml"
-    params.write_text(re.sub(r"^  model: \S+", r"\g<0>  # or mgu", params.read_text(), count=1, flags=re.MULTILINE))
+    edit(folder / "params.yaml", r"^train:\n  model: .*", " or mgu")
 
 
 def add_smoothing(folder: Path) -> None:
     registry = folder / "src/seqlm/ngrams/models/registry.py"
     add_import(registry, "from seqlm.ngrams.models.absolute import AbsoluteDiscounting")
-    add_entry(registry, "SMOOTHINGS", "AbsoluteDiscounting")
-    field = "absolute_discount: Annotated[float, Field(gt=0, lt=1)]"
-    add_field(folder / "src/seqlm/ngrams/settings.py", "NgramsParams", field)
-    params = folder / "params.yaml"
-    setting = "  absolute_discount: 0.75  # what is taken from each count\n"
-    params.write_text(re.sub(r"^ngrams:.*\n", rf"\g<0>{setting}", params.read_text(), flags=re.MULTILINE))
+    edit(registry, r"^SMOOTHINGS: .*KneserNey(?=\))", ", AbsoluteDiscounting")
+    field = "    absolute_discount: Annotated[float, Field(gt=0, lt=1)]\n"
+    edit(folder / "src/seqlm/ngrams/settings.py", r"^class NgramsParams.*\n    \".*\n\n", field)
+    edit(folder / "params.yaml", r"^ngrams:.*\n", "  absolute_discount: 0.75  # what is taken from each count\n")
 
 
 def add_column(folder: Path) -> None:
-    entry = 'Column("test_tokens", "Tokens of test.", lambda r: r.score.metrics["test"]["tokens"], int, "tokens")'
-    add_entry(folder / "src/seqlm/evaluate/columns.py", "COLUMNS", entry)
+    column = 'Column("test_tokens", "Tokens of test.", lambda r: r.score.metrics["test"]["tokens"], int, "tokens"),'
+    edit(folder / "src/seqlm/evaluate/columns.py", r"^COLUMNS = \[\n(?:.+\n)*(?=\])", f"    {column}\n")
 
 
 def add_kind_of_token(folder: Path) -> None:
     kinds, template = folder / "src/seqlm/vocab/kinds.py", (TEMPLATES / "folded.py").read_text()
-    add_entry(kinds, "ALL", "FoldedKind()")
-    *imports, first, _ = ast.parse(template).body[1:]
-    place = kinds.read_text().splitlines().index(next(x for x in kinds.read_text().splitlines() if x[:4] == "ALL:"))
-    insert(kinds, place + 1, 0, "".join(template.splitlines(keepends=True)[first.lineno - 1 :]) + "\n\n")
-    for statement in imports:
-        if "TokenKind" not in ast.unparse(statement):
-            add_import(kinds, ast.unparse(statement))
+    imports, _, classes = template.partition("\n\nclass ")
+    for statement in re.findall("^(?:from|import) (?!.*TokenKind).*", imports, re.MULTILINE):
+        add_import(kinds, statement)
+    edit(kinds, r"\n\n(?=ALL: )", f"class {classes}\n\n")
+    edit(kinds, r"SubwordKind\(\)(?=\))", ", FoldedKind()")
 
     def add(params: Any) -> None:
         params["vocab"]["folded"] = {"min_freq": 0, "reserved_tokens": []}
@@ -118,9 +85,7 @@ def add_kind_of_token(folder: Path) -> None:
 
     change_yaml(folder / "params.yaml", add)
     pipeline = folder / "dvc.yaml"
-    pipeline.write_text(
-        pipeline.read_text().replace("foreach: [char, word, subword]", "foreach: [char, word, subword, folded]")
-    )
+    pipeline.write_text(pipeline.read_text().replace("[char, word, subword]", "[char, word, subword, folded]"))
 
 
 def add_corpus(folder: Path) -> None:

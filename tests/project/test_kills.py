@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -113,6 +114,20 @@ def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Wo
         heal_dvc(disturbed)
     require_same_results(disturbed, undisturbed)
     assert json.dumps(disturbed.metrics()) == json.dumps(undisturbed.metrics())
+
+
+@pytest.mark.slow
+def test_an_interrupted_experiment_ends_under_its_name(disturbed: Workspace) -> None:
+    options = ["-S", "train.num_epochs=4000", "-S", "train.save_every_s=0.1"]
+    process = disturbed.start("dvc", "exp", "run", "--name", "cc", *options)
+    wait_until(lambda: any((disturbed.folder / "checkpoints/plain").glob("*.checkpoint")), 300)
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(timeout=300)
+    log = (disturbed.folder.parent / "started.log").read_text()
+    (said,) = re.findall(r"interrupted at epoch \S+; `(.*)` continues from the last checkpoint", log)
+    assert said == "dvc exp run --name cc"
+    assert "resuming after epoch" in disturbed.run("sh", "-c", said).stdout
+    assert disturbed.run("dvc", "exp", "list", "--name-only").stdout.split() == ["cc"]
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_what_is_gone_is_not_removed_again() -> None:
 
 def test_values_are_written_as_hydra_reads_them(tmp_path: Path) -> None:
     values = {"text": "it's, {a: b} \\n", "word": "none", "quoted": "null", "none": None, "yes": True, "rate": 1e-5}
-    values |= {"list": ["a b", 1], "number": "1e5"}
+    values |= {"list": ["a b", 1], "number": "1e5", "backslash": "a\\", "both": "\\'\\\\' it's"}
     params = tmp_path / "params.yaml"
     params.write_text("".join(f"{key}: 0\n" for key in values))
     apply_overrides(params, [f"{key}={preset.written(value)}" for key, value in values.items()])
@@ -86,9 +86,25 @@ def test_values_are_written_as_hydra_reads_them(tmp_path: Path) -> None:
 
 
 def test_without_a_known_preset_the_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert preset.main([]) == 0
+    assert (preset.main([]), capsys.readouterr().err) == (0, "")
     assert preset.main(["tiny-shakespeare"]) == 2
-    assert capsys.readouterr().out.count("tiny_shakespeare  Tiny Shakespeare as raw text") == 2
+    printed, errors = capsys.readouterr()
+    assert errors == "error: tiny-shakespeare: no such preset\n"
+    assert "tiny_shakespeare  Tiny Shakespeare as raw text" in printed
+
+
+@pytest.mark.parametrize(
+    "name", ["a b.txt", "it's.txt", 'a"b.txt', "[x].txt", "(2).txt", "a,b.txt", "a=b.txt", "时.txt"]
+)
+def test_any_name_of_a_file_is_a_setting(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    (tmp_path / "params.yaml").write_text("download: {corpus: sample}\ntrain: {lr: 1.0}\n")
+    options = ["-S", f"download.corpus={name}", "--set-param", "train.lr=0.5", "--name", "a=b"]
+    _, setting, *rest = preset.passed_on(options)
+    assert rest == options[2:]
+    apply_overrides("params.yaml", [setting])
+    assert YAML(typ="safe").load(tmp_path / "params.yaml")["download"] == {"corpus": name}
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
     assert "plain" in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
     samples = json.loads((workspace.folder / "reports/generate/samples.json").read_text())
-    assert len({sample["model"] for sample in samples}) == 2 + 2 * 3
+    assert {sample["model"] for sample in samples} >= static - {"char-uniform"}
 
 
 def test_a_second_run_only_verifies_the_corpus_and_changes_nothing(workspace: Workspace) -> None:

@@ -1,5 +1,7 @@
 """``make restore`` undoes a killed experiment and loses no work, with the real DVC and Git."""
 
+import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -7,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from workspace import TinyRepository, wait_until
+from smoke import ROOT, SMALL
+from workspace import Repository, TinyRepository, Workspace, stages_run, wait_until
 
 PIPELINE = """
 stages:
@@ -101,11 +104,64 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
     (repository.folder / "params.yaml").write_text("unit: row\nseconds: 0\n")
     (repository.folder / "new.txt").write_text("new")
     repository.git("add", "new.txt")
+    (repository.folder / "reports/score").mkdir(parents=True)
+    (repository.folder / "reports/score/gru.json").write_text("{}")  # Git does not know the results of a new run
     assert "new.txt" in restored(repository)
     assert repository.git("status", "--porcelain") == ""
+    assert not (repository.folder / "reports/score").exists()
     repository.git("stash", "pop")
     assert (repository.folder / "params.yaml").read_text() == "unit: row\nseconds: 0\n"
     assert (repository.folder / "new.txt").read_text() == "new"
+    assert (repository.folder / "reports/score/gru.json").read_text() == "{}"
+
+
+def test_restore_without_the_cache_says_what_makes_the_data(repository: TinyRepository) -> None:
+    repository.git("clone", "--quiet", ".", "../clone")
+    clone = Repository(repository.folder.parent / "clone")
+    clone.run("dvc", "repro", "--quiet")
+    (clone.folder / "params.yaml").write_text("unit: row\nseconds: 0\n")
+    clone.run("dvc", "repro", "--quiet")
+    for path in (clone.folder / ".dvc/cache/files").rglob("*"):
+        if path.is_file() and path.read_text() == "line":
+            path.unlink()
+    assert "1 others are not in DVC's cache: `make repro` makes them" in restored(clone)
+    assert clone.git("status", "--porcelain") == ""
+    clone.run("dvc", "repro", "--quiet")
+    assert (clone.folder / "out.txt").read_text() == "line"
+
+
+@pytest.mark.slow
+def test_without_a_network_the_way_back_from_the_samples_results_loses_nothing(tmp_path: Path) -> None:
+    # A corpus that a data folder has at first; then there is neither a folder nor a network.
+    text = ((ROOT / "data/sample.txt").read_text(encoding="ascii") + "The end.\n").encode()
+    (tmp_path / "corpora").mkdir()
+    (tmp_path / "corpora/sea.txt").write_bytes(text)
+    entry = {
+        "file": "sea.txt", "urls": ["http://127.0.0.1:1/sea.txt"], "sha256": hashlib.sha256(text).hexdigest(),
+        "bytes": len(text), "line_separator": " ", "licence": "CC0-1.0", "description": "Another text",
+    }  # fmt: skip
+    workspace = Workspace(tmp_path)
+    with (workspace.folder / "data/corpora.yaml").open("a") as registry:
+        registry.write(f"  sea: {json.dumps(entry)}\n")
+    workspace.begin(SMALL | {"download.corpus": "sea"})
+    workspace.run("dvc", "repro", SEQLM_DATA_DIR=str(tmp_path / "corpora"))
+    workspace.commit("Results")
+    before = workspace.results()
+    # A new machine has what is in Git, and no cache of verified downloads.
+    workspace.git("clone", "--quiet", ".", "../clone/project")
+    clone = Workspace(tmp_path / "clone")
+    for place in (clone, workspace):
+        place.environment["XDG_CACHE_HOME"] = str(tmp_path / "empty")
+        (place.folder / "data/raw/corpus.txt").unlink(missing_ok=True)
+        place.run("dvc", "repro")
+        page = (place.folder / "reports/index.html").read_text()
+        assert "SEQLM_DATA_DIR" in page  # how to get the corpus
+        said = place.tool("restore.py")
+        assert (said.returncode, place.git("status", "--porcelain")) == (0, "")
+    # Here the trained models are still in the cache: nothing is computed again.
+    assert workspace.results() == before
+    assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
+    assert workspace.git("status", "--porcelain") == ""
 
 
 def test_restore_sees_a_change_that_git_takes_for_none(repository: TinyRepository) -> None:

@@ -9,6 +9,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score.ngrams import recounted_nll, recounted_on, score_recounted
 from seqlm.score.settings import DynamicCountsParams
+from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 
 RNG = np.random.default_rng(0)
@@ -47,7 +48,7 @@ def test_a_text_without_a_second_token_has_no_surprisals(size: int) -> None:
 
 @pytest.mark.parametrize(("num_train", "order"), [(400, 3), (2, 2)])
 def test_the_order_is_at_most_the_length_of_train(num_train: int, order: int) -> None:
-    orders = {"char": 3, "word": 1, "subword": 1}
+    orders = dict.fromkeys(KINDS, 1) | {"char": 3}
     params = DynamicCountsParams.model_validate({"order": orders, "num_updates": 3, "max_tokens": 400})
     vocab = Vocab("char", list("?abcdef"), [0] * 7, "", {"train": SplitInfo(num_train, num_train, 0, "")})
     streams = {split: stream(TEXT) for split in ("train", "val", "test")}

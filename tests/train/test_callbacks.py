@@ -2,12 +2,15 @@
 
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.train.callbacks import describe_plan, sample_prefix
+from seqlm.train.callbacks import describe_plan, sample_prefix, train_to_end
+from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
 from seqlm.vocab.vocabulary import Vocab
 from small_training import TEXT, config, trainer
@@ -39,6 +42,17 @@ main()
 def test_any_stage_ends_with_the_shells_code_after_ctrl_c() -> None:
     done = run_python(INTERRUPTED, PYTHONPATH=f"{ROOT / 'stages'}{os.pathsep}{ROOT / 'src'}")
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("again", ["dvc repro", "dvc exp run --name cc"])
+def test_after_ctrl_c_an_experiment_keeps_its_name(again: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = trainer(config())
+    monkeypatch.setattr(made, "train", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.delenv("DVC_EXP_NAME", raising=False)
+    if again.endswith("cc"):
+        monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
+    with pytest.raises(Interrupted, match=f"^interrupted at epoch 0; `{again}` continues from the last checkpoint$"):
+        train_to_end(made, Checkpoint(tmp_path, "x"), VOCAB, "")
 
 
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})

@@ -1,5 +1,6 @@
 """What happens while a network trains: checkpoints, the terminal, Ctrl-C."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -52,8 +53,10 @@ def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix:
         try:
             trainer.train(after_minibatch)
         except KeyboardInterrupt as error:
+            name = os.environ.get("DVC_EXP_NAME")  # only `dvc exp run` stores an experiment
+            again = f"dvc exp run --name {name}" if name else "dvc repro"
             where = f"at epoch {trainer.progress.epoch:.4g}"
-            raise Interrupted(f"interrupted {where}; `dvc repro` continues from the last checkpoint") from error
+            raise Interrupted(f"interrupted {where}; `{again}` continues from the last checkpoint") from error
 
 
 def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
