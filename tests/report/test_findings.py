@@ -50,5 +50,5 @@ def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
         return pd.concat([pd.DataFrame({"run": run, "val_perplexity": values}) for run, values in val.items()])
 
     found = findings.overfitting_finding(history(bad=[9.0, 5.0, 7.0, None], good=[9.0, 5.0, 5.1], unknown=[None]))
-    assert found == "Overfitted at the end, with rising perplexity on val: bad."
+    assert found == "These runs overfit; their perplexity on val rises towards the end: bad."
     assert findings.overfitting_finding(history(good=[9.0, 5.0, 5.1])) == ""
