@@ -78,11 +78,13 @@ def test_weights_maximise_the_likelihood() -> None:
     assert choose_weights([nll[1:], nll[1:]]) == pytest.approx([0.5, 0.5])
 
 
-def test_weights_are_chosen_on_val_and_not_on_test() -> None:
-    # The first model knows three quarters of val and a quarter of test, the second model the others.
+@pytest.mark.parametrize("others", [[], [score(ngram("useless"), ZERO + 9)]])
+def test_weights_are_chosen_on_val_and_not_on_test(others: list[Score]) -> None:
+    # The first model knows three quarters of val and a quarter of test, the second model the others. Without a useless
+    # third one, the weights are chosen again.
     first = alternating(0.1, 0.1, 0.1, 3.0)
     second = 3.1 - first
-    mixture = best(score(A, {"val": first, "test": second}), score(B, {"val": second, "test": first}))
+    mixture = best(score(A, {"val": first, "test": second}), score(B, {"val": second, "test": first}), *others)
     weights = weights_of(mixture)
     assert weights["a"] > 0.7
     assert mixture.nll["test"] == pytest.approx(mix([second, first], np.array([weights["a"], weights["b"]])))
