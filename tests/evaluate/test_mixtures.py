@@ -103,6 +103,15 @@ def test_networks_and_their_partner_are_chosen_on_val_and_not_on_test() -> None:
     assert members_of(ngrams, networks) == [("chosen", "helper")]
 
 
+def test_the_kind_of_token_is_that_of_the_best_network_on_val() -> None:
+    networks = [
+        score(network("chosen"), {"val": SURE, "test": SURE + 1}),
+        score(network("lucky", "subword"), {"val": SURE + 1, "test": SURE}),
+    ]
+    partners = [score(ngram(f"of {kind}s", kind), 3.1 - SURE) for kind in ("char", "subword")]
+    assert members_of(partners, networks) == [("chosen", "of chars")]
+
+
 def test_the_partner_is_one_of_the_four_best_ngram_models_on_val() -> None:
     networks = [score(network("network"), SURE)]
     good = [score(ngram(f"good {index}"), SURE + 0.01 * index, test=SURE + 9) for index in range(4)]
