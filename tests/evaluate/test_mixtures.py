@@ -78,11 +78,13 @@ def test_weights_maximise_the_likelihood() -> None:
     assert choose_weights([nll[1:], nll[1:]]) == pytest.approx([0.5, 0.5])
 
 
-def test_weights_are_chosen_on_val_and_not_on_test() -> None:
-    # The first model knows three quarters of val and a quarter of test, the second model the others.
+@pytest.mark.parametrize("others", [[], [score(ngram("useless"), ZERO + 9)]])
+def test_weights_are_chosen_on_val_and_not_on_test(others: list[Score]) -> None:
+    # The first model knows three quarters of val and a quarter of test, the second model the others. Without a useless
+    # third one, the weights are chosen again.
     first = alternating(0.1, 0.1, 0.1, 3.0)
     second = 3.1 - first
-    mixture = best(score(A, {"val": first, "test": second}), score(B, {"val": second, "test": first}))
+    mixture = best(score(A, {"val": first, "test": second}), score(B, {"val": second, "test": first}), *others)
     weights = weights_of(mixture)
     assert weights["a"] > 0.7
     assert mixture.nll["test"] == pytest.approx(mix([second, first], np.array([weights["a"], weights["b"]])))
@@ -99,6 +101,15 @@ def test_networks_and_their_partner_are_chosen_on_val_and_not_on_test() -> None:
         score(ngram("lucky partner"), {"val": 4.1 - SURE, "test": 3.1 - SURE}),
     ]
     assert members_of(ngrams, networks) == [("chosen", "helper")]
+
+
+def test_the_kind_of_token_is_that_of_the_best_network_on_val() -> None:
+    networks = [
+        score(network("chosen"), {"val": SURE, "test": SURE + 1}),
+        score(network("lucky", "subword"), {"val": SURE + 1, "test": SURE}),
+    ]
+    partners = [score(ngram(f"of {kind}s", kind), 3.1 - SURE) for kind in ("char", "subword")]
+    assert members_of(partners, networks) == [("chosen", "of chars")]
 
 
 def test_the_partner_is_one_of_the_four_best_ngram_models_on_val() -> None:

@@ -234,3 +234,16 @@ def test_runs_with_smaller_minibatches_than_their_settings_are_named() -> None:
     others = {"small": {"batch_size": 32, "num_steps": 35, "batch_reduced": False}}
     assert describe_reduced_batches(reduced | others).endswith(": lstm 14 x 64")
     assert describe_reduced_batches(others) == ""
+
+
+def test_every_number_of_the_table_is_that_of_its_split() -> None:
+    names = ("bits_per_character", "perplexity", "unknown_share", "unknown_bits", "separator_bits")
+    splits = {
+        split: {name: 10 * i + j for j, name in enumerate(names)} for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
+    }
+    made = Score(network("a"), {}, splits)
+    row = main_table([Result(made, (None, None), Comparison(), only_words=True)]).iloc[0]
+    columns = ["train_bits", "val_bits", "test_bits", "seen_bits", "test_perplexity", *names[2:]]
+    assert row[columns].tolist() == [0, 10, 20, 30, 21, 22, 23, 24]
+    del splits[TRAIN_SUBSET]
+    assert main_table([Result(made, (None, None), Comparison(), only_words=True)])["seen_bits"].item() == 0

@@ -50,5 +50,20 @@ def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
         return pd.concat([pd.DataFrame({"run": run, "val_perplexity": values}) for run, values in val.items()])
 
     found = findings.overfitting_finding(history(bad=[9.0, 5.0, 7.0, None], good=[9.0, 5.0, 5.1], unknown=[None]))
-    assert found == "Overfitted at the end, with rising perplexity on val: bad."
+    assert found == "These runs overfit; their perplexity on val rises towards the end: bad."
     assert findings.overfitting_finding(history(good=[9.0, 5.0, 5.1])) == ""
+
+
+def test_highlights_are_chosen_on_val() -> None:
+    # The best on val of two networks and of two n-gram models is not the best on test.
+    rows = [
+        ("net", "network", 2, 4),
+        ("lucky net", "network", 3, 1),
+        ("counts", "ngram", 2, 5),
+        ("lucky", "ngram", 3, 2),
+    ]
+    table = pd.DataFrame(rows, columns=["model", "family", "val_bits", "test_bits"]).assign(
+        order=[None, None, 3, 3], train_chars=9, epoch="best", token="char", counted_token="char",
+        smoothing="kneser-ney", dynamic=False, only_words=False,
+    )  # fmt: skip
+    assert findings.highlights(table)["model"].tolist() == ["net", "counts"]

@@ -118,4 +118,4 @@ def overfitting_finding(history: pd.DataFrame) -> str:
         val = rows["val_perplexity"].dropna()
         if not val.empty and val.iloc[-1] > _OVERFITTED * val.min():
             runs.append(str(run))
-    return f"Overfitted at the end, with rising perplexity on val: {', '.join(runs)}." if runs else ""
+    return f"These runs overfit; their perplexity on val rises towards the end: {', '.join(runs)}." if runs else ""
