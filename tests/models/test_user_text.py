@@ -256,6 +256,6 @@ def test_options_that_do_not_fit_are_named(options: str, complaint: str, run_sta
     for name in ("a/m.arpa", "b/m.arpa", "subword.arpa"):
         (trained.root / name).parent.mkdir(exist_ok=True)
         word = BYTE_TOKENS[200] if name == "subword.arpa" else "sea"
-        (trained.root / name).write_text(ARPA.replace("sea", word))
+        (trained.root / name).write_text(f"\\data\\\nngram 1=2\n\n\\1-grams:\n-0.3\t<unk>\n-0.3\t{word}\n\n\\end\\\n")
     refused(run_stage("score", *options.split()), 3 if "subword.arpa" in options else 2, complaint)
     assert not (trained.root / "x.csv").exists()

@@ -19,7 +19,6 @@ from seqlm.ngrams.models import registry
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
-from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 from seqlm.score.ngrams import score_ngrams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
 from seqlm.train.settings import CONFIG_FORMAT
@@ -72,21 +71,25 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     assert names_in(layout.scores_of_run("small")) == ["small"]
 
 
-def test_the_roots_of_dynamic_evaluation_are_those_of_train(run_stage: RunStage, layout: Layout) -> None:
+@pytest.mark.parametrize("arguments", [("--model", "small"), ("--kind", "char"), ("--word-to-char",)])
+def test_only_scores_on_test_and_diagnostics_depend_on_test(
+    arguments: tuple[str, ...], run_stage: RunStage, layout: Layout
+) -> None:
+    """Models that keep learning do so from train, with roots of gradients on train, whatever test is."""
     change_params(layout.params, SMALL_DYNAMIC)
-    train, vocab = load_split(layout.corpus("char"), "train"), Vocab.load(layout.vocab("char"))
-    for seed, split in enumerate(("val", "test")):  # which are other texts than train
-        path = layout.corpus("char") / f"{split}.npy"
-        write_npy(path, np.random.default_rng(seed).permutation(read_npy(path)))
-    succeeded(run_stage("score", "--model", "small"))
-    network = open_network(layout.run("small"), "small", vocab.key, "cpu", 1)
-    every = json.loads((layout.scores_of_run("small") / "small+dynamic" / "score.json").read_text())["metadata"]
-    rms = gradient_rms(network, train, segment_length=every["update_every"], num_segments=5)
-    rule = DynamicRule(0.001, 0.01, rms, trained_weights(network))
-    for split, nll in load_score(layout.scores_of_run("small") / "small+dynamic").nll.items():
-        ids = load_split(layout.corpus("char"), split)
-        expected = dynamic_nll(network, ids, update_every=every["update_every"], update=rule.apply)
-        assert nll == pytest.approx(expected, rel=1e-6)
+    found = []
+    for seed in (None, 0):
+        for kind in KINDS if seed is not None else ():
+            path = layout.corpus(kind) / "test.npy"
+            write_npy(path, np.random.default_rng(seed).permutation(read_npy(path)))
+        succeeded(run_stage("score", *arguments))
+        found.append([load_score(path.parent) for path in sorted(layout.scores.rglob("score.json"))])
+    assert any(score.info.dynamic for score in found[0])
+    for before, after in zip(*found, strict=True):
+        for split in before.nll.keys() - {"test"}:
+            assert np.array_equal(before.nll[split], after.nll[split]), (before.name, split)
+        for name in ("positions", "calibration"):
+            assert name not in before.metadata or before.metadata[name] != after.metadata[name], before.name
 
 
 def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layout) -> None:

@@ -33,10 +33,10 @@ def open_arpa(path: Path, log: Log) -> "ArpaLanguageModel":
     Raises DataError as :func:`read_arpa` does.
     """
     model = read_arpa(path)
-    for warning in model.warnings:
-        log(warning)
     if not set(BYTE_TOKENS).isdisjoint(model.tokens):
         raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
+    for warning in model.warnings:
+        log(warning)
     return ArpaLanguageModel(model)
 
 
