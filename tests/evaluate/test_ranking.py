@@ -126,6 +126,7 @@ def test_leaders_are_chosen_on_val_and_say_what_test_would_choose() -> None:
     assert [found[group]["best_on_test"] for group in groups] == ["lucky", "y+dynamic", "weak"]
     assert {leader["against"] for leader in found.values()} == {"second", "chosen"}
     assert found["static"]["bits"] - found["static"]["best_on_test_bits"] == pytest.approx(0.3 / np.log(2))
+    assert found["static"]["perplexity"] == pytest.approx(np.exp(NOISE.mean() + 0.3))
 
 
 def only_words(name: str, nll: np.ndarray) -> Score:
