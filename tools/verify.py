@@ -3,11 +3,10 @@
 `make verify` does it with the settings of params.yaml. `python tools/verify.py --small` runs small settings, twice,
 and compares the two runs; with `--imitate`, the runs after the first imitate a processor of another maker and one
 that has only AVX2. Each run has a copy of the project and a DVC cache of its own, in a temporary folder. The first
-stage that differs, in the order of the pipeline, is named.
+stage of dvc.yaml that differs is named.
 """
 
 import argparse
-import graphlib
 import os
 import sys
 import tempfile
@@ -24,29 +23,10 @@ Stages = dict[str, Any]
 """The entries of a dvc.lock."""
 
 
-def pipeline_order(stages: Stages) -> list[str]:
-    """Return the names of stages, each after those whose outputs it depends on."""
-    made = {out["path"]: name for name, stage in stages.items() for out in stage.get("outs", [])}
-
-    def is_part(path: str, of: str) -> bool:
-        return path == of or path.startswith(f"{of}/")
-
-    before = {
-        name: {
-            maker
-            for dep in stage.get("deps", [])
-            for path, maker in made.items()
-            if maker != name and (is_part(dep["path"], path) or is_part(path, dep["path"]))
-        }
-        for name, stage in stages.items()
-    }
-    return list(graphlib.TopologicalSorter(before).static_order())
-
-
 def differences(expected: Stages, found: Stages) -> dict[str, list[str]]:
-    """Return the outputs that differ by stage, in the order of the pipeline."""
-    differing = {}
-    for name in pipeline_order(expected | found):
+    """Return the outputs that differ by stage, in the order of dvc.yaml."""
+    differing, order = {}, list(YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"])
+    for name in sorted(expected | found, key=lambda name: order.index(name.partition("@")[0])):
         hashes = [
             {out["path"]: out["md5"] for out in stages.get(name, {}).get("outs", [])} for stages in (expected, found)
         ]

@@ -71,6 +71,7 @@ def require_page(workspace: Workspace, said: str) -> str:
     return table
 
 
+@pytest.mark.slow
 def test_300_bytes_are_refused_with_one_line_that_names_the_file(tmp_path: Path) -> None:
     workspace = prepare(tmp_path, english(300), {})
     result = workspace.run("dvc", "repro", check=False)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from smoke import ROOT
-from verify import Stages, differences, pipeline_order
+from verify import Stages, differences
 
 
 def tool(name: str, *options: str) -> str:
@@ -17,29 +17,16 @@ def tool(name: str, *options: str) -> str:
     return result.stdout
 
 
-def lock(**stages: tuple[list[str], dict[str, str]]) -> Stages:
-    """Return the entries of a dvc.lock from the deps of each stage and the hashes of its outs."""
-    return {
-        name: {"deps": [{"path": dep} for dep in deps], "outs": [{"path": p, "md5": h} for p, h in outs.items()]}
-        for name, (deps, outs) in stages.items()
-    }
-
-
-def test_stages_come_after_those_they_depend_on() -> None:
-    stages = lock(
-        report=(["reports/evaluate"], {"page": "1"}),  # the folder of another stage's outs
-        evaluate=(["data/scores/x/nats", "src"], {"reports/evaluate/table.csv": "1"}),  # a file of another stage's out
-        score=(["data/models"], {"data/scores/x": "1"}),
-        train=([], {"data/models": "1"}),
-    )
-    assert pipeline_order(stages) == ["train", "score", "evaluate", "report"]
+def lock(**stages: dict[str, str]) -> Stages:
+    """Return the entries of a dvc.lock from the hashes of the outs of each stage."""
+    return {name: {"outs": [{"path": p, "md5": h} for p, h in outs.items()]} for name, outs in stages.items()}
 
 
 def test_differences_are_named_in_the_order_of_the_pipeline() -> None:
-    expected = lock(b=(["x"], {"z": "1"}), a=([], {"x": "1", "y": "2"}), same=([], {"w": "1"}))
-    found = lock(b=(["x"], {"z": "2"}), a=([], {"x": "3", "v": "2"}), same=([], {"w": "1"}))
+    expected = lock(report={"z": "1"}, **{"train@b": {"x": "1", "y": "2"}}, sine={"w": "1"})
+    found = lock(report={"z": "2"}, **{"train@b": {"x": "3", "v": "2"}}, sine={"w": "1"})
     assert differences(expected, expected) == {}
-    assert list(differences(expected, found).items()) == [("a", ["v", "x", "y"]), ("b", ["z"])]
+    assert list(differences(expected, found).items()) == [("train@b", ["v", "x", "y"]), ("report", ["z"])]
 
 
 @pytest.mark.slow

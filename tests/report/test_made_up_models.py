@@ -18,6 +18,7 @@ from seqlm.report.page import build_page, build_table
 from seqlm.report.parity import empty_tables
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import make_score, save_score
+from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT
 from stages_by_hand import in_this_process, prepare, succeeded
@@ -43,7 +44,8 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     shutil.rmtree(folder / "reports" / "evaluate")
     layout = write_models(folder)
     layout.config("small").unlink()
-    layout.scores_word_to_char.mkdir(parents=True)
+    for scores in (layout.scores_word_to_char, *map(layout.scores_of_ngrams, KINDS)):
+        scores.mkdir(parents=True, exist_ok=True)
     for info, nll in SURPRISALS.items():
         save_made_up_score(layout, info, nll)
     for run in (RUN.name, OTHER.name):
