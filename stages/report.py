@@ -18,6 +18,7 @@ def main(layout: Layout) -> None:
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page
     from seqlm.report.parity import metrics, parity_tables
+    from seqlm.report.playground import build_playground
     from seqlm.train.settings import run_names, training_summaries
 
     draw_all(layout)
@@ -30,12 +31,13 @@ def main(layout: Layout) -> None:
     reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
     write_text(layout.table, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced))
     write_text(layout.page, build_page(layout, params.title, parity))
+    write_text(layout.playground, build_playground(layout, params.title))
     for name, counts in metrics(parity).items():
         click.echo(f"the book: {counts['met']} of {counts['compared']} {name} values are met")
     for rows in parity.values():
         for row in rows[rows["met"] == False].itertuples(index=False):  # noqa: E712
             click.echo(f"not met: {row.section} {row.quantity}: {row[2]} in the book, {row.here} here")
-    click.echo(f"the page: {layout.page}")
+    click.echo(f"the page: {layout.page}; the playground: {layout.playground}")
 
 
 if __name__ == "__main__":
