@@ -63,7 +63,7 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
     write_csv(
         layout.reports("evaluate", "table.csv"), pd.DataFrame({"model": ["long", "chapter"], "test_bits": [2, 3]})
     )
-    write_json(layout.corpus_record, {"name": "</script><b>sea"})
+    write_json(layout.corpus_record, {"name": "</script><b>sea", "description": "</script>"})
     return layout
 
 

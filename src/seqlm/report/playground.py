@@ -34,6 +34,7 @@ MAX_BYTES = 9_000_000
 _KINDS = {"scratch", "rnn", "gru", "lstm", "transformer"}
 """Kinds of networks that the page can compute."""
 _SMOOTHINGS = {"uniform", "laplace", "kneser-ney"}
+"""Smoothing methods that the page can compute."""
 _PASSAGE = 20_000
 """Characters of val and of test in the page, from their beginnings."""
 _SEARCHED = 1_000_000
@@ -54,7 +55,8 @@ def build_playground(layout: Layout, title: str) -> str:
     vocab = Vocab.load(layout.vocab("char"), "char")
     counts, settings = load_counts(layout.ngrams("char"), vocab.key)
     blocks: dict[str, str] = {}
-    left_out: list[dict[str, str]] = []
+    unsupported = "this page cannot compute this smoothing method"
+    left_out = [{"name": f"n-grams, {name}", "why": unsupported} for name in settings if name not in _SMOOTHINGS]
     tables, size = _ngram_tables(counts, blocks, left_out)
     networks, runs = [], {run: read_json(layout.config(run)) for run in run_names(layout.configs)}
     for run, (network, weights) in _by_size(layout, vocab, runs, left_out):
@@ -73,7 +75,6 @@ def build_playground(layout: Layout, title: str) -> str:
     table = read_csv(layout.reports("evaluate", "table.csv"))
     bits = {row.model: row.test_bits for row in table.itertuples() if row.test_bits == row.test_bits}
     data = {
-        "corpus": read_json(layout.corpus_record)["name"],
         "normalise": vocab.normalise,
         "separator": vocab.line_separator,
         "tokens": vocab.tokens,
@@ -84,7 +85,8 @@ def build_playground(layout: Layout, title: str) -> str:
         "history": {run: _history(layout, run, config, vocab) for run, config in runs.items()},
         "passages": {split: {"length": len(ids), "type": str(_smallest(ids).dtype)} for split, ids in passages.items()},
     }
-    return _render(title, data, blocks)
+    corpus = read_json(layout.corpus_record)
+    return _render(title, f"{corpus['name']} ({corpus['description']})", data, blocks)
 
 
 def _ngram_tables(
@@ -160,7 +162,7 @@ def _base64(arrays: Iterable[NDArray[Any]]) -> str:
     return base64.b64encode(b"".join(parts)).decode()
 
 
-def _render(title: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
+def _render(title: str, corpus: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
     folder = resources.files("seqlm.report").joinpath("templates")
     script = _joined(folder.joinpath("playground", name).read_text(encoding="utf-8") for name in _SCRIPTS)
     own_style = folder.joinpath("playground", "page.css")
@@ -173,8 +175,9 @@ def _render(title: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
     encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return environment.get_template("playground/page.html").render(
         title=title,
-        corpus=data["corpus"],
+        corpus=corpus,
         normalise=data["normalise"],
+        separator=data["separator"],
         script=Markup(script),
         script_hash=_hash(script),
         style=Markup(styles),

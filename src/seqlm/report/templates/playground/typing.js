@@ -16,7 +16,11 @@ function showTyping() {
     walkable(view.text, slot);
     return make("div", {className: "slot"}, picker.element, view.score, view.text);
   }));
-  find("text").addEventListener("input", () => { app.written = null; setText(find("text").value); });
+  find("text").addEventListener("input", () => {
+    app.writing += 1;
+    app.written = null;
+    setText(find("text").value);
+  });
   for (const slot of [0, 1]) {
     const picker = modelPicker(`Model ${slot + 1}`, app.models, name => choose(slot, name));
     app.pickers[slot].push(picker);
@@ -137,6 +141,7 @@ function showNext() {
     box.append(fill, line);
     return [box, make("span", {className: "value", textContent: percent(drawn[slot][token])})];
   };
+  const focused = [...find("bars").children].indexOf(document.activeElement);
   const heads = [0, 1].flatMap(slot => [make("b", {textContent: app.slots[slot]}), ""]);
   const head = make("div", {className: "row head"}, ...["", ...heads].map(cell => make("span", {}, cell)));
   find("bars").replaceChildren(head, ...likeliest.map(token => {
@@ -146,6 +151,7 @@ function showNext() {
     button.append(make("span", {className: "char", dir: "auto", textContent: visible(char)}), ...bar(0)(token), ...bar(1)(token));
     return button;
   }));
+  find("bars").children[focused]?.focus();
   const rest = raw.map(probs => Math.max(0, 1 - sum(likeliest.map(token => probs[token]))));
   const others = raw[0].length - likeliest.length;
   find("rest").textContent = others ? `${others} other characters, the unknown one too: together ${percent(rest[0])} and ${percent(rest[1])}.` : "";
