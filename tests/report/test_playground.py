@@ -310,6 +310,10 @@ def test_units_are_ranked_by_what_they_track_and_chance_is_told_from_it(page: Br
     assert found["tracked"]["chance"] < 0.2
     assert found["noise"]["units"][0]["measured"] < 0.05
     assert (found["line"], found["flat"]) == (pytest.approx(1), 0)
+    # A click on the map chooses the unit there: in the middle, the fifth of eight.
+    page.run("(box => find('heat').dispatchEvent(new MouseEvent('click', {clientY: box.top + box.height * 0.55})))"
+             "(find('heat').getBoundingClientRect())")  # fmt: skip
+    assert page.run("find('unit').value") == "4"
     page.run("measureUnits()")
     page.wait("find('units').children.length > 0")
     assert "chance" in page.run("find('units-said').textContent")

@@ -92,9 +92,9 @@ function showGame(said) {
   for (const key of find("keys").children) key.disabled = game.tried.has(app.idOf.get(key.textContent === "␣" ? " " : key.textContent));
   const size = game.ranks.length, first = ranks => size ? percent(ranks.filter(rank => rank === 1).length / size) : "–";
   const row = (name, ranks, bits) => {
-    const {lower, upper} = shannonBounds(ranks, numSymbols);
+    const {lower, upper} = shannonBounds(ranks, numSymbols), bounds = lower > upper ? "too few yet" : `${fixed(lower)} to ${fixed(upper)}`;
     return make("tr", {}, make("th", {scope: "row", textContent: name}), ...[
-      first(ranks), size ? fixed(sum(ranks) / size, 1) : "–", size ? `${fixed(lower)} to ${fixed(upper)}` : "–", bits,
+      first(ranks), size ? fixed(sum(ranks) / size, 1) : "–", size ? bounds : "–", bits,
     ].map(text => make("td", {textContent: text})));
   };
   find("scores").replaceChildren(

@@ -1,7 +1,7 @@
 // Section 3: the hidden units of a network over the text.
 "use strict";
 
-const SHOWN_CHARS = 160, MEASURED_CHARS = 1600;
+const SHOWN_CHARS = 160, MEASURED_CHARS = 1600, HEAT_ROWS = 640;
 const COLD = [32, 96, 190], WARM = [214, 96, 24];
 
 function prepareInside() {
@@ -19,7 +19,7 @@ function prepareInside() {
   find("measure").addEventListener("click", measureUnits);
   find("heat").addEventListener("click", event => {
     const box = event.target.getBoundingClientRect();
-    find("unit").value = Math.floor((event.clientY - box.top) / box.height * event.target.height);
+    find("unit").value = Math.floor((event.clientY - box.top) / box.height * (Number(find("unit").max) + 1));
     refresh();
   });
   chooseNetwork();
@@ -63,18 +63,22 @@ async function showInside(isCurrent) {
 }
 
 function drawHeat(columns, unit) {
-  const canvas = find("heat"), width = columns.length, height = columns[0].length;
+  // A unit has several rows of pixels, so that the lines around the chosen one hide no other.
+  const numUnits = columns[0].length, thickness = Math.ceil(HEAT_ROWS / numUnits);
+  const canvas = find("heat"), width = columns.length, height = numUnits * thickness;
   Object.assign(canvas, {width, height});
   const context = canvas.getContext("2d"), image = context.createImageData(width, height);
   const largest = columns.reduce((most, column) => column.reduce((a, b) => Math.max(a, Math.abs(b)), most), 1e-9);
-  columns.forEach((column, x) => column.forEach((value, y) => {
-    const colour = value < 0 ? WARM : COLD, share = Math.abs(value) / largest;
-    for (let part = 0; part < 3; part++) image.data[4 * (y * width + x) + part] = 255 + (colour[part] - 255) * share;
-    image.data[4 * (y * width + x) + 3] = 255;
-  }));
+  columns.forEach((column, x) => {
+    for (let y = 0; y < height; y++) {
+      const value = column[Math.floor(y / thickness)], share = Math.abs(value) / largest;
+      const [red, green, blue] = (value < 0 ? WARM : COLD).map(part => 255 + (part - 255) * share);
+      image.data.set([red, green, blue, 255], 4 * (y * width + x));
+    }
+  });
   context.putImageData(image, 0, 0);
   context.fillStyle = "rgb(0 0 0)";
-  for (const y of [unit - 1, unit + 1]) context.fillRect(0, y, width, 1);
+  for (const y of [unit * thickness - 1, (unit + 1) * thickness]) context.fillRect(0, y, width, 1);
 }
 
 // Measures on text that no model has learned from: units are chosen on its first half and measured on its second.
