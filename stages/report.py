@@ -17,6 +17,7 @@ def main(layout: Layout) -> None:
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page, build_table
     from seqlm.report.parity import metrics, parity_tables
+    from seqlm.report.playground import build_playground
 
     draw_all(layout)
     # DVC expects these files for every corpus; for another one than the book's they are empty.
@@ -26,13 +27,14 @@ def main(layout: Layout) -> None:
     write_json(layout.reports("book", "metrics.json"), metrics(parity))
     write_text(layout.table, build_table(layout))
     write_text(layout.page, build_page(layout, params.title, parity))
+    write_text(layout.playground, build_playground(layout, params.title))
     for name, by_rule in metrics(parity).items():
         for rule, counts in by_rule.items():
             click.echo(f"the book: {counts['met']} of {counts['compared']} {name} values are {rule}")
     for rows in parity.values():
         for row in rows[rows["met"] == False].itertuples(index=False):  # noqa: E712
             click.echo(f"not met: {row.section} {row.quantity}: {row[2]} in the book, {row.here} here")
-    click.echo(f"the page: {layout.page}")
+    click.echo(f"the page: {layout.page}; the playground: {layout.playground}")
 
 
 if __name__ == "__main__":

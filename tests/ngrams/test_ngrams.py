@@ -97,6 +97,7 @@ def test_arpa_writes_the_model_that_was_counted_and_nothing_else(run_stage: RunS
     for path in [layout.params, *layout.splits.iterdir(), *layout.corpus("word").glob("*.npy")]:
         path.unlink()
     before = contents(layout.root)
+    (layout.root / "out").mkdir()
     printed = succeeded(run_stage("ngrams", "--kind", "word", "--arpa", "out/word.arpa"))
     assert "Kneser-Ney of order 3 over 8 tokens" in printed
     written = layout.root / "out" / "word.arpa"

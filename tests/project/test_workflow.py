@@ -69,7 +69,7 @@ def test_only_two_jobs_may_write_and_they_run_no_code_of_the_project() -> None:
     steps = str(JOBS["comment"]["steps"])
     assert [words for words in ("checkout", "stages/", "make") if words in steps] == []
     assert [step for step in JOBS["page"]["steps"] if "run" in step] == []
-    assert JOBS["page"]["if"] == "github.event_name == 'push'"
+    assert "github.event_name == 'push' && needs.lock.result == 'success'" in JOBS["page"]["if"]
     # The event that gives a fork's code the rights of the repository.
     assert "pull_request_target" not in PATH.read_text()
 

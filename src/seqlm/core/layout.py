@@ -47,6 +47,8 @@ class Layout:
         """Where an interrupted training continues from. It is no output, because DVC would delete it."""
         self.page = reports / "index.html"
         """The page that a person reads."""
+        self.playground = reports / "playground.html"
+        """The page with the models themselves."""
         self.table = reports / "table.txt"
         """The main table as text."""
 
@@ -81,6 +83,10 @@ class Layout:
     def best_of_run(self, name: str) -> Path:
         """A trained run as it was when it was best on val, if its weights were kept from another epoch."""
         return self.run(name) / "best"
+
+    def samples_of_run(self, name: str) -> Path:
+        """What a run wrote while it was trained."""
+        return self.run(name) / "samples.json"
 
     def scores_of_run(self, name: str) -> Path:
         """A run's scores on the splits."""

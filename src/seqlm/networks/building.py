@@ -113,6 +113,18 @@ def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device"
 
 def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSettings, dict[str, Any]]:
     """Return the settings and the weights of a stored network. Raises DataError as :func:`open_network` does."""
+    stored, weights = read_weights(folder, run, vocab)
+    try:
+        return check(stored, "network", NetworkSettings, source=str(folder / "model.json")), weights
+    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
+        raise DataError(f"{error}: {_ADVICE}") from error
+
+
+def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings of a stored network, unchecked, and its weights by name.
+
+    Raises DataError if a file is missing, changed, of another format, of another vocabulary, or of another run.
+    """
     path, weights = folder / "model.json", folder / "weights.safetensors"
     description = read_checksummed(path, _FORMAT, _ADVICE)
     if description["run"] != run:
@@ -120,10 +132,7 @@ def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSetti
     require_vocab(path, description["vocab"], vocab, _ADVICE)
     require_sha256(weights, description["sha256"], path.name, _ADVICE)
     try:
-        settings = check(description["network"], "network", NetworkSettings, source=str(path))
-        return settings, load_arrays(weights.read_bytes())
-    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
-        raise DataError(f"{error}: {_ADVICE}") from error
+        return description["network"], load_arrays(weights.read_bytes())
     except SafetensorError as error:
         raise _not_its_weights(folder) from error
 

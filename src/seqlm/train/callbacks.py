@@ -13,6 +13,7 @@ from tqdm import tqdm
 from seqlm.core.errors import DataError, Interrupted
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.samples import keep_sample
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
 from seqlm.vocab.corpus import AUTO, prompts
@@ -44,10 +45,12 @@ _SAMPLE_TOKENS = 50
 def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str) -> None:
     """Run a training to its end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
     save = checkpoint_writer(checkpoint, trainer.config.save_every_s)
+    ids = vocab.encode(vocab.tokenize(prefix))
     with terminal(trainer, vocab, prefix) as show:
 
         def after_minibatch(trainer: Trainer) -> None:
             show(trainer)
+            keep_sample(trainer, ids)
             save(trainer)
 
         try:

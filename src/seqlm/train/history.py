@@ -48,6 +48,8 @@ class Progress:
 
     plan: Plan
     history: list[HistoryRow] = field(default_factory=list)
+    samples: list[list[Any]] = field(default_factory=list)
+    """The epoch of some rows, and the tokens that the network wrote then (:mod:`seqlm.train.samples`)."""
     num_epochs: int = 0
     """Complete epochs."""
     epoch_minibatches: int = 0

@@ -1,0 +1,195 @@
+"""Writes the playground: one page with the models themselves, which compute in the reader's browser.
+
+The page holds the weights of the networks and the counts of the n-gram models over characters. Its scripts, in
+``templates/playground/``, evaluate the formulas of :mod:`seqlm.networks` and :mod:`seqlm.ngrams.models`. A policy in
+the page allows only its own script and style, by their hashes, and no request at all.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from seqlm.core.files import read_csv, read_json
+from seqlm.core.layout import Layout
+from seqlm.generate.samples import longest_common_substring
+from seqlm.networks.building import read_weights
+from seqlm.ngrams.counts.count_tables import NgramCounts
+from seqlm.ngrams.models.registry import load_counts
+from seqlm.train.settings import run_names
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.vocabulary import Vocab
+
+MAX_SINGLE = 500_000
+"""Parameters of the largest network that is stored in single precision; larger ones are stored in half precision."""
+MAX_BYTES = 9_000_000
+"""Largest sum of all counts and weights, before they are written as base64."""
+_KINDS = {"scratch", "rnn", "gru", "lstm", "transformer"}
+"""Kinds of networks that the page can compute."""
+_SMOOTHINGS = {"uniform", "laplace", "kneser-ney"}
+"""Smoothing methods that the page can compute."""
+_PASSAGE = 20_000
+"""Characters of val and of test in the page, from their beginnings."""
+_SEARCHED = 1_000_000
+"""Characters of train in which copied text is looked for."""
+_SCRIPTS = (
+    "arrays.js", "ngrams.js", "networks.js", "transformer.js", "sampling.js", "shannon.js", "units.js", "reading.js",
+    "dom.js", "typing.js", "inside.js", "history.js", "game.js", "main.js",
+)  # fmt: skip
+
+Arrays = list[NDArray[Any]]
+
+
+def build_playground(layout: Layout, title: str) -> str:
+    """Return the page as HTML.
+
+    Raises DataError if a model, a table or the corpus is missing or broken.
+    """
+    vocab = Vocab.load(layout.vocab("char"), "char")
+    counts, settings = load_counts(layout.ngrams("char"), vocab.key)
+    blocks: dict[str, str] = {}
+    unsupported = "this page cannot compute this smoothing method"
+    left_out = [{"name": f"n-grams, {name}", "why": unsupported} for name in settings if name not in _SMOOTHINGS]
+    tables, size = _ngram_tables(counts, blocks, left_out)
+    networks, runs = [], {run: read_json(layout.config(run)) for run in run_names(layout.configs)}
+    for run, (network, weights) in _by_size(layout, vocab, runs, left_out):
+        arrays = _network_arrays(list(weights.values()))
+        size += (num_bytes := sum(array.nbytes for array in arrays))
+        if size > MAX_BYTES:
+            size -= num_bytes
+            left_out.append({"name": run, "why": f"too large ({num_bytes / 1e6:,.1f} MB)"})
+            continue
+        shapes = [{"name": name, "shape": list(array.shape)} for name, array in weights.items()]
+        kept = {key: network[key] for key in ("model", "activation", "num_layers", "num_heads", "num_steps")}
+        networks.append({"name": run, **kept, "arrays": shapes, "type": str(arrays[0].dtype)})
+        blocks[f"weights-{run}"] = _base64(arrays)
+    passages = {split: load_split(layout.corpus("char"), split)[:_PASSAGE] for split in ("val", "test")}
+    blocks |= {split: _base64([_smallest(ids)]) for split, ids in passages.items()}
+    table = read_csv(layout.reports("evaluate", "table.csv"))
+    bits = {row.model: row.test_bits for row in table.itertuples() if row.test_bits == row.test_bits}
+    data = {
+        "normalise": vocab.normalise,
+        "separator": vocab.line_separator,
+        "tokens": vocab.tokens,
+        "ngrams": {"tables": tables, "starts": counts.starts, "settings": settings},
+        "networks": sorted(networks, key=lambda network: list(runs).index(network["name"])),
+        "leftOut": left_out,
+        "bits": bits,
+        "history": {run: _history(layout, run, config, vocab) for run, config in runs.items()},
+        "passages": {split: {"length": len(ids), "type": str(_smallest(ids).dtype)} for split, ids in passages.items()},
+    }
+    corpus = read_json(layout.corpus_record)
+    return _render(title, f"{corpus['name']} ({corpus['description']})", data, blocks)
+
+
+def _ngram_tables(
+    counts: NgramCounts, blocks: dict[str, str], left_out: list[dict[str, str]]
+) -> tuple[list[dict[str, Any]], int]:
+    """Put the tables of the orders that fit into ``blocks``; return what describes them, and their size in bytes.
+
+    A table is stored as three arrays: for each row of the order below, how many n-grams continue it; the last token of
+    each n-gram; and its count.
+    """
+    described: list[dict[str, Any]] = []
+    size = 0
+    for order, table in enumerate(counts.tables, start=1):
+        prefixes, tokens = table.split()
+        children = np.bincount(prefixes, minlength=1 if table.below is None else len(table.below))
+        arrays = [_smallest(array) for array in (children, tokens, np.asarray(table.counts))]
+        size += sum(array.nbytes for array in arrays)
+        if size > MAX_BYTES / 2:
+            size -= sum(array.nbytes for array in arrays)
+            names = f"n-gram models of order {order}" + (f" to {counts.max_order}" if order < counts.max_order else "")
+            left_out.append({"name": names, "why": "too large"})
+            break
+        described.append({"types": [str(array.dtype) for array in arrays], "lengths": [len(array) for array in arrays]})
+        blocks[f"counts-{order}"] = _base64(arrays)
+    return described, size
+
+
+def _by_size(
+    layout: Layout, vocab: Vocab, runs: dict[str, dict[str, Any]], left_out: list[dict[str, str]]
+) -> list[tuple[str, tuple[dict[str, Any], dict[str, NDArray[np.float32]]]]]:
+    """Return the settings and weights of the runs that the page can compute, the smallest first."""
+    found = []
+    for run, config in runs.items():
+        if config["token"] != "char":
+            left_out.append({"name": run, "why": f"reads {config['token']} tokens, and this page characters"})
+        elif config["model"] not in _KINDS:
+            left_out.append({"name": run, "why": f"this page cannot compute networks of the kind {config['model']}"})
+        else:
+            found.append((run, read_weights(layout.run(run), run, vocab.key)))
+    return sorted(found, key=lambda one: sum(array.size for array in one[1][1].values()))
+
+
+def _network_arrays(weights: Arrays) -> Arrays:
+    """Return weights in the precision in which they are stored."""
+    half = sum(array.size for array in weights) > MAX_SINGLE
+    return [array.astype(np.float16 if half else np.float32) for array in weights]
+
+
+def _history(layout: Layout, run: str, config: dict[str, Any], vocab: Vocab) -> dict[str, Any]:
+    """Return the perplexities of a run by epoch, and its samples with how much of each is copied from its text."""
+    table = read_csv(layout.reports("train", run, "history.csv"))
+    columns = ["epoch", "train_perplexity", "val_perplexity"]
+    rows = table[columns].astype(object).where(table[columns].notna(), None).to_numpy().tolist()
+    path = layout.samples_of_run(run)
+    stored: dict[str, Any] = read_json(path) if path.exists() else {"prefix": "", "samples": []}
+    if config["token"] == "char":
+        seen = min(config["max_tokens"] or _SEARCHED, _SEARCHED)
+        train = load_split(layout.corpus("char"), "train", mmap=True)[:seen]
+        text = vocab.join(vocab.decode(train.tolist()))
+        for sample in stored["samples"]:
+            sample["copied"] = longest_common_substring(sample["text"], text)
+    return {"model": config["model"], "maxTokens": config["max_tokens"], "rows": rows, **stored}
+
+
+def _smallest(array: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return the array in the smallest unsigned type that holds it, at most 32 bits."""
+    return array.astype(np.promote_types(np.min_scalar_type(int(array.max(initial=0))), np.uint8))
+
+
+def _base64(arrays: Iterable[NDArray[Any]]) -> str:
+    """Return the bytes of arrays, one after another and least significant byte first, as base64."""
+    parts = (array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)
+    return base64.b64encode(b"".join(parts)).decode()
+
+
+def _render(title: str, corpus: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
+    folder = resources.files("seqlm.report").joinpath("templates")
+    script = _joined(folder.joinpath("playground", name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    own_style = folder.joinpath("playground", "page.css")
+    styles = _joined(path.read_text(encoding="utf-8") for path in (folder.joinpath("page.css"), own_style))
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("seqlm.report", "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    # Inside a script element, only "<" could end it.
+    encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return environment.get_template("playground/page.html").render(
+        title=title,
+        corpus=corpus,
+        normalise=data["normalise"],
+        separator=data["separator"],
+        script=Markup(script),
+        script_hash=_hash(script),
+        style=Markup(styles),
+        style_hash=_hash(styles),
+        data=Markup(encoded),
+        blocks=blocks,
+    )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n" + "\n".join(texts)
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

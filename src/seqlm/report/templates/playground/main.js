@@ -1,0 +1,50 @@
+// Starts the page.
+"use strict";
+
+const data = JSON.parse(find("data").textContent);
+const app = {
+  data, idOf: new Map(data.tokens.map((token, id) => [token, id])), readings: {}, measured: {},
+  slots: [null, null, null], pickers: [[], [], []], views: [], text: "", groups: [], ids: [], version: 0, writing: 0, measuring: 0, written: null,
+  // The beginning of a split, as tokens.
+  passage(split) {
+    const {type, length} = data.passages[split];
+    return (this.passages ??= {})[split] ??= arraysOf(split, [type], [length])[0];
+  },
+  // The probability of each character, without context.
+  frequency() { return (this.byName.get("kneser-ney-1") ?? this.models[0]).probs([]); },
+};
+app.models = [...ngramModels(data.ngrams, data.tokens.length), ...networkModels(data.networks)];
+app.byName = new Map(app.models.map(model => [model.name, model]));
+
+// The n-gram model of the highest order, the network that predicts best, and the chapter's RNN.
+function defaultSlots() {
+  const networks = app.models.filter(model => model.described);
+  networks.sort((a, b) => (data.bits[a.name] ?? Infinity) - (data.bits[b.name] ?? Infinity));
+  const ngrams = app.models.filter(model => !model.described).at(-1)?.name, best = networks[0]?.name;
+  const chapter = networks.find(({name, described}) => described.model === "scratch" && name !== best) ?? networks[1];
+  const found = [ngrams ?? best, best ?? app.models.filter(model => !model.described).at(-2)?.name ?? ngrams, chapter?.name];
+  return [found[0], found[1], found[2] ?? null];
+}
+
+function showLeftOut() {
+  find("left-out").replaceChildren(...data.leftOut.map(({name, why}) => make("li", {textContent: `${name}: ${why}`})));
+  find("left-out-heading").hidden = !data.leftOut.length;
+  find("precision").replaceChildren(...data.networks.map(({name, type}) => make("li", {
+    textContent: `${name}: weights in ${type === "float16" ? "half precision (16 bits); probabilities differ from the project’s by less than 0.001" : "single precision (32 bits), as trained"}`,
+  })));
+}
+
+showTyping();
+defaultSlots().forEach((name, slot) => {
+  app.slots[slot] = name;
+  for (const picker of app.pickers[slot]) picker.show(name);
+});
+prepareInside();
+prepareHistory();
+prepareGame();
+showLeftOut();
+const opening = Array.from(app.passage("val").slice(0, 80), id => id ? data.tokens[id] : "").join("");
+find("text").value = opening.slice(0, opening.lastIndexOf(" ", 60) + 1 || 60);
+setText(find("text").value);
+for (const element of document.querySelectorAll(".needs-script")) element.hidden = false;
+app.readyAfter = performance.now();

@@ -1,0 +1,127 @@
+// Recurrent networks: the chapter's RNN (scratch), and rnn, gru and lstm as PyTorch defines them.
+//
+// A state is never changed: reading a character makes a new one.
+"use strict";
+
+const sigmoid = x => 1 / (1 + Math.exp(-x)), relu = x => x > 0 ? x : 0;
+
+// Returns matrix (rows x columns) times vector, plus a bias. Four sums at once are three times as fast as one.
+function product(matrix, vector, bias) {
+  const columns = vector.length, fours = columns - columns % 4, found = new Float64Array(bias.length);
+  for (let row = 0, place = 0; row < found.length; row++) {
+    let a = bias[row], b = 0, c = 0, d = 0, column = 0;
+    for (; column < fours; column += 4, place += 4) {
+      a += matrix[place] * vector[column];
+      b += matrix[place + 1] * vector[column + 1];
+      c += matrix[place + 2] * vector[column + 2];
+      d += matrix[place + 3] * vector[column + 3];
+    }
+    for (; column < columns; column++, place++) a += matrix[place] * vector[column];
+    found[row] = a + b + c + d;
+  }
+  return found;
+}
+
+function transposed(matrix, rows, columns) {
+  const found = new Float32Array(matrix.length);
+  for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) found[column * rows + row] = matrix[row * columns + column];
+  return found;
+}
+
+// Each cell takes what a layer gets from its input and from its last state, both with their biases.
+const CELLS = {
+  rnn: activation => (input, recurrent) => ({hidden: input.map((value, i) => activation(value + recurrent[i]))}),
+  gru: () => (input, recurrent, {hidden: before}) => {
+    const size = before.length;
+    return {hidden: before.map((old, i) => {
+      const reset = sigmoid(input[i] + recurrent[i]), update = sigmoid(input[size + i] + recurrent[size + i]);
+      const candidate = Math.tanh(input[2 * size + i] + reset * recurrent[2 * size + i]);
+      return candidate + update * (old - candidate);
+    })};
+  },
+  lstm: () => (input, recurrent, {hidden: before, memory: memoryBefore}) => {
+    const size = before.length, memory = new Float64Array(size);
+    const hidden = before.map((_, i) => {
+      const gate = block => input[block * size + i] + recurrent[block * size + i];
+      memory[i] = sigmoid(gate(1)) * memoryBefore[i] + sigmoid(gate(0)) * Math.tanh(gate(2));
+      return sigmoid(gate(3)) * Math.tanh(memory[i]);
+    });
+    return {hidden, memory};
+  },
+};
+
+// Weights of a network by name, decoded from the page when they are first needed.
+class StoredNetwork {
+  constructor(described) {
+    Object.assign(this, {name: described.name, family: described.name, described});
+  }
+
+  get weights() {
+    if (!this.cachedWeights) {
+      const {arrays, type, name} = this.described, lengths = arrays.map(({shape}) => shape.reduce((a, b) => a * b, 1));
+      const found = arraysOf(`weights-${name}`, arrays.map(() => type), lengths);
+      this.cachedWeights = Object.fromEntries(arrays.map((array, index) => [array.name, found[index]]));
+    }
+    return this.cachedWeights;
+  }
+
+  get parameters() { return sum(this.described.arrays.map(({shape}) => shape.reduce((a, b) => a * b, 1))); }
+  shape(name) { return this.described.arrays.find(array => array.name === name).shape; }
+}
+
+class RecurrentNetwork extends StoredNetwork {
+  get numLayers() { return this.described.num_layers; }
+
+  // Layers with weights as PyTorch has them: a row for each unit of each gate.
+  get layers() {
+    if (this.cachedLayers) return this.cachedLayers;
+    const {model, activation, num_layers: numLayers} = this.described, weights = this.weights;
+    const activate = activation === "relu" ? relu : Math.tanh;
+    if (model === "scratch") {
+      const [vocabSize, size] = this.shape("W_xh");
+      this.output = {weight: transposed(weights.W_hq, size, vocabSize), bias: weights.b_q};
+      this.cachedLayers = [{
+        size, cell: CELLS.rnn(activate), inputWeight: transposed(weights.W_xh, vocabSize, size), inputBias: weights.b_h,
+        weight: transposed(weights.W_hh, size, size), bias: new Float32Array(size),
+      }];
+    } else {
+      this.output = {weight: weights["output.weight"] ?? weights["embedding.weight"], bias: weights["output.bias"]};
+      this.cachedLayers = Array.from({length: numLayers}, (_, layer) => {
+        const of = name => weights[`layers.${layer}.${name}_l0`], size = this.shape(`layers.${layer}.weight_hh_l0`)[1];
+        return {
+          size, cell: CELLS[model](activate), inputWeight: of("weight_ih"), inputBias: of("bias_ih"),
+          weight: of("weight_hh"), bias: of("bias_hh"),
+        };
+      });
+    }
+    return this.cachedLayers;
+  }
+
+  start() {
+    return this.layers.map(({size}) => ({hidden: new Float64Array(size), memory: new Float64Array(size)}));
+  }
+
+  read(state, token) {
+    let below = null;
+    return this.layers.map((layer, index) => {
+      const input = below ? product(layer.inputWeight, below, layer.inputBias) : this.enter(layer, token);
+      const after = layer.cell(input, product(layer.weight, state[index].hidden, layer.bias), state[index]);
+      below = after.hidden;
+      return after;
+    });
+  }
+
+  // What the first layer gets from a character: a one-hot vector selects a column of its weights.
+  enter({inputWeight, inputBias}, token) {
+    const embedding = this.weights["embedding.weight"];
+    if (embedding) {
+      const size = this.shape("embedding.weight")[1];
+      return product(inputWeight, Float64Array.from(embedding.subarray(token * size, (token + 1) * size)), inputBias);
+    }
+    const vocabSize = inputWeight.length / inputBias.length;
+    return Float64Array.from(inputBias, (bias, row) => bias + inputWeight[row * vocabSize + token]);
+  }
+
+  probs(state) { return softmax(product(this.output.weight, state.at(-1).hidden, this.output.bias)); }
+  units(state, layer) { return state[layer].hidden; }
+}
