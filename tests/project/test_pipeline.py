@@ -25,6 +25,9 @@ def test_one_command_makes_every_artefact(workspace: Workspace) -> None:
     page = (workspace.folder / "reports/index.html").read_text()
     assert "there is nothing to compare" in page
     assert "plain" in page
+    assert 'href="playground.html"' in page
+    assert "weights-small-lstm" in (workspace.folder / "reports/playground.html").read_text()
+    assert json.loads((workspace.folder / "data/models/runs/plain/samples.json").read_text())["samples"]
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
     samples = json.loads((workspace.folder / "reports/generate/samples.json").read_text())
     assert {sample["model"] for sample in samples} >= static - {"char-uniform"}
