@@ -103,7 +103,9 @@ def _render(template: str, **content: object) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["number"] = _number
-    names = [name for name in environment.list_templates(["css", "js"]) if "/" not in name]  # others are the playground's
+    names = [
+        name for name in environment.list_templates(["css", "js"]) if "/" not in name
+    ]  # others are the playground's
     sources = {name: _source(environment, name) for name in names}
     environment.globals |= {"inline": sources.__getitem__, "policy": _policy(sources)}
     return environment.get_template(template).render(**content)
