@@ -70,7 +70,7 @@ def test_a_search_chooses_on_val_and_continues(
     rows = read_csv(path)
     # Setting 1 hardly learns; setting 2 does, so the final training runs are at it, and then at the first.
     assert rows[rows["test_bits"].notna()]["stage"].tolist() == ["seeds"] * 4
-    assert (rows["token_budget"] == (rows["tokens_per_second"] * rows["seconds"]).round()).all()
+    assert ((rows["token_budget"] - rows["tokens_per_second"] * rows["seconds"]).abs() <= 1).all()
     for _, part in rows.groupby(["model", "stage"]):
         assert part["val_bits"].iloc[1] < part["val_bits"].iloc[0]
     written = path.read_bytes()
