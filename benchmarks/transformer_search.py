@@ -11,8 +11,8 @@ thread, and seconds are those of the processor. All rows are in benchmarks/resul
    trained on as many tokens as it needs ``--seconds`` for, and scored on val.
 2. ``stage`` seeds: the setting of each kind that is best on val, and the first one, from several seeds, each for
    ``--final-seconds``, scored on val and test.
-3. ``stage`` longer: the best setting, one seed, for as long as the first one needs for the tokens of curves.py. So the
-   row can be compared with that of the first setting in curves_data.csv.
+3. ``stage`` longer: the transformer's best setting, one seed, for as long as its first one needs for the tokens of
+   curves.py. So the row can be compared with that of the first setting in curves_data.csv.
 
 A row without ``val_bits`` is planned but not trained yet. The file is written after each training, and rows that it
 already holds are kept, so an interrupted search continues.
@@ -126,12 +126,15 @@ def plan_search(corpus: Corpus, seconds: float) -> None:
 
 
 def plan_final(stage: str, num_seeds: int, seconds: float | None = None) -> None:
-    """Write the rows of a stage: of the best setting of each kind on val and, with ``seconds``, of the first one.
+    """Write the rows of a stage: of the best setting of each kind on val, and of the first one.
 
-    Without ``seconds``, training takes as long as that of the first setting for the tokens of curves.py.
+    Without ``seconds``, only of the transformer's best setting, which then trains for as long as the first one needs
+    for the tokens of curves.py.
     """
     table = read_csv(RESULTS)
     search, there = table[table["stage"] == "search"], set(table[table["stage"] == stage]["model"])
+    if seconds is None:
+        search = search[search["model"] == "transformer"]
     for model, rows in search[~search["model"].isin(there)].groupby("model"):
         first, best = rows[rows["setting"] == 1], rows.loc[[rows["val_bits"].idxmin()]]
         duration = round(MAX_TOKENS / first["tokens_per_second"].item(), 1) if seconds is None else seconds

@@ -71,8 +71,8 @@ def test_a_search_chooses_on_val_and_continues(
     transformer_search.search(corpus, 0.05, 0.1, 2)
     rows = read_csv(path)
     # Setting 1 hardly learns; setting 2 does.
-    assert rows["stage"].tolist() == ["longer"] * 2 + ["search"] * 4 + ["seeds"] * 8
-    assert rows["setting"].tolist() == [2, 2] + [1, 2] * 2 + [1, 1, 2, 2] * 2
+    assert rows["stage"].tolist() == ["longer"] + ["search"] * 4 + ["seeds"] * 8
+    assert rows["setting"].tolist() == [2] + [1, 2] * 2 + [1, 1, 2, 2] * 2
     assert (rows["test_bits"].isna() == (rows["stage"] == "search")).all()
     assert rows["val_bits"].notna().all()
     written = path.read_bytes()
