@@ -9,8 +9,10 @@ thread, and seconds are those of the processor. All rows are in benchmarks/resul
    ``lstm`` of params.yaml, and the preset ``transformer``. The others are drawn from :data:`GRID`. How many tokens
    each trains on in a second is measured first, for all in turn, several times; the best rate counts. Then each is
    trained on as many tokens as it needs ``--seconds`` for, and scored on val.
-2. ``stage`` seeds: the setting of each kind that is best on val, from several seeds, each for ``--final-seconds``,
-   scored on val and test; then the first settings likewise.
+2. ``stage`` seeds: the setting of each kind that is best on val, and the first one, from several seeds, each for
+   ``--final-seconds``, scored on val and test.
+3. ``stage`` longer: the transformer's best setting, one seed, for as long as its first one needs for the tokens of
+   curves.py. So the row can be compared with that of the first setting in curves_data.csv.
 
 A row without ``val_bits`` is planned but not trained yet. The file is written after each training, and rows that it
 already holds are kept, so an interrupted search continues.
@@ -26,7 +28,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from curves import CORPORA, ROOT, Corpus, Stopwatch, machine, prepare
+from curves import CORPORA, MAX_TOKENS, ROOT, Corpus, Stopwatch, machine, prepare
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, write_csv
@@ -123,16 +125,24 @@ def plan_search(corpus: Corpus, seconds: float) -> None:
     add(rows)
 
 
-def plan_seeds(seconds: float, num_seeds: int, *, best: bool) -> None:
-    """Write the rows of the final training runs of each kind: at its best setting on val, or at its first one."""
+def plan_final(stage: str, num_seeds: int, seconds: float | None = None) -> None:
+    """Write the rows of a stage: of the best setting of each kind on val, and of the first one.
+
+    Without ``seconds``, only of the transformer's best setting, which then trains for as long as the first one needs
+    for the tokens of curves.py.
+    """
     table = read_csv(RESULTS)
-    search = table[table["stage"] == "search"]
-    chosen = search.loc[search.groupby("model")["val_bits"].idxmin()] if best else search[search["setting"] == 1]
-    there = set(table[KEYS].itertuples(index=False, name=None))
-    for row in chosen[["model", "setting", *SEARCHED, "tokens_per_second"]].to_dict("records"):
-        new = {"stage": "seeds", "seconds": seconds, "token_budget": round(row["tokens_per_second"] * seconds)} | row
-        seeds = [seed for seed in range(num_seeds) if ("seeds", row["model"], row["setting"], seed) not in there]
-        add([new | {"seed": seed} for seed in seeds])
+    search, there = table[table["stage"] == "search"], set(table[table["stage"] == stage]["model"])
+    if seconds is None:
+        search = search[search["model"] == "transformer"]
+    for model, rows in search[~search["model"].isin(there)].groupby("model"):
+        first, best = rows[rows["setting"] == 1], rows.loc[[rows["val_bits"].idxmin()]]
+        duration = round(MAX_TOKENS / first["tokens_per_second"].item(), 1) if seconds is None else seconds
+        chosen = best if seconds is None else pd.concat([best, first]).drop_duplicates()
+        for row in chosen[["setting", *SEARCHED, "tokens_per_second"]].to_dict("records"):
+            new = {"stage": stage, "model": model, "seconds": duration} | row
+            new |= {"token_budget": round(row["tokens_per_second"] * duration)}
+            add([new | {"seed": seed} for seed in range(num_seeds)])
 
 
 def train_planned(corpus: Corpus, stage: str) -> None:
@@ -150,7 +160,7 @@ def train(corpus: Corpus, row: dict[str, Any]) -> dict[str, Any]:
     epoch, weights = trainer.chosen_weights()
     trainer.network.load_weights(weights)
     bits = {}
-    for split in ("val", "test") if row["stage"] == "seeds" else ("val",):  # val chooses, before test is looked at
+    for split in ("val", "test") if row["stage"] != "search" else ("val",):  # val chooses, before test is looked at
         stream = corpus.streams[split]
         found = summarise(stream.nll(partial(stream_nll, trainer.network)), stream)
         bits[f"{split}_bits"] = round(found["bits_per_character"], 4)
@@ -186,15 +196,15 @@ def search(corpus: Corpus, seconds: float, final_seconds: float, num_seeds: int)
     if not RESULTS.exists():
         plan_search(corpus, seconds)
     train_planned(corpus, "search")
-    for best in (True, False):
-        plan_seeds(final_seconds, num_seeds, best=best)
-        train_planned(corpus, "seeds")
+    for stage, seeds, duration in (("seeds", num_seeds, final_seconds), ("longer", 1, None)):
+        plan_final(stage, seeds, duration)
+        train_planned(corpus, stage)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20, help="of each training run of the search")
-    parser.add_argument("--final-seconds", type=float, default=60, help="of each of the final training runs")
+    parser.add_argument("--final-seconds", type=float, default=40, help="of each of the final training runs")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
