@@ -189,8 +189,9 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     _, names = section("Keep one")
     assert "half-lr" in names
     assert "gru" not in workspace.run("dvc", "exp", "list").stdout
-    workspace.run("git", "checkout", "--quiet", "try-half-lr")
+    workspace.run("git", "checkout", "--quiet", "try-gru")
     workspace.run("dvc", "checkout")
+    assert (workspace.folder / "reports/score/gru/metrics.json").exists()
     assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
     assert not by_heading, "sections without a check"
 

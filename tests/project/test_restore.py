@@ -19,6 +19,10 @@ stages:
     cmd: python copy.py
     params: [unit, seconds]
     outs: [out.txt]
+  report:
+    cmd: mkdir -p reports && cp out.txt reports/${unit}.txt
+    deps: [out.txt]
+    outs: ["reports/${unit}.txt": {cache: false}]
 """
 COPY = """
 import pathlib, re, time
@@ -156,6 +160,18 @@ def test_without_a_network_the_way_back_from_the_samples_results_loses_nothing(t
     assert workspace.results() == before
     assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
     assert workspace.git("status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_an_experiment_that_added_a_result_becomes_a_branch(repository: TinyRepository) -> None:
+    # The commands of docs/howto/experiments.md. Git does not know reports/row.txt here, and the branch has it.
+    repository.run("dvc", "exp", "run", "--name", "row", "--set-param", "unit=row")
+    repository.run("dvc", "exp", "apply", "row")
+    assert "reports/row.txt" in restored(repository)
+    repository.run("dvc", "exp", "branch", "row", "try-row")
+    repository.git("checkout", "--quiet", "try-row")
+    repository.run("dvc", "checkout")
+    assert (repository.folder / "reports/row.txt").read_text() == "row"
 
 
 def test_restore_sees_a_change_that_git_takes_for_none(repository: TinyRepository) -> None:
