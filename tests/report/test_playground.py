@@ -16,9 +16,10 @@ import torch
 from devtools import CHROMIUM, Browser
 from seqlm.core.files import write_checksummed, write_csv, write_json
 from seqlm.core.layout import Layout
+from seqlm.core.vocab_key import VocabKey
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.loading import Models
-from seqlm.networks.building import build_network, save_network
+from seqlm.networks.building import build_network, read_weights, save_network
 from seqlm.report import playground
 from seqlm.report.playground import build_playground
 from seqlm.train.settings import CONFIG_FORMAT
@@ -391,6 +392,18 @@ def test_the_policy_allows_the_pages_own_script_and_style_only(project: Layout) 
     # The name of the corpus is data, whatever is in it.
     assert text.count("</script>") == text.count("<script")
     assert "<b>sea" not in text
+
+
+def test_weights_are_stored_in_the_order_of_their_names(project: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    # safetensors returns them in an order that changes from process to process.
+    page = build_playground(project, "title")
+
+    def backwards(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:
+        network, weights = read_weights(folder, run, vocab)
+        return network, dict(sorted(weights.items(), reverse=True))
+
+    monkeypatch.setattr(playground, "read_weights", backwards)
+    assert build_playground(project, "title") == page
 
 
 def test_what_the_page_leaves_out_is_named(project: Layout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,9 @@ def _by_size(
         elif config["model"] not in _KINDS:
             left_out.append({"name": run, "why": f"this page cannot compute networks of the kind {config['model']}"})
         else:
-            found.append((run, read_weights(layout.run(run), run, vocab.key)))
+            network, weights = read_weights(layout.run(run), run, vocab.key)
+            # The reader returns weights in an order that changes from process to process.
+            found.append((run, (network, dict(sorted(weights.items())))))
     return sorted(found, key=lambda one: sum(array.size for array in one[1][1].values()))
 
 
