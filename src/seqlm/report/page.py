@@ -15,9 +15,8 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_text
-from seqlm.report.findings import all_findings, highlights, replaced_corpus
-from seqlm.report.parity import RUNS as BOOK_RUNS
+from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_groups, table_text
+from seqlm.report.findings import all_findings, highlights, replaced_corpus, summary_text
 from seqlm.score.surprisal_view import INFINITE
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
@@ -74,13 +73,22 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     )
 
 
+def build_summary(layout: Layout) -> str:
+    """Return the models of the chart and the findings as plain text."""
+    return _with_notice(layout, summary_text(read_csv(layout.reports("evaluate", "table.csv"))))
+
+
 def build_table(layout: Layout) -> str:
-    """Return the main table as plain text; above it, what to do if the sample replaced the corpus."""
+    """Return the main table as plain text."""
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
     reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
-    table = table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced)
+    return _with_notice(layout, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced))
+
+
+def _with_notice(layout: Layout, text: str) -> str:
+    """Return a text; above it, what to do if the sample replaced the corpus."""
     replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
-    return f"{replaced}\n\n{table}" if replaced else table
+    return f"{replaced}\n\n{text}" if replaced else text
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -145,15 +153,13 @@ def _content(layout: Layout) -> dict[str, Any]:
         "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
         "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
         "storage": {kind: _records(read_csv(folder / "storage.csv")) for kind, folder in ngrams.items()},
-        "table": _records(table),
+        "groups": table_groups(table),
         "columns": [column for column in COLUMNS if column.heading],
-        "highlights": ", ".join(f"{row.model} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
-        "leaders": read_json(layout.reports("evaluate", "leaders.json")),
+        "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
+        "has_dynamic": bool(highlights(table)["dynamic"].any()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
-        "separator_bits": table["separator_bits"].max(),
-        "has_book_runs": not set(BOOK_RUNS).isdisjoint(table["model"]),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
         "passages": _passages(read_json(layout.passages)),
