@@ -2,10 +2,9 @@
 
 import base64
 import hashlib
-import html
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +17,9 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_text
 from seqlm.report.findings import all_findings, highlights, replaced_corpus
 from seqlm.report.parity import RUNS as BOOK_RUNS
-from seqlm.score.surprisal_view import INFINITE
+from seqlm.report.passages import align
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
-
-_BITS_PER_SHADE = 1.2
-_DARKEST = 9
-
-
-def passage_html(passage: dict[str, Any]) -> str:
-    """Return a passage (:func:`seqlm.score.surprisal_view.passage`) as HTML.
-
-    Each token is an element with its bits as the title; the class of a scored token, s0 to s9, is its shade.
-    """
-    spans = []
-    for token, bits in zip(passage["tokens"], passage["bits"], strict=True):
-        text = html.escape(token + passage["separator"]).replace("\n", "<br>")
-        if bits is None:
-            spans.append(f'<i title="not scored">{text}</i>')
-        elif bits == INFINITE:
-            spans.append(f"<i class=s{_DARKEST} title={INFINITE}>{text}</i>")
-        else:
-            spans.append(f"<i class=s{min(int(bits / _BITS_PER_SHADE), _DARKEST)} title={bits}>{text}</i>")
-    return "".join(spans)
-
 
 _TOP_ROWS = 10
 _LINE_LENGTH = 100
@@ -67,11 +45,13 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     ``scores``: model -> what :func:`seqlm.models.user_text.page_content` returns for it. ``remarks``: what a reader
     should know about the text.
     """
-    passages = _passages({model: score["passage"] for model, score in scores.items()})
+    passages = align({model: score["passage"] for model, score in scores.items()})
+    pair = [*scores, ""][:2]
     separator_bits = max(score["separator_bits"] for score in scores.values())
     return _render(
-        "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, separator_bits=separator_bits
-    )
+        "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
+        separator_bits=separator_bits,
+    )  # fmt: skip
 
 
 def build_table(layout: Layout) -> str:
@@ -130,7 +110,8 @@ def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows beside its figures, by the names that its template knows."""
     ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
-    table = read_csv(layout.reports("evaluate", "table.csv"))
+    table, leaders = read_csv(layout.reports("evaluate", "table.csv")), read_json(layout.reports("evaluate", "leaders.json"))
+    passages = align(read_json(layout.passages))
     return {
         "corpus": (corpus := read_json(layout.corpus_record)),
         "replaced": replaced_corpus(corpus),
@@ -148,7 +129,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "table": _records(table),
         "columns": [column for column in COLUMNS if column.heading],
         "highlights": ", ".join(f"{row.model} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
-        "leaders": read_json(layout.reports("evaluate", "leaders.json")),
+        "leaders": leaders,
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
@@ -156,7 +137,9 @@ def _content(layout: Layout) -> dict[str, Any]:
         "has_book_runs": not set(BOOK_RUNS).isdisjoint(table["model"]),
         "smoothings": _best_smoothings(table),
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
-        "passages": _passages(read_json(layout.passages)),
+        "passages": passages,
+        "pair": _pair(passages["models"], leaders),
+        "label": str,
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
@@ -177,8 +160,10 @@ def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("token")}
 
 
-def _passages(found: dict[str, Any]) -> dict[str, Markup]:
-    return {name: Markup(passage_html(value)) for name, value in found.items()}
+def _pair(shown: Collection[str], leaders: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """Return the two models that the surprisal view begins with: the best one, and the best n-gram model or another."""
+    best = [leader["model"] for group in ("static", "ngram") if (leader := leaders[group])]
+    return [*dict.fromkeys([*(name for name in best if name in shown), *shown, ""])][:2]
 
 
 def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
