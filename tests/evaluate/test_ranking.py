@@ -243,8 +243,8 @@ def test_every_number_of_the_table_is_that_of_its_split() -> None:
         split: {name: 10 * i + j for j, name in enumerate(names)} for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
     }
     made = Score(network("a"), {}, splits)
-    row = main_table([Result(made, (None, None), Comparison(), only_words=True)]).iloc[0]
+    row = main_table([Result(made, (None, None), Comparison(), only_words=True, label="A")]).iloc[0]
     columns = ["train_bits", "val_bits", "test_bits", "seen_bits", "test_perplexity", *names[2:]]
     assert row[columns].tolist() == [0, 10, 20, 30, 21, 22, 23, 24]
     del splits[TRAIN_SUBSET]
-    assert main_table([Result(made, (None, None), Comparison(), only_words=True)])["seen_bits"].item() == 0
+    assert main_table([Result(made, (None, None), Comparison(), only_words=True, label="A")])["seen_bits"].item() == 0

@@ -85,6 +85,7 @@ def _difference(row: Cells) -> str:
 
 COLUMNS = [
     Column("model", "Name; an asterisk marks dynamic models.", lambda r: r.score.name, str, "model", _name_with_mark),
+    Column("label", "The name that people read, made from what the model is.", lambda r: r.label, str),
     Column("family", "ngram, network or mixture.", lambda r: r.score.info.family, str),
     Column("token", "Kind of token that the model predicts.", lambda r: r.score.info.token, str),
     Column("counted_token", "N-gram models: kind of token whose n-grams are counted.",

@@ -8,6 +8,7 @@ from seqlm.evaluate.mixtures import Texts, predicting_all, predicts_only_words, 
 from seqlm.evaluate.uncertainty import Comparison, Interval, IntervalScales, Pair
 from seqlm.heldout.folds import Folds
 from seqlm.score.metrics import finite_bits
+from seqlm.score.model_info import display_names
 from seqlm.score.store import Score
 
 GROUPS = ("static", "dynamic", "ngram")
@@ -26,6 +27,8 @@ class Result:
     """Without values for the best model on val itself, for models that predict only words, or without finite bits."""
     only_words: bool
     """Whether the model leaves out the separators between words, so that its bits do not compare with others'."""
+    label: str
+    """The name that people read (:func:`seqlm.score.model_info.display_names`)."""
 
     def bits(self, split: str) -> float | None:
         """Return bits per character on a split, if the model was scored on it and they are finite."""
@@ -64,12 +67,14 @@ def rank_models(
     best, leaders = min(compared, key=val_bits).name, _leaders(compared)
     pairs = [*((score.name, best) for score in compared), *(leader.pair for leader in leaders.values())]
     intervals, comparisons = _compare(ranked, texts, folds, pairs)
+    labels = display_names(score.info for score in ranked)
     results = {
         (name := score.name): Result(
             score,
             intervals.get(name, (None, None)),
             comparisons.get((name, best), Comparison()),
             predicts_only_words(score),
+            labels[name],
         )
         for score in ranked
     }

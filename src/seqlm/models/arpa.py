@@ -53,7 +53,7 @@ class ArpaLanguageModel(LanguageModel):
         tokens = [UNKNOWN, *marks, *words]
         separator = "\n" if kind == "word" or "\n" in places else ""
         info = ModelInfo(
-            model.name, "ngram", kind, 0, counted_token=kind, smoothing="arpa", order=model.counts.max_order
+            model.name, "ngram", kind, 0, counted_token=kind, smoothing="ARPA", order=model.counts.max_order
         )
         super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}))
         self.model = model

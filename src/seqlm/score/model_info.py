@@ -1,10 +1,11 @@
-"""What a model is: the properties that tables, figures and sentences about it depend on."""
+"""What a model is: the properties that tables, figures and sentences about it depend on, and the name people read."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from seqlm.vocab.kinds import Kind
+from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 DYNAMIC = "+dynamic"
@@ -18,11 +19,14 @@ class ModelInfo:
     """The properties of a model that tables, figures and sentences about it depend on: its name is never parsed."""
 
     name: str
+    """The identifier: what is typed, and what files and folders are called. People read :func:`display_names`."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""
     train_chars: int
     """Characters of train that the model was trained on; the largest number among the members of a mixture."""
+    train_tokens: int | None = None
+    """The number of first tokens of train that the model was trained on, if these are not all."""
     counted_token: Kind | None = None
     """N-gram models: kind of token whose n-grams are counted. It differs from ``token`` for a model over words that is
     read as a model over characters."""
@@ -32,6 +36,12 @@ class ModelInfo:
     """N-gram models: order, in tokens of kind ``counted_token``; 0 for the uniform distribution."""
     network: str | None = None
     """Networks: kind of network, such as lstm."""
+    run: str | None = None
+    """Networks: the run, which has two models if it keeps its best epoch beside the last one."""
+    sampling: str | None = None
+    """Networks: how minibatches were cut from the text."""
+    as_in_chapter: bool = False
+    """Networks: whether the settings are those of sections 8.5 and 8.6 of the book."""
     epoch: Literal["last", "best"] | None = None
     """Networks: whether the weights are those of the last epoch, or those that were best on val."""
     dynamic: bool = False
@@ -69,6 +79,7 @@ def describe_ngram(
         "ngram",
         vocab.kind,
         beginning_chars(vocab, num_tokens),
+        train_tokens=num_tokens,
         counted_token=vocab.kind,
         smoothing=smoothing,
         order=order,
@@ -80,3 +91,80 @@ def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
     """Return about how many characters the first tokens of train have, or all of it if ``num_tokens`` is None."""
     num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
     return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
+
+
+def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
+    """Return the name that people read for each model, by its identifier: no two models have the same.
+
+    It says what a model is. Models that this does not tell apart, such as two runs of one kind, have their identifiers
+    in brackets.
+    """
+    infos = {info.name: info for info in models}
+    single = {name: info for name, info in infos.items() if info.family != "mixture"}
+    subjects = {name: _subject(info) for name, info in single.items()}
+    described = _told_apart({subject.name: _description(subject) for subject in subjects.values()})
+    of_subject = {name: described[subject.name] for name, subject in subjects.items()}
+    names = {name: of_subject[name] + (_DYNAMIC if single[name].dynamic else "") for name in single}
+    for mixture in (info for info in infos.values() if info.family == "mixture"):
+        learning = [name in single and single[name].dynamic for name in mixture.members]
+        parts = [of_subject.get(name, name) for name in mixture.members]
+        if any(learning) and not all(learning):
+            parts = [
+                f"{part} (still learning)" if learns else part for part, learns in zip(parts, learning, strict=True)
+            ]
+        names[mixture.name] = " + ".join(parts) + (_DYNAMIC if mixture.dynamic and len({*learning}) < 2 else "")
+    return _told_apart({name: names[name] for name in infos})
+
+
+_DYNAMIC = ", still learning"
+_NETWORKS = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
+_NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
+
+
+def _told_apart(names: Mapping[str, str]) -> dict[str, str]:
+    """Return names by identifier, with the identifier after those that several models have."""
+    counts = Counter(names.values())
+    return {model: name if counts[name] == 1 else f"{name} ({model})" for model, name in names.items()}
+
+
+def _subject(info: ModelInfo) -> ModelInfo:
+    """Return the model itself, or the static one whose weights or counts a dynamic model begins with."""
+    return replace(info, name=info.members[0], dynamic=False) if info.dynamic else info
+
+
+def _description(info: ModelInfo) -> str:
+    """Return what a static model is, from its properties; a mixture has none of its own."""
+    return _describe_network(info) if info.family == "network" else _describe_counts(info)
+
+
+def _describe_network(info: ModelInfo) -> str:
+    if info.as_in_chapter:
+        parts = ["the chapter's RNN", "from scratch" if info.network == "scratch" else "concise", str(info.sampling)]
+    else:
+        kind = _NETWORKS.get(str(info.network), str(info.network))
+        parts = [kind, *([] if token_kind(info.token).is_character else [_tokens(info.token)]), *_beginning(info)]
+    return ", ".join([*parts, *(["best epoch"] if info.run not in (None, info.name) else [])])
+
+
+def _describe_counts(info: ModelInfo) -> str:
+    counted = info.counted_token or info.token
+    smoothing = "-".join(part[:1].upper() + part[1:] for part in str(info.smoothing).split("-"))
+    if not info.order:
+        return ", ".join([_tokens(counted), "all equally likely", *_beginning(info)])
+    if info.counts_predicted_token:
+        return ", ".join([_tokens(counted), f"{info.order}-grams ({smoothing})", *_beginning(info)])
+    spelled = f"{token_kind(counted).noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}"
+    return ", ".join([spelled, *_beginning(info)])
+
+
+def _tokens(kind: Kind) -> str:
+    """Return what a model over a kind of token predicts."""
+    found = token_kind(kind)
+    return f"{found.noun}s" if found.is_lossless else f"{found.noun}s only"
+
+
+def _beginning(info: ModelInfo) -> list[str]:
+    """Return the part of train that the model was trained on, if that is not all of it."""
+    if info.train_tokens is None:
+        return []
+    return [f"the first {info.train_tokens:,} {token_kind(info.counted_token or info.token).noun}s"]

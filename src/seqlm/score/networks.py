@@ -42,6 +42,14 @@ WARMUP = 64
 """Tokens that the network reads before a segment of train."""
 NUM_PARTS = 8
 """The segments of train are summed in this many parts, whatever the number of threads, so that sums have one order."""
+_OF_CHAPTER = {
+    "token": "char", "activation": "tanh", "num_layers": 1, "embedding": "one_hot", "dropout": 0.0,
+    "carry_state": None, "batch_size": 32, "num_steps": 35, "max_tokens": 10_000, "optimizer": "sgd", "lr": 1.0,
+    "schedule": "constant", "grad_clip": 1.0, "truncation": "regular", "num_epochs": 500, "token_budget": None,
+    "patience": None, "checkpoint": "last",
+}  # fmt: skip
+"""The settings of sections 8.5 and 8.6, with random or sequential sampling."""
+_HIDDENS_OF_CHAPTER = {"scratch": 512, "rnn": 256}
 
 
 @dataclass(frozen=True)
@@ -170,15 +178,25 @@ def _scores(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, lo
 
 def describe_run(config: RunConfig, vocab: Vocab, *, is_best: bool = False) -> ModelInfo:
     """Return the description of a run's model, or of its best epoch if the run kept the weights of another one."""
+    is_part = config.max_tokens is not None and config.max_tokens < vocab.splits["train"].num_tokens
     return ModelInfo(
         f"{config.run}@best" if is_best else config.run,
         "network",
         config.token,
         beginning_chars(vocab, config.max_tokens),
+        train_tokens=config.max_tokens if is_part else None,
         network=config.model,
+        run=config.run,
+        sampling=config.sampling,
+        as_in_chapter=_is_as_in_chapter(config),
         epoch="best" if is_best else config.checkpoint,
         chosen_on_val=is_best or config.checkpoint == "best" or config.patience is not None,
     )
+
+
+def _is_as_in_chapter(config: RunConfig) -> bool:
+    settings = _OF_CHAPTER | {"num_hiddens": _HIDDENS_OF_CHAPTER.get(config.model)}
+    return all(getattr(config, name) == value for name, value in settings.items())
 
 
 def score_network(
