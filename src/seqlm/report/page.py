@@ -139,7 +139,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "calibration": read_json(layout.reports("evaluate", "calibration.json")),
         "passages": passages,
         "pair": _pair(passages["models"], leaders),
-        "label": str,
+        "label": table.set_index("model")["label"].to_dict().get,
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),

@@ -40,6 +40,7 @@
     find("scale").hidden = isDifference;
     find("signed").hidden = !isDifference;
     views[1].hidden = true;
+    if (isPair) [find("first").textContent, find("second").textContent] = [model, other].map(nameOf);
     if (isDifference) fill(views[0], `${nameOf(model)} minus ${nameOf(other)}`, at => signed(gap(at)));
     else [model, other].slice(0, isPair ? 2 : 1).forEach((select, index) =>
       fill(views[index], nameOf(select), at => shade(tokensOf[select.value][at].share)));
