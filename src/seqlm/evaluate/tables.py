@@ -109,8 +109,8 @@ def character_classes(text: str) -> NDArray[np.int64]:
 def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_chars: int) -> dict[str, dict[str, Any]]:
     """Return the beginning of test with the surprisal of each token, under n-gram models, networks and mixtures.
 
-    Of the n-gram models, the best static one on val of each kind is shown. ``results`` have the best model first. Models
-    that keep learning come after static ones, those that predict only words last.
+    Of the n-gram models, the best static one on val of each kind is shown. ``results`` have the best model first.
+    Models that keep learning come after static ones, those that predict only words last.
     """
     scores, best = [result.score for result in results], dict[tuple[str, str | None], Score]()
     for score in sorted((s for s in scores if s.info.family == "ngram" and not s.info.dynamic), key=val_bits):

@@ -78,7 +78,7 @@ def _of_models(layout: Layout) -> Drawn:
     yield "evaluate-highlights", plots.highlights_figure(highlights(table))
     yield "evaluate-orders", plots.order_figure(read_csv(folder / "orders.csv"), table, styles)
     yield "evaluate-learning", plots.learning_figure(history, styles, runs)
-    yield "evaluate-clipping", plots.clipping_figure(history, styles, plots.contrasting(runs, table))
+    yield "evaluate-clipping", plots.clipping_figure(history, styles, runs[0])
     yield "evaluate-positions", plots.position_figure(positions, styles, diagnosed)
     yield "evaluate-classes", plots.class_figure(classes, styles, diagnosed)
     yield "evaluate-calibration", plots.calibration_figure(read_csv(folder / "calibration.csv"), styles, diagnosed)
@@ -97,5 +97,7 @@ def _of_gradients(layout: Layout) -> Drawn:
 
 
 def _of_curves(layout: Layout) -> Drawn:
+    if read_json(layout.corpus_record)["name"] not in curves.CORPORA:
+        return
     yield "curves-data", curves.data_figure(read_csv(layout.benchmark("curves_data.csv")))
     yield "curves-time", curves.time_figure(read_csv(layout.benchmark("curves_time.csv")))

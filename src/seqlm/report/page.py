@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import math
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +16,9 @@ from markupsafe import Markup, escape
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_text
+from seqlm.report.captions import all_captions
+from seqlm.report.figures.curves import CORPORA
+from seqlm.report.figures.plots import MAX_RUNS, STUDIED
 from seqlm.report.findings import all_findings, highlights, replaced_corpus
 from seqlm.report.parity import RUNS as BOOK_RUNS
 from seqlm.report.passages import align
@@ -110,18 +114,21 @@ def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows beside its figures, by the names that its template knows."""
     ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
-    table, leaders = read_csv(layout.reports("evaluate", "table.csv")), read_json(layout.reports("evaluate", "leaders.json"))
-    passages = align(read_json(layout.passages))
+    table, leaders = (
+        read_csv(layout.reports("evaluate", "table.csv")),
+        read_json(layout.reports("evaluate", "leaders.json")),
+    )
+    passages, runs = align(read_json(layout.passages)), run_names(layout.configs)
+    vocabs = [
+        {"noun": kind.noun, "has_unknown": kind.has_unknown} | read_json(layout.reports("vocab", name, "summary.json"))
+        for name, kind in ALL.items()
+    ]
     return {
         "corpus": (corpus := read_json(layout.corpus_record)),
         "replaced": replaced_corpus(corpus),
         "findings": all_findings(layout),
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
-        "vocabs": [
-            {"noun": kind.noun, "has_unknown": kind.has_unknown}
-            | read_json(layout.reports("vocab", name, "summary.json"))
-            for name, kind in ALL.items()
-        ],
+        "vocabs": vocabs,
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
         "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
         "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
@@ -131,33 +138,30 @@ def _content(layout: Layout) -> dict[str, Any]:
         "highlights": ", ".join(f"{row.model} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
         "leaders": leaders,
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
-        "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
+        "batch_reduced": describe_reduced_batches(training_summaries(layout, runs)),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
         "separator_bits": table["separator_bits"].max(),
         "has_book_runs": not set(BOOK_RUNS).isdisjoint(table["model"]),
-        "smoothings": _best_smoothings(table),
-        "calibration": read_json(layout.reports("evaluate", "calibration.json")),
+        "captions": all_captions(layout, table),
+        "warnings": [warning for vocab in vocabs for warning in vocab["warnings"] or ()],
+        "runs_left_out": max(len(runs) - MAX_RUNS, 0),
         "passages": passages,
         "pair": _pair(passages["models"], leaders),
         "label": table.set_index("model")["label"].to_dict().get,
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
+        "studied": STUDIED,
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
-        "curves": {"machine": ", ".join(read_csv(layout.benchmark("curves_time.csv"))["machine"].unique())},
+        "curves": ", ".join(read_csv(layout.benchmark("curves_time.csv"))["machine"].unique())
+        if corpus["name"] in CORPORA
+        else "",
     }
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return records
-
-
-def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Return for each kind of token the best model of each smoothing on test, model and test_bits, the better first."""
-    static = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
-    best = static[static["order"] > 0].dropna(subset=["test_bits"]).groupby(["token", "smoothing"], sort=False).head(1)
-    return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("token")}
 
 
 def _pair(shown: Collection[str], leaders: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
@@ -167,9 +171,13 @@ def _pair(shown: Collection[str], leaders: Mapping[str, Mapping[str, Any] | None
 
 
 def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return each model's samples, the model that predicts test best first."""
+    """Return each model's samples, those of the best model first, and those that repeat themselves last."""
     grouped = {model: [sample for sample in samples if sample["model"] == model] for model in ranked}
-    return {model: its_samples for model, its_samples in grouped.items() if its_samples}
+    return {
+        model: sorted(its_samples, key=lambda sample: sample["temperature"] or math.inf)
+        for model, its_samples in grouped.items()
+        if its_samples
+    }
 
 
 def _number(value: float | None, digits: int = 3) -> str:

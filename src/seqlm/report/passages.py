@@ -10,9 +10,10 @@ Cost = float | str | None
 def align(passages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return a passage and what its characters cost under each model.
 
-    ``passages``: model -> :func:`seqlm.score.surprisal_view.passage` of the same text. The keys are ``text``, ``glued``,
-    the first two words of it without a blank between them, and ``models``: model -> costs of the text in its order. The cost of one character is a number, that of a longer token
-    a list: its length in characters, and its bits. Models over words have no cost for the blanks between them.
+    ``passages``: model -> :func:`seqlm.score.surprisal_view.passage` of the same text. The keys are ``text``,
+    ``glued``, its first two words without a blank between them, and ``models``: model -> costs of the text in order.
+    The cost of one character is a number, that of a longer token a list: its length in characters, and its bits. Models
+    over words have no cost for the blanks between them.
     """
     if not passages:
         return {"text": "", "glued": "", "models": {}}

@@ -15,7 +15,6 @@ from seqlm.report.figures.style import (
     BLUE,
     GREY,
     INK,
-    LINES,
     MARKERS,
     NGRAM_COLOUR,
     OCHRE,
@@ -38,12 +37,13 @@ _MIN_TOKENS = 20
 _MAX_POINTS = 200
 _LEAST_SHARE = 1e-12
 """Of a gradient at k = 0."""
-_MODELS = {
-    "scratch": LineStyle(BLUE, "-", "o"),
-    "relu": LineStyle(BLUE, ":", "s"),
-    "gru": LineStyle(OCHRE, "--", "^"),
-    "lstm": LineStyle(VERMILION, "-.", "v"),
+STUDIED = {
+    "scratch": LineStyle(BLUE, "-", "o", "RNN with tanh"),
+    "relu": LineStyle(BLUE, ":", "s", "RNN with ReLU"),
+    "gru": LineStyle(OCHRE, "--", "^", "GRU"),
+    "lstm": LineStyle(VERMILION, "-.", "v", "LSTM"),
 }
+"""The networks of the study of gradients."""
 _STRATEGIES = {"regular": SERIES[0], "randomized": SERIES[1], "full": SERIES[2]}
 
 Styles = Mapping[str, LineStyle]
@@ -53,7 +53,7 @@ Ends = dict[str, tuple[float, float, str]]
 _SPLIT_LINES = {"train": "-", "val": "--"}
 _MARGIN = 0.7
 """Inches of a figure's height that its axes do not fill."""
-_MAX_RUNS = 6
+MAX_RUNS = 6
 """Runs whose learning curves are drawn."""
 
 
@@ -67,7 +67,13 @@ def contrasting(models: Collection[str], table: pd.DataFrame) -> list[str]:
 def trained_runs(history: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """Return the runs whose learning curves are drawn, the best on val first."""
     rows = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")
-    return list(rows["model"].head(_MAX_RUNS))
+    return list(rows["model"].head(MAX_RUNS))
+
+
+def most_clipped(history: pd.DataFrame) -> tuple[str, float] | None:
+    """Return the run that clips the largest share of its steps, and this share; None if there is none."""
+    shares = history.groupby("run", sort=True)["clipped_share"].mean().dropna().sort_values(kind="stable")
+    return None if shares.empty else (str(shares.index[-1]), float(shares.iloc[-1]))
 
 
 def _last(rows: pd.DataFrame, x: str, y: str) -> tuple[float, float]:
@@ -151,12 +157,11 @@ def epsilon_figure(curve: pd.DataFrame) -> Figure:
 def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> Figure:
     """Draw bits per character on test against order, one line for each kind of token, and the best network.
 
-    ``scores`` has the columns token, smoothing, order, bits_per_character; ``table`` is the main table. Of the smoothing
-    methods, the best one on val is drawn. Kinds of token whose models predict only words have a panel of their own,
-    because their bits do not compare with others'.
+    ``scores`` has the columns token, smoothing, order, bits_per_character; ``table`` is the main table. Of the
+    smoothing methods, the best one on val is drawn. Kinds of token whose models predict only words have a panel of
+    their own, because their bits do not compare with others'.
     """
-    chosen = best_smoothings(table)
-    scores = scores[[chosen.get(token) == smoothing for token, smoothing in zip(scores["token"], scores["smoothing"])]]
+    scores = scores[scores["smoothing"] == scores["token"].map(best_smoothings(table))]
     only_words = scores["token"].isin(table["token"][table["only_words"]])
     panels = [rows for rows in (scores[~only_words], scores[only_words]) if len(rows)]
     orders = sorted(scores["order"].unique())
@@ -267,13 +272,17 @@ def _thinned(rows: pd.DataFrame, most: int = _MAX_POINTS) -> pd.DataFrame:
     return rows.iloc[sorted(places)] if len(rows) else rows
 
 
-def clipping_figure(history: pd.DataFrame, styles: Styles, runs: Sequence[str]) -> Figure:
-    """Draw some runs' norms before clipping and shares of clipped steps; columns run, epoch, grad_norm, clipped_share."""
+def clipping_figure(history: pd.DataFrame, styles: Styles, best: str) -> Figure:
+    """Draw norms before clipping and shares of clipped steps, of the best run on val and of the one that clips most.
+
+    Columns run, epoch, grad_norm, clipped_share.
+    """
+    most, _ = most_clipped(history) or (best, 0.0)
     with new_figure(2, height=4.8) as (figure, panels):
         titles = {"grad_norm": "Mean norm before clipping", "clipped_share": "Share of steps clipped"}
         for axes, (column, title) in zip(panels, titles.items(), strict=True):
             ends = {}
-            for run in runs:
+            for run in dict.fromkeys((best, most)):
                 rows, style = _thinned(history[history["run"] == run], _MAX_POINTS // 2), styles[run]
                 axes.plot(rows["epoch"], rows[column], **style.line, linewidth=1)
                 ends[style.name] = (*_last(rows, "epoch", column), style.color)
@@ -340,7 +349,9 @@ def calibration_figure(table: pd.DataFrame, styles: Styles, models: Sequence[str
     """
     with new_figure(height=(height := 3.6)) as (figure, axes):
         axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
-        axes.set(xlabel="probability of the likeliest character", ylabel="how often it is right", xlim=(0, 1), ylim=(0, 1))
+        axes.set(
+            xlabel="probability of the likeliest character", ylabel="how often it is right", xlim=(0, 1), ylim=(0, 1)
+        )
         ends = {"as often as it claims": (1.0, 1.0, INK)}
         for model in models:
             rows, style = table[(table["model"] == model) & (table["tokens"] >= _MIN_TOKENS)], styles[model]
@@ -353,7 +364,7 @@ def calibration_figure(table: pd.DataFrame, styles: Styles, models: Sequence[str
 
 def reach_figure(reach: pd.DataFrame) -> Figure:
     """Draw the gradient's norm against k for each model, before training and after; columns as in the study."""
-    with new_figure(2, height=5, legend=4) as (figure, panels):
+    with new_figure(2, height=5, legend=2) as (figure, panels):
         for axes, moment in zip(panels, ("initial", "trained"), strict=True):
             _draw_reach(axes, reach[reach["moment"] == moment])
             axes.set(yscale="log", ylabel="relative to k = 0", title=f"Gradient, {moment} weights")
@@ -364,8 +375,8 @@ def reach_figure(reach: pd.DataFrame) -> Figure:
 def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
     for model, curve in reach.groupby("model", sort=False):
         # A curve ends where it leaves the scale: held at the floor, it would look as if it continued.
-        shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
-        axes.plot(curve["k"], shown, **_MODELS[str(model)].line, label=str(model))
+        shown, style = curve["norm"].where(curve["norm"] >= _LEAST_SHARE), STUDIED[str(model)]
+        axes.plot(curve["k"], shown, **style.line, label=style.name)
 
 
 def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
@@ -373,20 +384,23 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
     models = list(radius["model"].unique())
     with new_figure(len(models) + 1, height=1.9 * (len(models) + 1)) as (figure, panels):
         for axes, model in zip(panels, models, strict=False):
-            groups = list(spectrum[spectrum["model"] == model].groupby("minibatch"))
-            for place, (minibatch, curve) in enumerate(groups):
+            style, groups = STUDIED[str(model)], list(spectrum[spectrum["model"] == model].groupby("minibatch"))
+            for place, (_, curve) in enumerate(groups):
                 # Later moments are drawn stronger.
                 strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
-                line = _MODELS[str(model)].line | {"alpha": strength, "linestyle": "-"}
-                axes.plot(curve["rank"], curve["singular_value"], **line, label=f"after {minibatch}")
-            axes.set(xlabel="rank", title=f"Singular values, {model}", ylim=(0, None))
-            axes.legend(loc="upper right")
-        last = panels[-1]
+                axes.plot(curve["rank"], curve["singular_value"], color=style.color, alpha=strength)
+            axes.set(xlabel="rank", ylim=(0, None))
+            moments = ", ".join(str(minibatch) for minibatch, _ in groups)
+            axes.set_title(f"singular values, {style.name},\nafter {moments} minibatches", loc="left", fontsize=10)
+        last, ends = panels[-1], {}
         for model, rows in radius.groupby("model", sort=False):
-            last.plot(rows["minibatch"], rows["spectral_radius"], **_MODELS[str(model)].points, label=str(model))
+            style = STUDIED[str(model)]
+            last.plot(rows["minibatch"], rows["spectral_radius"], **style.points)
+            ends[style.name] = (*_last(rows, "minibatch", "spectral_radius"), style.color)
         last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
-        last.set(xlabel="minibatches", title="Spectral radius", ylim=(0, None))
-        last.legend(loc="best")
+        last.set_title("spectral radius", loc="left", fontsize=10)
+        last.set(xlabel="minibatches", ylim=(0, None))
+        label_ends(last, ends, 1.2)
     return figure
 
 
@@ -397,14 +411,14 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
     within three standard deviations of shuffled text, where there is nothing to see;
     values at or below zero have no place on the scale.
     """
-    with new_figure(2, height=5.6) as (figure, (bits, gradients)):
+    with new_figure(2, height=5.6, legend=2) as (figure, (bits, gradients)):
         floor = 3 * information["shuffled_deviation"]
         seen = information["bits"].where(information["bits"] > floor)
         hidden = information["bits"].where((information["bits"] > 0) & (information["bits"] <= floor))
         settings: dict[str, Any] = {"color": INK, "markersize": 3.5}
         bits.plot(information["distance"], seen, "o-", **settings, label="above chance")
         bits.plot(information["distance"], hidden, "o", markerfacecolor="none", **settings, label="not above chance")
-        bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 standard deviations)")
+        bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 deviations)")
         # If all tokens are the same, the information is zero, which has no logarithm.
         scale = "log" if (information["bits"] > 0).any() else "linear"
         bits.set(xscale="log", yscale=scale, xlabel="distance between tokens")
@@ -412,7 +426,6 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
         _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
         gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="Gradient, trained weights")
         gradients.set_xlim(bits.get_xlim())
-        bits.legend(loc="upper right")
         gradients.legend(loc="lower left")
     return figure
 

@@ -154,7 +154,7 @@ def label_ends(axes: Axes, ends: Mapping[str, tuple[float, float, str]], height:
     for name, at in _apart({name: y for name, (_, y) in places.items()}, heights).items():
         x, y = places[name]
         colour = ends[name][2]
-        leader = {"color": colour, "linewidth": 0.8, "linestyle": "-" if x > 0.9 else (0, (1, 3))}
+        leader: dict[str, Any] = {"color": colour, "linewidth": 0.8, "linestyle": "-" if x > 0.9 else (0, (1, 3))}
         axes.plot([x, 1.01, 1.05], [y, y, at], **leader, transform=axes.transAxes, clip_on=False)
         axes.text(1.06, at, wrapped[name], transform=axes.transAxes, va="center", linespacing=1.1)
 
@@ -166,7 +166,7 @@ def _share(axis: Axis, value: float) -> float:
 
 
 def _apart(wanted: Mapping[str, float], heights: Mapping[str, float]) -> dict[str, float]:
-    """Return the middles of labels that do not overlap, near those that are wanted, between 0 and 1 if there is room."""
+    """Return the middles of labels that do not overlap, near those wanted, between 0 and 1 if there is room."""
     found: dict[str, float] = {}
     bottom = -math.inf
     for name in sorted(wanted, key=lambda name: (wanted[name], name)):
@@ -228,7 +228,12 @@ def _name_powers(axes: Axes) -> None:
             low, high = axis.get_view_interval()
             axis.set_major_formatter(FuncFormatter(_number if low > 1e-4 and high < 1e5 else _power))
             if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
-                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+                axis.set_minor_formatter(_MinorTicks(minor_thresholds=(1, 0.4)))
+
+
+class _MinorTicks(LogFormatter):
+    def _num_to_string(self, x: float, _low: float, _high: float) -> str:
+        return f"{x:,g}"
 
 
 def _number(value: float, _position: int) -> str:
