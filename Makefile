@@ -37,15 +37,15 @@ install-hashed: ## make .venv and install the pinned packages, each checked agai
 unlock:
 	@test ! -e .dvc/tmp/rwlock || $(VENV)/bin/python -m json.tool .dvc/tmp/rwlock >/dev/null 2>&1 || rm -f .dvc/tmp/rwlock
 
-repro: install unlock ## run the pipeline, print the table of all models, and name the page
+repro: install unlock ## run the pipeline, print the most important models, and name the files with the rest
 	@git rev-parse --git-dir >/dev/null 2>&1 || { \
 	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
 	dvc repro
 	@python tools/check_lock.py --prune
-	@cat reports/table.txt
-	@echo "The page: reports/index.html"
+	@cat reports/summary.txt
+	@echo "All models: reports/table.txt. The page: reports/index.html"
 	@echo "To type dvc and python yourself: . $(VENV)/bin/activate"
 
 restore: install unlock ## go back to the last commit after a failed or killed experiment; sets your changes aside

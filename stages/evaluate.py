@@ -12,13 +12,13 @@ def main(layout: Layout) -> None:
     """Compare all models on train, val and test."""
     from seqlm.core.files import write_json, write_table
     from seqlm.evaluate import tables
-    from seqlm.evaluate.columns import describe_reduced_batches, describe_share, main_table, table_text
+    from seqlm.evaluate.columns import main_table
     from seqlm.evaluate.mixtures import collect_scores, save_mixtures
     from seqlm.evaluate.ranking import rank_models
     from seqlm.evaluate.settings import EvaluateParams
     from seqlm.heldout.folds import Folds
     from seqlm.heldout.store import load_heldout
-    from seqlm.train.settings import run_names, training_summaries
+    from seqlm.train.settings import run_names
     from seqlm.vocab.settings import KINDS
 
     params = load(layout.params, "evaluate", EvaluateParams)
@@ -26,12 +26,11 @@ def main(layout: Layout) -> None:
     heldouts = {kind: load_heldout(layout.heldout(kind)) for kind in KINDS}
     texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
     scores = collect_scores(layout, runs, texts, params.mixtures)
-    results, leaders = rank_models(scores, texts, Folds.load(layout.heldout("char")))
+    results = rank_models(scores, texts, Folds.load(layout.heldout("char")))
     table, metrics = main_table(results), {score.name: score.metrics for score in scores}
     found = {
         "metrics": metrics,
         "table": table,
-        "leaders": leaders,
         "choices": tables.choices(scores),
         "orders": tables.order_table(results),
         "history": tables.history_table(layout, runs),
@@ -41,8 +40,7 @@ def main(layout: Layout) -> None:
         write_table(layout.reports("evaluate"), name, content)
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))
-    reduced = describe_reduced_batches(training_summaries(layout, runs))
-    click.echo(table_text(table, describe_share(metrics), reduced))
+    click.echo(f"the best of {len(results)} models on val: {results[0].label}")
 
 
 if __name__ == "__main__":

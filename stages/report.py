@@ -15,7 +15,7 @@ def main(layout: Layout) -> None:
 
     from seqlm.core.files import write_csv, write_json, write_text
     from seqlm.report.drawing import draw_all
-    from seqlm.report.page import build_page, build_table
+    from seqlm.report.page import build_page, build_summary, build_table
     from seqlm.report.parity import metrics, parity_tables
     from seqlm.report.playground import build_playground
 
@@ -25,6 +25,7 @@ def main(layout: Layout) -> None:
     for name, rows in parity.items():
         write_csv(layout.reports("book", f"{name}.csv"), rows)
     write_json(layout.reports("book", "metrics.json"), metrics(parity))
+    write_text(layout.reports("summary.txt"), build_summary(layout))
     write_text(layout.table, build_table(layout))
     write_text(layout.page, build_page(layout, params.title, parity))
     write_text(layout.playground, build_playground(layout, params.title))
@@ -34,7 +35,7 @@ def main(layout: Layout) -> None:
     for rows in parity.values():
         for row in rows[rows["met"] == False].itertuples(index=False):  # noqa: E712
             click.echo(f"not met: {row.section} {row.quantity}: {row[2]} in the book, {row.here} here")
-    click.echo(f"the page: {layout.page}; the playground: {layout.playground}")
+    click.echo(f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.table}")
 
 
 if __name__ == "__main__":

@@ -68,14 +68,14 @@ def run_copy(folder: Path, changes: dict[str, Any], environment: Mapping[str, st
 
 
 def main() -> int:
-    """Run the pipeline in a small copy, print its table and the seconds it took; return DVC's exit code."""
+    """Run the pipeline in a small copy, print its summary and the seconds it took; return DVC's exit code."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="seqlm-smoke-") as base:
         folder = Path(base) / "project"
         code = run_copy(folder, SMALL)
         if code == 0:
-            print((folder / "reports" / "table.txt").read_text(encoding="utf-8"))
+            print((folder / "reports" / "summary.txt").read_text(encoding="utf-8"))
             print(f"The whole pipeline ran in {time.monotonic() - begin:.0f} s.")
     return code
 

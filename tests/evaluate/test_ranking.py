@@ -1,8 +1,7 @@
-"""The main table: the order of its rows, its comparisons and leaders, its columns, and its text."""
+"""The main table: the order of its rows, its comparisons, its columns, and its text."""
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,16 +34,16 @@ MODELS = [
 STEADY = score(LSTM, np.linspace(1, 2, 100))
 
 
-def rank(*scores: Score, folds: Folds | None = None) -> tuple[list[Result], Any]:
+def rank(*scores: Score, folds: Folds | None = None) -> list[Result]:
     texts = dict.fromkeys(SPLITS, scored_text(len(scores[0].nll["test"])))
     return rank_models(scores, {"char": texts}, folds)
 
 
 def table(*scores: Score) -> pd.DataFrame:
-    return main_table(rank(*scores)[0])
+    return main_table(rank(*scores))
 
 
-def test_the_best_model_on_test_comes_first_and_infinite_ones_last() -> None:
+def test_models_are_sorted_by_test_and_infinite_ones_come_last() -> None:
     # exp(800) is no number, but the bits are.
     nll = {"weak": 2.0, "never": np.inf, "exploded": 800.0, "strong": 1.0}
     made = table(*(score(network(name), ONES * value) for name, value in nll.items()))
@@ -54,37 +53,46 @@ def test_the_best_model_on_test_comes_first_and_infinite_ones_last() -> None:
     assert made["best_verdict"].tolist() == [None, "worse", "worse", None]
 
 
-def test_models_are_compared_with_the_best_on_val_even_if_another_one_is_best_on_test() -> None:
+def test_the_best_model_on_val_comes_first_and_is_compared_even_if_another_one_is_best_on_test() -> None:
     lucky = score(network("lucky"), NOISE + 0.2, test=NOISE + 0.1)
     made = table(score(network("weak"), NOISE + 0.3), score(network("chosen"), NOISE + 0.15), lucky)
-    assert made["model"].tolist() == ["lucky", "chosen", "weak"]
+    assert made["model"].tolist() == ["chosen", "lucky", "weak"]
     # Differences of 0.05 and 0.15 nats.
-    to_best = [-0.05 / np.log(2), np.nan, 0.15 / np.log(2)]
+    to_best = [np.nan, -0.05 / np.log(2), 0.15 / np.log(2)]
     assert made["best_difference"].tolist() == pytest.approx(to_best, nan_ok=True)
-    assert made["best_verdict"].tolist() == ["better", None, "worse"]
+    assert made["best_verdict"].tolist() == [None, "better", "worse"]
+
+
+def test_models_that_keep_learning_are_no_best_model_and_a_group_of_their_own() -> None:
+    made = table(*MODELS)
+    assert made["model"].tolist() == ["lstm", "counts", "uniform", "all", "lstm+dynamic"]
+    # The surprisals of all and lstm differ by the same amount everywhere, those of counts only on average.
+    assert made["best_verdict"].tolist() == [None, "not significant", "worse", "better", "better"]
+    assert made["best_difference"].iloc[3] == pytest.approx(-0.15 / np.log(2))
+    # If there are no others, they compare with each other.
+    assert table(*MODELS[1:3])["model"].tolist() == ["all", "lstm+dynamic"]
 
 
 def test_intervals_are_those_that_the_folds_calibrate() -> None:
     # Blocks of the reference model have deviation 1, and its folds 4 / sqrt(3).
     signs = np.resize([-1.0, 1.0], 50) * np.sqrt(49 / 50)
     folds = Folds([[-2.0, 2.0, 2.0, -2.0], [0.0] * 4], [signs.tolist(), [0.0] * 50])
-    ((result,), _) = rank(score(LSTM, np.repeat(2 + signs / 10, 20) * np.log(2)), folds=folds)
+    (result,) = rank(score(LSTM, np.repeat(2 + signs / 10, 20) * np.log(2)), folds=folds)
     # The model's blocks have deviation 0.1, so its standard error is a tenth; that of two passages is sqrt(2) as large.
     margin = critical_value(1, 25, 3) * np.sqrt(2) * 0.1 * 4 / np.sqrt(3)
     assert result.interval == pytest.approx((2 - margin, 2 + margin))
 
 
 def test_a_short_test_has_no_intervals_and_no_verdicts() -> None:
-    results, found = rank(*(score(network(name), np.full(30, bits)) for name, bits in (("a", 1.0), ("b", 2.0))))
+    results = rank(*(score(network(name), np.full(30, bits)) for name, bits in (("a", 1.0), ("b", 2.0))))
     assert [(result.interval, result.to_best) for result in results] == [((None, None), Comparison())] * 2
-    assert found["static"]["verdict"] is None
 
 
 def test_a_row_has_the_properties_of_its_model() -> None:
     rows = table(*MODELS).set_index("model")
-    assert rows["family"].tolist() == ["mixture", "network", "network", "ngram", "ngram"]
+    assert rows["family"].tolist() == ["network", "ngram", "ngram", "mixture", "network"]
     assert rows["dynamic"].to_dict() == {score.name: score.info.dynamic for score in MODELS}
-    assert rows.index[rows["chosen_on_val"]].tolist() == ["all", "lstm+dynamic", "counts"]
+    assert rows.index[rows["chosen_on_val"]].tolist() == ["counts", "all", "lstm+dynamic"]
     properties = rows.loc["counts", ["token", "counted_token", "smoothing", "order"]].tolist()
     assert properties == ["char", "char", "laplace", 1]
     assert rows.loc["lstm", "network"] == "lstm"
@@ -98,37 +106,6 @@ def test_a_row_has_the_properties_of_its_model() -> None:
     assert (row["seen_bits"], row["train_bits"]) == (0.5, row["test_bits"])
 
 
-def test_leaders_are_compared() -> None:
-    found = rank(*MODELS)[1]
-    static, dynamic = found["static"], found["dynamic"]
-    # The blocks of lstm and counts differ by more than their means.
-    assert (static["model"], static["against"], static["verdict"]) == ("lstm", "counts", "not significant")
-    assert (dynamic["model"], dynamic["against"], dynamic["verdict"]) == ("all", "lstm", "better")
-    # The surprisals of all and lstm differ by the same amount everywhere.
-    assert (dynamic["difference"], dynamic["margin"]) == pytest.approx((-0.15 / np.log(2), 0))
-    assert dynamic["perplexity"] == pytest.approx(np.exp(NOISE.mean() + 0.05))
-    assert (found["ngram"]["model"], found["ngram"]["against"]) == ("counts", "lstm")
-    assert static["bits"] == pytest.approx((NOISE.mean() + 0.2) / np.log(2))
-    assert static["ci_low"] < static["bits"] < static["ci_high"]
-    assert [leader["best_on_test"] for leader in found.values()] == [None, None, None]
-
-
-def test_leaders_are_chosen_on_val_and_say_what_test_would_choose() -> None:
-    # Their surprisals on val and on test, without the noise.
-    models = {
-        network("chosen"): (0, 0.3), network("second"): (0.1, 0.5), network("lucky"): (0.2, 0),
-        ngram("strong"): (0.6, 0.8), ngram("weak"): (0.9, 0.7),
-        network("x").as_dynamic(): (0, -0.1), network("y").as_dynamic(): (0.1, -0.2),
-    }  # fmt: skip
-    found = rank(*(score(info, NOISE + test, val=NOISE + val) for info, (val, test) in models.items()))[1]
-    groups = ("static", "dynamic", "ngram")
-    assert [found[group]["model"] for group in groups] == ["chosen", "x+dynamic", "strong"]
-    assert [found[group]["best_on_test"] for group in groups] == ["lucky", "y+dynamic", "weak"]
-    assert {leader["against"] for leader in found.values()} == {"second", "chosen"}
-    assert found["static"]["bits"] - found["static"]["best_on_test_bits"] == pytest.approx(0.3 / np.log(2))
-    assert found["static"]["perplexity"] == pytest.approx(np.exp(NOISE.mean() + 0.3))
-
-
 def only_words(name: str, nll: np.ndarray) -> Score:
     words = score(ngram(name), nll)
     metrics = {split: values | {"separator_bits": 0.1} for split, values in words.metrics.items()}
@@ -137,36 +114,33 @@ def only_words(name: str, nll: np.ndarray) -> Score:
 
 def test_models_that_predict_only_words_are_a_block_of_their_own() -> None:
     words, others = only_words("words", NOISE - 0.2), [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
-    results, found = rank(words, *others)
+    results = rank(words, *others)
     assert [(result.score.name, result.only_words) for result in results] == [
         ("lstm", False), ("counts", False), ("words", True)
     ]  # fmt: skip
-    # They are best on val, but lead nothing, and are not compared. Intervals need no other model.
+    # They are best on val, but not compared. Intervals need no other model.
     assert [result.to_best.against for result in results] == [None, "lstm", None]
     assert results[2].interval != (None, None)
-    assert [found[group]["model"] for group in ("static", "ngram")] == ["lstm", "counts"]
     assert headlines([words, *others])["ngram"]["test_bits"] == others[1].metrics["test"]["bits_per_character"]
     lines = table_text(main_table(results)).splitlines()
-    assert [line.split()[0] for line in lines[:5]] == ["model", "lstm", "counts", "words", "words"]
-    assert lines[3] == "words only; their separators, which would cost about 0.100 bits more, are not predicted:"
+    assert [line.rsplit("  ")[-1] for line in (*lines[:3], lines[4])] == ["identifier", "lstm", "counts", "words"]
+    assert lines[3] == "words only: their separators, which would cost about 0.100 bits more, are not predicted:"
     # If there are no others, they compare with each other.
-    results, found = rank(words, only_words("worse", NOISE))
-    assert [result.to_best.against for result in results] == [None, "words"]
-    assert found["static"]["model"] == "words"
+    assert [result.to_best.against for result in rank(words, only_words("worse", NOISE))] == [None, "words"]
 
 
 def test_words_are_not_among_the_comparisons_that_verdicts_hold_for() -> None:
     others = [score(LSTM, NOISE), score(ngram("counts"), np.random.default_rng(1).permutation(NOISE) + 0.1)]
     words = [only_words(f"words {index}", NOISE + index) for index in range(5)]
-    margins = [rank(*scores)[0][1].to_best.margin for scores in (others, [*others, *words])]
+    margins = [rank(*scores)[1].to_best.margin for scores in (others, [*others, *words])]
     assert margins[0] == margins[1]
 
 
-def test_a_group_without_a_model_has_no_leader_and_an_infinite_leader_no_verdict() -> None:
-    found = rank(score(LSTM, NOISE), score(ngram("never"), NOISE, test=ONES * np.inf))[1]
-    assert found["dynamic"] is None
-    assert (found["static"]["model"], found["static"]["against"], found["static"]["verdict"]) == ("lstm", None, None)
-    assert (found["ngram"]["model"], found["ngram"]["bits"], found["ngram"]["ci_low"]) == ("never", None, None)
+def test_a_model_with_infinite_bits_is_not_compared() -> None:
+    results = rank(score(LSTM, NOISE), score(ngram("never"), NOISE, test=ONES * np.inf))
+    assert [(result.interval == (None, None), result.to_best) for result in results] == [
+        (False, Comparison()), (True, Comparison())
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -189,26 +163,31 @@ def test_the_table_by_hand(tmp_path: Path) -> None:
     # tokens differ by 0.202 nats each, so their deviation is 0.202 sqrt(2.5) / ln 2 = 0.461 bits; with 5 // 2 degrees
     # of freedom, half of the interval is 4.303 x sqrt(2) x 0.461 / sqrt(5) = 1.254.
     dynamic = score(LSTM.as_dynamic(), np.linspace(0.5, 1.5, 100))
-    made = table(STEADY, dynamic, score(network("never"), np.full(100, np.inf)))
+    made = table(STEADY, dynamic, score(ngram("never"), np.full(100, np.inf)))
     text = table_text(made)
-    head = "model           train     val      test    95 %        to best  perplexity"
-    assert [line[: len(head)] for line in text.splitlines()[:4]] == [
-        head,  # a column that is added comes after these
-        "lstm+dynamic *      -  ^1.443     1.443  ±1.254                       2.72",
-        "lstm            2.164   2.164     2.164  ±1.254  +0.721 ±0.000        4.48",
-        "never               -       -  infinite                           infinite",
-    ]
-    assert text.splitlines()[-2:] == [
-        "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is",
-        "*: dynamic: keeps learning from the test text after predicting it",
-    ]
+    head = "model                                 test    95 %        to best     val  train  perplexity"
+    assert (
+        [line[: len(head)] for line in text.splitlines()[:5]]
+        == [
+            head,  # a column that is added comes after these
+            "LSTM                                 2.164  ±1.254                  2.164  2.164        4.48",
+            "characters, 2-grams (Kneser-Ney)  infinite                              -      -    infinite",
+            "still learning: after predicting a piece of the test text, these models learn from it:"[: len(head)],
+            "LSTM, still learning                 1.443  ±1.254  -0.721 ±0.000  ^1.443      -        2.72",
+        ]
+    )
+    identifiers = [line.split()[-1] for line in text.splitlines()[:5]]
+    assert identifiers == ["identifier", "lstm", "never", "it:", "lstm+dynamic"]
+    assert text.splitlines()[-1] == (
+        "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is"
+    )
     write_csv(tmp_path / "table.csv", made)
     assert table_text(read_csv(tmp_path / "table.csv")) == text
 
 
 def test_marks_are_explained_only_if_there_are_any() -> None:
     text = table_text(table(STEADY))
-    assert "dynamic" not in text
+    assert "still learning" not in text
     assert "chosen on val" not in text
     assert "words only" not in text
     assert "not for other texts or seeds" in text

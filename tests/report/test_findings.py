@@ -5,44 +5,110 @@ import pytest
 
 from seqlm.report import findings
 
-LEADER = {
-    "model": "lstm", "bits": 2.0, "ci_low": 1.9, "ci_high": 2.1, "against": "counts", "difference": -0.05,
-    "margin": 0.0111, "verdict": "better", "best_on_test": None, "best_on_test_bits": 2.0,
+COMMON = {
+    "run": None, "token": "char", "counted_token": None, "smoothing": None, "order": None, "members": None,
+    "dynamic": False, "only_words": False, "seen_bits": 1.0, "train_chars": 10_000, "ci_low": None, "ci_high": None,
 }  # fmt: skip
-TIE = {"margin": 0.06, "verdict": "not significant", "best_on_test": "lucky", "best_on_test_bits": 1.95}
-UNKNOWN = {"ci_low": None, "ci_high": None, "verdict": None}
-WITH_INTERVAL = "lstm, with 2.000 bits per character on test (95 % interval 1.900 to 2.100)."
+
+
+def table(*rows: dict) -> pd.DataFrame:
+    """Return a main table; the first row is the best model, the others have the differences from it."""
+    best = rows[0]["test_bits"]
+    compared = [{"best_margin": None if index == 0 else 0.02} for index in range(len(rows))]
+    found = pd.DataFrame([COMMON | extra | row for extra, row in zip(compared, rows, strict=True)])
+    gap = found["test_bits"] - best
+    found["best_difference"] = gap
+    verdicts = gap.map(lambda value: "worse" if value > 0 else "better").where(gap.abs() > 0.02, "not significant")
+    return found.assign(label=found["model"].str.upper(), best_verdict=verdicts)
+
+
+def row(model: str, family: str, val: float, test: float | None, **changes: object) -> dict:
+    return {"model": model, "family": family, "val_bits": val, "test_bits": test, "run": model} | changes
+
+
+MIXTURE = row("mix", "mixture", 1.8, 1.9, members="net counts", ci_low=1.7, ci_high=2.1)
+THREE = row("mix3", "mixture", 1.81, 1.91, members="net counts other")
+COUNTS = row("counts", "ngram", 1.9, 1.96, counted_token="word", smoothing="kneser-ney", order=3)
+LOWER = row("lower", "ngram", 2.1, 2.1, counted_token="word", smoothing="kneser-ney", order=2)
+NET = row("net", "network", 2.0, 2.2)
+BEST_ON_UNSEEN = "Best on unseen text: MIX, with 1.90 bits per character (±0.20)"
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("rows", "expected"),
     [
-        ({}, f"{WITH_INTERVAL} It is significantly better than counts, by 0.050 ± 0.011."),
+        # Another mixture is the same thing; a member is worth a word.
+        ((MIXTURE, THREE, COUNTS, NET), f"{BEST_ON_UNSEEN}, 0.06 ± 0.02 better than COUNTS alone."),
+        ((MIXTURE, COUNTS | {"model": "else"}), f"{BEST_ON_UNSEEN}, 0.06 ± 0.02 better than ELSE."),
         (
-            TIE,
-            f"{WITH_INTERVAL} The difference from counts is not significant (-0.050 ± 0.060). "
-            "(Val chose this model; on test, lucky is best, with 1.950.)",
+            (COUNTS, LOWER, NET),
+            "Best on unseen text: COUNTS, with 1.96 bits per character, 0.24 ± 0.02 better than NET.",
         ),
-        (UNKNOWN | {"bits": None}, "lstm, but it gives some token of test zero probability."),
-        (UNKNOWN, "lstm, with 2.000 bits per character on test."),
+        ((COUNTS, LOWER), "Best on unseen text: COUNTS, with 1.96 bits per character."),
+        (
+            (MIXTURE, NET | {"test_bits": 1.91}),
+            f"{BEST_ON_UNSEEN}. Its difference from NET alone, 0.01 ± 0.02, is not significant.",
+        ),
+        # Val and test disagree.
+        (
+            (MIXTURE, NET | {"test_bits": 1.8}),
+            f"{BEST_ON_UNSEEN}. Val chose it; on test, NET alone is 0.10 ± 0.02 better.",
+        ),
+        # Small differences have a digit more, and a short test has no margins.
+        (
+            (MIXTURE, NET | {"test_bits": 1.9004, "best_margin": 0.003}),
+            f"{BEST_ON_UNSEEN}. Its difference from NET alone, 0.000 ± 0.003, is not significant.",
+        ),
+        ((MIXTURE, NET | {"best_margin": None}), f"{BEST_ON_UNSEEN}, and NET alone with 2.20."),
+        # Neither models that keep learning nor those that predict only words are compared with.
+        ((MIXTURE, NET | {"dynamic": True}, COUNTS | {"only_words": True}), f"{BEST_ON_UNSEEN}."),
+        ((MIXTURE, NET | {"test_bits": None}), f"{BEST_ON_UNSEEN}."),
+        ((NET | {"test_bits": None},), "Best on val: NET, but it gives some token of the test text zero probability."),
     ],
 )
-def test_the_best_model_is_named_with_its_certainty(changes: dict, expected: str) -> None:
-    found = findings.leader_findings({"static": LEADER | changes, "dynamic": None})
-    assert found == {"static": f"Unseen text is predicted best by {expected}", "dynamic": ""}
+def test_the_best_model_is_named_with_its_certainty(rows: tuple[dict, ...], expected: str) -> None:
+    assert findings.best_finding(table(*rows)) == expected
+
+
+def test_a_network_that_memorised_its_text_is_named_if_a_guess_is_better() -> None:
+    guess = row("guess", "ngram", 4.7, 4.7, order=0)
+    learned, memorised = NET | {"seen_bits": 1.7}, row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
+    found = findings.memorising_finding(table(learned, guess, memorised))
+    assert found == (
+        "Memorising is not learning: 0.30 bits per character on the 10,000 characters that it was trained on, "
+        "but 7.20 on unseen text, where guessing has 4.70 (RNN)."
+    )
+    # Better than a guess, badly trained without memorising, infinite, or nothing to compare with.
+    others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 5.0}, memorised | {"test_bits": None}]
+    assert [findings.memorising_finding(table(learned, guess, other)) for other in others] == [""] * 3
+    assert findings.memorising_finding(table(learned, memorised)) == ""
+
+
+def test_the_summary_has_the_models_of_the_chart_and_the_findings() -> None:
+    found = table(MIXTURE, COUNTS, row("guess", "ngram", 4.7, 4.7, order=0), NET | {"dynamic": True, "seen_bits": None})
+    assert findings.summary_text(found).splitlines() == [
+        "bits per character (lower is better)  unseen text         own text",
+        "MIX                                          1.90  ±0.20      1.00",
+        "COUNTS                                       1.96             1.00",
+        "GUESS                                        4.70             1.00",
+        "NET                                          2.20",
+        "",
+        f"{BEST_ON_UNSEEN}, 0.06 ± 0.02 better than COUNTS",
+        "alone.",
+    ]
 
 
 def test_the_costliest_class_of_characters_is_that_of_the_table() -> None:
-    def table(first: float, other: float) -> pd.DataFrame:
+    def classes(first: float, other: float) -> pd.DataFrame:
         rows = [("lstm", "first letter", 0.2, first), ("lstm", "other", 0.8, other), ("worse", "other", 0.8, 9.0)]
         return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 
-    assert findings.class_finding(table(3.724, 1.0)).startswith(
+    assert findings.class_finding(classes(3.724, 1.0)).startswith(
         "The costliest class for lstm is “first letter”: 3.72 bits"
     )
-    assert "Which word comes next" in findings.class_finding(table(3.724, 1.0))
-    assert findings.class_finding(table(1.0, 4.0)) == "The costliest class for lstm is “other”: 4.00 bits on average."
-    assert findings.class_finding(table(1.0, 4.0).iloc[:0]) == ""
+    assert "Which word comes next" in findings.class_finding(classes(3.724, 1.0))
+    assert findings.class_finding(classes(1.0, 4.0)) == "The costliest class for lstm is “other”: 4.00 bits on average."
+    assert findings.class_finding(classes(1.0, 4.0).iloc[:0]) == ""
 
 
 def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
@@ -56,14 +122,11 @@ def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
 
 def test_highlights_are_chosen_on_val() -> None:
     # The best on val of two networks and of two n-gram models is not the best on test.
+    counts = {"counted_token": "char", "smoothing": "kneser-ney", "order": 3}
     rows = [
-        ("net", "network", 2, 4),
-        ("lucky net", "network", 3, 1),
-        ("counts", "ngram", 2, 5),
-        ("lucky", "ngram", 3, 2),
+        row("net", "network", 2, 4),
+        row("lucky net", "network", 3, 1, seen_bits=2.9),
+        row("counts", "ngram", 2.5, 5, **counts),
+        row("lucky", "ngram", 3, 2, **counts),
     ]
-    table = pd.DataFrame(rows, columns=["model", "family", "val_bits", "test_bits"]).assign(
-        order=[None, None, 3, 3], train_chars=9, epoch="best", token="char", counted_token="char",
-        smoothing="kneser-ney", dynamic=False, only_words=False,
-    )  # fmt: skip
-    assert findings.highlights(table)["model"].tolist() == ["net", "counts"]
+    assert findings.highlights(table(*rows))["model"].tolist() == ["net", "counts"]

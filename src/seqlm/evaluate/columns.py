@@ -1,4 +1,4 @@
-"""The main table: one list of columns for table.csv, the terminal and the page.
+"""The main table: one list of columns for table.csv, table.txt and the page.
 
 To add a column, add an entry to :data:`COLUMNS`; nothing else needs to know.
 """
@@ -31,18 +31,19 @@ class Column:
     """From a result to the value in table.csv; None if there is none."""
     dtype: type = float
     heading: str = ""
-    """In the terminal and on the page; a column without a heading is in table.csv only."""
+    """In the main table as text and on the page; a column without a heading is in table.csv only."""
     show: Callable[[Cells], str] | None = None
     """From a row to the text of the cell; by default fractions have :data:`DIGITS` digits."""
-    in_terminal: bool = True
+    in_text: bool = True
+    """Whether the main table as text has the column too."""
 
     @property
     def is_number(self) -> bool:
-        """Whether the terminal and the page align the column to the right."""
+        """Whether the column is aligned to the right."""
         return self.dtype in (float, int)
 
     def cell(self, row: Cells) -> str:
-        """Return what the terminal and the page show."""
+        """Return what the table as text and the page show."""
         if self.show is not None:
             return self.show(row)
         value = row[self.name]
@@ -56,10 +57,6 @@ class Column:
 def is_missing(value: object) -> bool:
     """Return whether a cell of a table is empty."""
     return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
-
-
-def _name_with_mark(row: Cells) -> str:
-    return f"{row['model']} *" if row["dynamic"] else str(row["model"])
 
 
 def _val_with_mark(row: Cells) -> str:
@@ -84,8 +81,8 @@ def _difference(row: Cells) -> str:
 
 
 COLUMNS = [
-    Column("model", "Name; an asterisk marks dynamic models.", lambda r: r.score.name, str, "model", _name_with_mark),
-    Column("label", "The name that people read, made from what the model is.", lambda r: r.label, str),
+    Column("model", "Identifier: what is typed, and what files are called.", lambda r: r.score.name, str),
+    Column("label", "The name that people read, made from what the model is.", lambda r: r.label, str, "model"),
     Column("family", "ngram, network or mixture.", lambda r: r.score.info.family, str),
     Column("token", "Kind of token that the model predicts.", lambda r: r.score.info.token, str),
     Column("counted_token", "N-gram models: kind of token whose n-grams are counted.",
@@ -93,40 +90,41 @@ COLUMNS = [
     Column("smoothing", "N-gram models: smoothing method.", lambda r: r.score.info.smoothing, str),
     Column("order", "N-gram models: order, 0 for the uniform distribution.", lambda r: r.score.info.order, int),
     Column("network", "Networks: kind of network.", lambda r: r.score.info.network, str),
+    Column("run", "Networks: the run.", lambda r: r.score.info.run, str),
     Column("epoch", "Networks: whether the weights are those of the last epoch, or those that were best on val.",
            lambda r: r.score.info.epoch, str),
-    Column("dynamic", "Whether the model keeps learning from the text that it predicts.",
-           lambda r: r.score.info.dynamic, bool),
+    Column("dynamic", "Whether the model keeps learning from the text that it predicts. Such rows come after the "
+           "others.", lambda r: r.score.info.dynamic, bool),
     Column("members", "Mixtures: the members, separated by spaces. Dynamic models: the static one.",
            lambda r: " ".join(r.score.info.members) or None, str),
-    Column("train_chars", "Characters of train that the model was trained on.",
-           lambda r: r.score.info.train_chars, int, "train characters", in_terminal=False),
-    Column("seen_bits", "Bits per character on the text that the model was trained on.",
-           lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
-           in_terminal=False),
-    Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
-    Column("val_bits", "Bits per character on val; marked ^ if the model has chosen_on_val.",
-           lambda r: r.bits("val"), float, "val", _val_with_mark),
-    Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
-           "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
     Column("test_bits", "Bits per character on test; infinite if a token has probability zero.",
            lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", DIGITS)),
     Column("ci_low", "Lower end of the 95 % interval of test_bits; none if it would be below 0.",
            lambda r: r.interval[0], float, "95 %", _interval),
     Column("ci_high", "Upper end of the 95 % interval of test_bits.", lambda r: r.interval[1]),
-    Column("best_difference", "Bits per character on test minus those of the model that is best on val.",
+    Column("best_difference", "Bits per character on test minus those of the best model, which is in the first row.",
            lambda r: r.to_best.difference, float, "to best", _difference),
     Column("best_margin", "Half-width of the simultaneous 95 % confidence interval of best_difference.",
            lambda r: r.to_best.margin),
-    Column("best_verdict", "Whether the model is better or worse than the one that is best on val, or the difference "
-           "is not significant.", lambda r: r.to_best.verdict, str),
+    Column("best_verdict", "Whether the model is better or worse than the best model, or the difference is not "
+           "significant.", lambda r: r.to_best.verdict, str),
+    Column("val_bits", "Bits per character on val; marked ^ if the model has chosen_on_val.",
+           lambda r: r.bits("val"), float, "val", _val_with_mark),
+    Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
+           "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
+    Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
+    Column("seen_bits", "Bits per character on the text that the model was trained on.",
+           lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
+           in_text=False),
+    Column("train_chars", "Characters of train that the model was trained on.",
+           lambda r: r.score.info.train_chars, int, "train characters", in_text=False),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
            lambda r: r.score.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
     Column("unknown_share", "Share of the tokens of test that the vocabulary lacks.",
            lambda r: r.score.metrics["test"]["unknown_share"], float, "unknown",
-           lambda row: f"{row['unknown_share']:.1%}", in_terminal=False),
+           lambda row: f"{row['unknown_share']:.1%}", in_text=False),
     Column("unknown_bits", "Bits per character for unknown tokens: for predicting that one comes and for its spelling.",
-           lambda r: r.score.metrics["test"]["unknown_bits"], float, "of test: unknown", in_terminal=False),
+           lambda r: r.score.metrics["test"]["unknown_bits"], float, "of test: unknown", in_text=False),
     Column("separator_bits", "Bits per character that the spaces and line ends of test would cost a model over words, "
            "which need not predict them.", lambda r: r.score.metrics["test"]["separator_bits"]),
     Column("only_words", "Whether the model predicts only words, not their separators. Such rows come last, and are "
@@ -145,38 +143,64 @@ def main_table(results: Sequence[Result]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+def table_groups(table: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Return the rows of the main table in groups that are not empty, each with its heading.
+
+    The first, without a heading, has the models that predict every character and stay as they were trained. Then come
+    those that keep learning, and last those that predict only words.
+    """
+    words, dynamic = table["only_words"], table["dynamic"]
+    masks = {
+        "": ~words & ~dynamic,
+        "still learning: after predicting a piece of the test text, these models learn from it": ~words & dynamic,
+        _SEPARATORS.format(table["separator_bits"].max()): words,
+    }
+    return [(heading, table[mask].to_dict("records")) for heading, mask in masks.items() if mask.any()]
+
+
 _SPLITS = ("train", "val", "test")
 _NOTES = (
-    "train, val, test: bits per character, with unknown words charged for their spelling; lower is better",
+    "test, val, train: bits per character, with unknown words charged for their spelling; lower is better",
     "95 %: half-width of the 95 % interval for passages of this text as long as test (not for other texts or seeds);",
     "  empty if it would exceed the value, because parts of this text differ too much",
-    "to best: difference on test from the best model on val, ± half-width of its simultaneous 95 % confidence interval",
+    "to best: difference on test from the model in the first row, which is the best on val among those that predict",
+    "  every character and stay as trained, ± half-width of its simultaneous 95 % confidence interval",
     "  ~: not significant; the risk that any difference is wrongly called significant is at most 5 %",
 )
-_SEPARATORS = "words only; their separators, which would cost about {:.3f} bits more, are not predicted:"
+_SEPARATORS = "words only: their separators, which would cost about {:.3f} bits more, are not predicted"
 _CHOSEN = "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is"
-_DYNAMIC = "*: dynamic: keeps learning from the test text after predicting it"
+_IDENTIFIER = Column("model", "What is typed.", lambda r: r.score.name, str, "identifier")
 
 
 def table_text(table: pd.DataFrame, *remarks: str) -> str:
-    """Return the table as plain text for a terminal, followed by the ``remarks`` that are not empty."""
-    columns = [column for column in COLUMNS if column.heading and column.in_terminal]
-    rows = [[column.cell(row) for column in columns] for row in table.to_dict("records")]
-    widths = [max(map(len, cells)) for cells in zip([c.heading for c in columns], *rows, strict=True)]
-    lines = []
-    for cells in ([column.heading for column in columns], *rows):
-        aligned = [
-            cell.rjust(width) if column.is_number else cell.ljust(width)
-            for cell, width, column in zip(cells, widths, columns, strict=True)
-        ]
-        lines.append("  ".join(aligned).rstrip())
-    if table["only_words"].any():
-        lines.insert(1 + int((~table["only_words"]).sum()), _SEPARATORS.format(table["separator_bits"].max()))
+    """Return the table as plain text, with what each model is typed as, followed by the ``remarks`` if not empty."""
+    columns = [*(column for column in COLUMNS if column.heading and column.in_text), _IDENTIFIER]
+    groups = table_groups(table)
+    rows = [[column.heading for column in columns]]
+    rows += [[column.cell(row) for column in columns] for _, of_group in groups for row in of_group]
+    lines = aligned(rows, [column.is_number for column in columns])
+    place = 1
+    for heading, of_group in groups:
+        if heading:
+            lines.insert(place, f"{heading}:")
+            place += 1
+        place += len(of_group)
     lines += _NOTES
     lines += [_CHOSEN] if table["chosen_on_val"].any() else []
-    lines += [_DYNAMIC] if table["dynamic"].any() else []
     lines += filter(None, remarks)
     return "\n".join(lines) + "\n"
+
+
+def aligned(rows: Sequence[Sequence[str]], is_number: Sequence[bool]) -> list[str]:
+    """Return lines of text with the cells of each column below one another, those of numbers aligned to the right."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, is_number, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def describe_share(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:

@@ -117,11 +117,11 @@ class Models(Mapping[str, LanguageModel]):
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The main table: name, family and metrics of every model, the best on test first."""
+        """The main table: name, family and metrics of every model, the best one first."""
         return read_csv(self.layout.reports("evaluate", "table.csv"))
 
     def compare(self, text: str, names: Sequence[str]) -> "pd.DataFrame":
-        """Return how well models predict a text, the best first.
+        """Return how well models predict a text, the best first, models that keep learning after the others.
 
         ``ci_low`` and ``ci_high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin``
         compare a model with the best one, and ``verdict`` holds for all together (:mod:`seqlm.evaluate.uncertainty`).
@@ -131,15 +131,19 @@ class Models(Mapping[str, LanguageModel]):
 
         from seqlm.evaluate.ranking import rank_models
 
-        scored = {name: model.score_tokens(text) for name, model in self.select(names).items()}
+        selected = self.select(names)
+        scored = {name: model.score_tokens(text) for name, model in selected.items()}
         texts = {found.text.vocab.kind: {"test": found.stream} for found in scored.values()}
         scores = [
-            Score(self[name].info, {"test": found.nll}, dict.fromkeys(("val", "test"), found.metrics))
+            Score(selected[name].info, {"test": found.nll}, dict.fromkeys(("val", "test"), found.metrics))
             for name, found in scored.items()
         ]
+        mixtures = [model for model in selected.values() if isinstance(model, Mixture)]
+        members = [member.info for mixture in mixtures for member in mixture.members]
         rows = [
             {
                 "model": result.score.name,
+                "label": result.label,
                 "tokens": result.score.metrics["test"]["tokens"],
                 "bits_per_character": result.bits("test"),
                 "ci_low": result.interval[0],
@@ -148,7 +152,7 @@ class Models(Mapping[str, LanguageModel]):
                 **asdict(result.to_best),
                 "only_words": result.only_words,
             }
-            for result in rank_models(scores, texts, Folds.load(self.layout.heldout("char")))[0]
+            for result in rank_models(scores, texts, Folds.load(self.layout.heldout("char")), members)
         ]
         return pd.DataFrame(rows).drop(columns="against")
 

@@ -1,25 +1,20 @@
 """Findings for the captions of the page: sentences that are stated only if the numbers support them."""
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from seqlm.core.files import read_csv, read_json
+from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
-
-_OVERFITTED = 1.1
-"""A run is overfitted if its last perplexity on val is higher than its best one by this factor."""
+from seqlm.evaluate.columns import aligned
 
 
 def all_findings(layout: Layout) -> dict[str, str]:
     """Return the findings by subject; a finding that the numbers do not support is empty."""
-    evaluate = layout.reports("evaluate")
-    return {
-        "classes": class_finding(read_csv(evaluate / "classes.csv")),
-        "overfitting": overfitting_finding(read_csv(evaluate / "history.csv")),
-        **leader_findings(read_json(evaluate / "leaders.json")),
-    }
+    table = read_csv(layout.reports("evaluate", "table.csv"))
+    return {"best": best_finding(table), "memorising": memorising_finding(table)}
 
 
 def replaced_corpus(record: Mapping[str, Any]) -> str:
@@ -36,86 +31,102 @@ def replaced_corpus(record: Mapping[str, Any]) -> str:
     )
 
 
-def leader_findings(leaders: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
-    """Return which model is the best of each group, by how much, and how certain that is.
+def best_finding(table: pd.DataFrame) -> str:
+    """Return which model of the main table is the best, how certain that is, and by how much it beats another one.
 
-    ``leaders`` are those of :func:`seqlm.evaluate.ranking.rank_models`.
+    The other one is the best on val of those that are something else: another smoothing or kind of token, another run,
+    and for a mixture anything that is none.
     """
-    introductions = {
-        "static": "Unseen text is predicted best by",
-        "dynamic": "Among models that keep learning while they predict the test text (dynamic evaluation), the best is",
-        "ngram": "The best n-gram model is",
-    }
-    return {
-        group: f"{introductions[group]} {_describe_leader(leader)}" if leader else ""
-        for group, leader in leaders.items()
-    }
+    best = table.iloc[0]
+    if pd.isna(best["test_bits"]):
+        return f"Best on val: {best['label']}, but it gives some token of the test text zero probability."
+    sentence = f"Best on unseen text: {best['label']}, with {best['test_bits']:.2f} bits per character{_margin(best)}"
+    full = table[~table["only_words"] & ~table["dynamic"]].dropna(subset=["test_bits"])
+    others = full[[_kind(row) != _kind(best) for row in full.to_dict("records")]]
+    if others.empty:
+        return f"{sentence}."
+    other = others.sort_values("val_bits", kind="stable").iloc[0]
+    return f"{sentence}{_compared(best, other)}."
 
 
-def _describe_leader(leader: Mapping[str, Any]) -> str:
-    """Return a leader's bits on test, how it compares, and what test would choose."""
-    if leader["bits"] is None:
-        sentences = [f"{leader['model']}, but it gives some token of test zero probability."]
-    else:
-        low, high = leader["ci_low"], leader["ci_high"]
-        interval = "" if low is None else f" (95 % interval {low:.3f} to {high:.3f})"
-        sentences = [f"{leader['model']}, with {leader['bits']:.3f} bits per character on test{interval}."]
-    if leader["verdict"] in ("better", "worse"):
-        amount = f"{abs(leader['difference']):.3f} ± {leader['margin']:.3f}"
-        sentences.append(f"It is significantly {leader['verdict']} than {leader['against']}, by {amount}.")
-    elif leader["verdict"]:
-        amount = f"{leader['difference']:+.3f} ± {leader['margin']:.3f}"
-        sentences.append(f"The difference from {leader['against']} is not significant ({amount}).")
-    if leader["best_on_test"]:
-        bits = leader["best_on_test_bits"]
-        sentences.append(f"(Val chose this model; on test, {leader['best_on_test']} is best, with {bits:.3f}.)")
-    return " ".join(sentences)
+def _compared(best: pd.Series, other: pd.Series) -> str:
+    """Return how the best model compares with another one, as the end of a sentence."""
+    alone = " alone" if other["model"] in str(best["members"]).split() else ""
+    name, gain = f"{other['label']}{alone}", other["test_bits"] - best["test_bits"]
+    if pd.isna(other["best_margin"]):  # test is too short
+        return f", and {name} with {other['test_bits']:.2f}"
+    digits = 2 if min(abs(gain), other["best_margin"]) >= 0.005 else 3
+    amount = f"{abs(gain):.{digits}f} ± {other['best_margin']:.{digits}f}"
+    if other["best_verdict"] == "not significant":
+        return f". Its difference from {name}, {amount}, is not significant"
+    return f", {amount} better than {name}" if gain > 0 else f". Val chose it; on test, {name} is {amount} better"
+
+
+def _margin(row: pd.Series) -> str:
+    return "" if pd.isna(row["ci_low"]) else f" (±{(row['ci_high'] - row['ci_low']) / 2:.2f})"
+
+
+def _kind(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what tells a model from those that are the same thing with another order, epoch or member."""
+    if row["family"] == "network":
+        return "network", row["run"]
+    return ("mixture",) if row["family"] == "mixture" else (row["counted_token"], row["token"], row["smoothing"])
+
+
+def memoriser(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the row of the static network whose bits on val most exceed those on its own text, if there is one."""
+    networks = table[(table["family"] == "network") & ~table["dynamic"] & ~table["only_words"]]
+    networks = networks.dropna(subset=["seen_bits", "val_bits", "test_bits"])
+    gaps = networks["val_bits"] - networks["seen_bits"]
+    return networks.loc[gaps.nlargest(1).index]
+
+
+def memorising_finding(table: pd.DataFrame) -> str:
+    """Return that a network memorised its text and predicts unseen text worse than a guess, if one does."""
+    guess = table[(table["order"] == 0) & (table["token"] == "char")]
+    for row in memoriser(table).to_dict("records"):
+        if len(guess) and row["test_bits"] > (guessed := guess["test_bits"].iloc[0]) > 2 * row["seen_bits"]:
+            return (
+                f"Memorising is not learning: {row['seen_bits']:.2f} bits per character on the {row['train_chars']:,} "
+                f"characters that it was trained on, but {row['test_bits']:.2f} on unseen text, where guessing has "
+                f"{guessed:.2f} ({row['label']})."
+            )
+    return ""
 
 
 def highlights(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the main table that answer most questions, best on test first.
+    """Return the rows of the main table that answer most questions, in its order.
 
-    The best static and dynamic mixture, the best network, the best n-gram model over each kind of token, the best
-    Laplace model, the best network trained on less text than others, also after its last epoch, and the uniform
-    distribution over characters; best means best on val. Models that predict only words are left out.
+    The best mixture, network on all of train, n-gram model over words, the same and a Laplace model over characters,
+    the uniform distribution, the network that memorised most, and the best model that keeps learning; best means best
+    on val. Subwords take the place of words if these are not read as characters. Models that predict only words are
+    left out.
     """
     rows = table[~table["only_words"]].dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
     static, in_order = rows[~rows["dynamic"]], rows.sort_values("val_bits", kind="stable")
-    networks, ngrams = static["family"] == "network", (static["family"] == "ngram") & (static["order"] > 0)
-    short = networks & (static["train_chars"] < static["train_chars"].max())
+    ngrams = static[(static["family"] == "ngram") & (static["order"] > 0)]
+    networks = static[static["family"] == "network"]
+    by_word = ngrams["counted_token"] != ngrams["token"]
     groups = [
-        rows.index[(rows["family"] == "mixture") & rows["dynamic"]],
+        static.index[:1],
         static.index[static["family"] == "mixture"],
-        static.index[networks & ~short],
-        *static[ngrams].groupby(["token", "counted_token"]).groups.values(),
-        static.index[ngrams & (static["smoothing"] == "laplace")],
-        static.index[short],
-        static.index[short & (static["epoch"] == "last")],
+        networks.index[networks["train_chars"] == static["train_chars"].max()],
+        ngrams.index[by_word if by_word.any() else ngrams["token"] == "subword"],
+        ngrams.index[(ngrams["token"] == "char") & ~by_word],
+        ngrams.index[(ngrams["token"] == "char") & (ngrams["smoothing"] == "laplace")],
         static.index[(static["order"] == 0) & (static["token"] == "char")],
+        memoriser(rows).index,
+        rows.index[rows["dynamic"]],
     ]
     chosen = [in_order.index[in_order.index.isin(group)][0] for group in groups if len(group)]
     return table.loc[[label for label in table.index if label in chosen]]
 
 
-def class_finding(classes: pd.DataFrame) -> str:
-    """Return which class of character costs the best model most; columns model, token_class, share, bits."""
-    if classes.empty:
-        return ""
-    model = classes["model"].iloc[0]
-    costliest = classes[classes["model"] == model].sort_values("bits").iloc[-1]
-    finding = (
-        f"The costliest class for {model} is “{costliest['token_class']}”: {costliest['bits']:.2f} bits on average."
-    )
-    if costliest["token_class"] == "first letter":
-        finding += " Which word comes next is hard to predict; its remaining letters are easier."
-    return finding
-
-
-def overfitting_finding(history: pd.DataFrame) -> str:
-    """Return which runs were overfitted at the end; columns run, epoch, train_perplexity, val_perplexity."""
-    runs = []
-    for run, rows in history.groupby("run", sort=True):
-        val = rows["val_perplexity"].dropna()
-        if not val.empty and val.iloc[-1] > _OVERFITTED * val.min():
-            runs.append(str(run))
-    return f"These runs overfit; their perplexity on val rises towards the end: {', '.join(runs)}." if runs else ""
+def summary_text(table: pd.DataFrame) -> str:
+    """Return the models of the chart, and the findings, as plain text for a terminal."""
+    rows = [["bits per character (lower is better)", "unseen text", "", "own text"]]
+    for row in highlights(table).to_dict("records"):
+        seen = "" if pd.isna(row["seen_bits"]) else f"{row['seen_bits']:.2f}"
+        rows.append([row["label"], f"{row['test_bits']:.2f}", _margin(row).strip(" ()"), seen])
+    findings = [textwrap.fill(found, 100) for found in (best_finding(table), memorising_finding(table)) if found]
+    return "\n".join([*aligned(rows, (False, True, True, True)), "", *findings, ""])

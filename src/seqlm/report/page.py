@@ -5,7 +5,7 @@ import hashlib
 import math
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,19 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_text
+from seqlm.evaluate.columns import (
+    COLUMNS,
+    Column,
+    describe_reduced_batches,
+    describe_share,
+    is_missing,
+    table_groups,
+    table_text,
+)
 from seqlm.report.captions import all_captions
 from seqlm.report.figures.curves import CORPORA
 from seqlm.report.figures.plots import MAX_RUNS, STUDIED
-from seqlm.report.findings import all_findings, highlights, replaced_corpus
-from seqlm.report.parity import RUNS as BOOK_RUNS
+from seqlm.report.findings import all_findings, highlights, replaced_corpus, summary_text
 from seqlm.report.passages import align
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
@@ -58,13 +65,22 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     )  # fmt: skip
 
 
+def build_summary(layout: Layout) -> str:
+    """Return the models of the chart and the findings as plain text."""
+    return _with_notice(layout, summary_text(read_csv(layout.reports("evaluate", "table.csv"))))
+
+
 def build_table(layout: Layout) -> str:
-    """Return the main table as plain text; above it, what to do if the sample replaced the corpus."""
+    """Return the main table as plain text."""
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
     reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
-    table = table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced)
+    return _with_notice(layout, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced))
+
+
+def _with_notice(layout: Layout, text: str) -> str:
+    """Return a text; above it, what to do if the sample replaced the corpus."""
     replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
-    return f"{replaced}\n\n{table}" if replaced else table
+    return f"{replaced}\n\n{text}" if replaced else text
 
 
 def inline_svg(path: Path, title: str) -> Markup:
@@ -114,10 +130,7 @@ def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows beside its figures, by the names that its template knows."""
     ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
-    table, leaders = (
-        read_csv(layout.reports("evaluate", "table.csv")),
-        read_json(layout.reports("evaluate", "leaders.json")),
-    )
+    table = read_csv(layout.reports("evaluate", "table.csv"))
     passages, runs = align(read_json(layout.passages)), run_names(layout.configs)
     vocabs = [
         {"noun": kind.noun, "has_unknown": kind.has_unknown} | read_json(layout.reports("vocab", name, "summary.json"))
@@ -133,20 +146,20 @@ def _content(layout: Layout) -> dict[str, Any]:
         "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
         "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
         "storage": {kind: _records(read_csv(folder / "storage.csv")) for kind, folder in ngrams.items()},
-        "table": _records(table),
+        "groups": table_groups(table),
         "columns": [column for column in COLUMNS if column.heading],
-        "highlights": ", ".join(f"{row.model} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
-        "leaders": leaders,
+        "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
+        "has_dynamic": bool(highlights(table)["dynamic"].any()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "batch_reduced": describe_reduced_batches(training_summaries(layout, runs)),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
-        "separator_bits": table["separator_bits"].max(),
-        "has_book_runs": not set(BOOK_RUNS).isdisjoint(table["model"]),
+        "marks": _marks(table),
+        "sort_value": _sort_value,
         "captions": all_captions(layout, table),
         "warnings": [warning for vocab in vocabs for warning in vocab["warnings"] or ()],
         "runs_left_out": max(len(runs) - MAX_RUNS, 0),
         "passages": passages,
-        "pair": _pair(passages["models"], leaders),
+        "pair": _pair(list(passages["models"]), table),
         "label": table.set_index("model")["label"].to_dict().get,
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
         "studied": STUDIED,
@@ -164,10 +177,38 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return records
 
 
-def _pair(shown: Collection[str], leaders: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+def _pair(shown: list[str], table: pd.DataFrame) -> list[str]:
     """Return the two models that the surprisal view begins with: the best one, and the best n-gram model or another."""
-    best = [leader["model"] for group in ("static", "ngram") if (leader := leaders[group])]
-    return [*dict.fromkeys([*(name for name in best if name in shown), *shown, ""])][:2]
+    ngrams = table[(table["family"] == "ngram") & ~table["dynamic"] & ~table["only_words"]]
+    best = [*table["model"].head(1), *ngrams.sort_values("val_bits", kind="stable")["model"].head(1)]
+    return [*dict.fromkeys([*(name for name in best if name in shown), *shown]), ""][:2]
+
+
+def _marks(table: pd.DataFrame) -> dict[str, Any]:
+    """Return which marks the main table has: its explanations leave out the others."""
+    chosen = table[table["chosen_on_val"]]
+    static = chosen[~chosen["dynamic"]]
+    reasons = {
+        "the weights of mixtures": (static["family"] == "mixture").any(),
+        "the settings of models that are still learning": chosen["dynamic"].any(),
+        "the epoch of runs that keep their best one": (static["family"] == "network").any(),
+        "the epsilons of Laplace models": (static["smoothing"] == "laplace").any(),
+    }
+    return {
+        "insignificant": bool((table["best_verdict"] == "not significant").any()),
+        "no_interval": bool((table["ci_low"].isna() & table["test_bits"].notna()).any()),
+        "chosen": ", ".join(reason for reason, holds in reasons.items() if holds),
+    }
+
+
+def _sort_value(column: Column, row: Mapping[str, Any]) -> str:
+    """Return the number that rows are sorted by, "" if they are sorted by the text of the cell or it has no value."""
+    if not column.is_number:
+        return ""
+    value = row["ci_high"] - row["ci_low"] if column.name == "ci_low" else row[column.name]
+    if not is_missing(value):
+        return repr(float(value))
+    return "Infinity" if column.cell(row) == "infinite" else ""
 
 
 def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:

@@ -167,4 +167,4 @@ def _beginning(info: ModelInfo) -> list[str]:
     """Return the part of train that the model was trained on, if that is not all of it."""
     if info.train_tokens is None:
         return []
-    return [f"the first {info.train_tokens:,} {token_kind(info.counted_token or info.token).noun}s"]
+    return [f"first {info.train_tokens:,} {token_kind(info.counted_token or info.token).noun}s"]

@@ -208,7 +208,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
     """Draw the bits per character of a few models, best on top: see :func:`seqlm.report.findings.highlights`.
 
     A filled mark with its value is test, the bar around it its interval, a hollow mark the text that the model was
-    trained on.
+    trained on. A line parts models that keep learning from the others.
     """
     rows = table.iloc[::-1].reset_index(drop=True)
     with new_figure(height=1.1 + _ROW_HEIGHT * len(rows), legend=3) as (figure, axes):
@@ -225,10 +225,12 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
                 f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(6, 0),
                 textcoords="offset points", va="center", fontweight="bold",
             )  # fmt: skip
-            axes.annotate(row["model"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
+            axes.annotate(row["label"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
         for name, colour in dict(map(name_and_colour, table.to_dict("records"))).items():
             axes.plot([], [], "o", color=colour, label=name)
         axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="on its training text")
+        if 0 < (num_dynamic := int(rows["dynamic"].sum())) < len(rows):
+            axes.axhline(num_dynamic - 0.35, color=GREY, linewidth=0.5, linestyle=":")
         axes.set_yticks([])
         axes.grid(visible=False)
         axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.3))
