@@ -209,7 +209,7 @@ def copy_own_text(path: Path, max_bytes: int, text: Path, name: str | None = Non
             raise DataError(f"{name}: empty: use another text")
     own: dict[str, Any] = {"file": path.name, "sha256": sha256_of_file(text), "bytes": text.stat().st_size}
     # A space, so that the last word of a line and the first of the next stay two words.
-    own |= {"line_separator": " ", "licence": "not stated", "description": "own text"}
+    own |= {"line_separator": " ", "licence": "", "description": "your file"}
     return _record(path.name, own, path.name)
 
 

@@ -20,10 +20,11 @@ from seqlm.heldout.store import Heldout
 from seqlm.score.metrics import headline
 from seqlm.score.store import TRAIN_SUBSET, Score
 from seqlm.score.surprisal_view import passage
-from seqlm.vocab.kinds import KINDS, token_kind
+from seqlm.vocab.kinds import token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space or line end", "other")
-MAX_PASSAGES = 8
+MAX_PASSAGES = 16
+"""Models under which the page shows a passage."""
 
 
 def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
@@ -106,18 +107,21 @@ def character_classes(text: str) -> NDArray[np.int64]:
 
 
 def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_chars: int) -> dict[str, dict[str, Any]]:
-    """Return the beginning of test with the surprisal of each token, under networks, mixtures and n-gram models.
+    """Return the beginning of test with the surprisal of each token, under n-gram models, networks and mixtures.
 
-    Only the best static n-gram model on val over each kind of token is shown. ``results`` have the best model first.
+    Of the n-gram models, the best static one on val of each kind is shown. ``results`` have the best model first.
+    Models that keep learning come after static ones, those that predict only words last.
     """
-    scores = [result.score for result in results]
-    shown = [score for score in scores if score.info.family != "ngram"]
-    for kind in KINDS:
-        static = [s for s in scores if s.info.counts_predicted_token and s.info.token == kind and not s.info.dynamic]
-        shown += sorted(static, key=val_bits)[:1]
+    scores, best = [result.score for result in results], dict[tuple[str, str | None], Score]()
+    for score in sorted((s for s in scores if s.info.family == "ngram" and not s.info.dynamic), key=val_bits):
+        best.setdefault((score.info.token, score.info.counted_token), score)
+    others = [score for score in scores if score.info.family != "ngram"][: MAX_PASSAGES - len(best)]
+    only_words = {result.score.name for result in results if result.only_words}
+    shown = [*others, *best.values()]
+    shown.sort(key=lambda score: (score.name in only_words, score.info.dynamic, val_bits(score)))
     tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
-    for score in shown[:MAX_PASSAGES]:
+    for score in shown:
         token = score.info.token
         nll = heldouts[token].text("test").with_unknown_cost(score.nll["test"])
         found[score.name] = passage(token_kind(token), tokens[token], nll, num_chars)

@@ -72,14 +72,16 @@ def _of_sine(layout: Layout) -> Drawn:
 def _of_models(layout: Layout) -> Drawn:
     folder = layout.reports("evaluate")
     table, history = read_csv(folder / "table.csv"), read_csv(folder / "history.csv")
-    styles = model_styles(table)
+    positions, classes = read_csv(folder / "positions.csv"), read_csv(folder / "classes.csv")
+    styles, runs = model_styles(table), plots.trained_runs(history, table)
+    diagnosed = plots.contrasting(set(classes["model"]), table)
     yield "evaluate-highlights", plots.highlights_figure(highlights(table))
     yield "evaluate-orders", plots.order_figure(read_csv(folder / "orders.csv"), table, styles)
-    yield "evaluate-learning", plots.learning_figure(history, styles)
-    yield "evaluate-clipping", plots.clipping_figure(history, styles)
-    yield "evaluate-positions", plots.position_figure(read_csv(folder / "positions.csv"), styles)
-    yield "evaluate-classes", plots.class_figure(read_csv(folder / "classes.csv"), styles)
-    yield "evaluate-calibration", plots.calibration_figure(read_csv(folder / "calibration.csv"), styles)
+    yield "evaluate-learning", plots.learning_figure(history, styles, runs)
+    yield "evaluate-clipping", plots.clipping_figure(history, styles, runs[0])
+    yield "evaluate-positions", plots.position_figure(positions, styles, diagnosed)
+    yield "evaluate-classes", plots.class_figure(classes, styles, diagnosed)
+    yield "evaluate-calibration", plots.calibration_figure(read_csv(folder / "calibration.csv"), styles, diagnosed)
 
 
 def _of_gradients(layout: Layout) -> Drawn:
@@ -95,5 +97,7 @@ def _of_gradients(layout: Layout) -> Drawn:
 
 
 def _of_curves(layout: Layout) -> Drawn:
+    if read_json(layout.corpus_record)["name"] not in curves.CORPORA:
+        return
     yield "curves-data", curves.data_figure(read_csv(layout.benchmark("curves_data.csv")))
     yield "curves-time", curves.time_figure(read_csv(layout.benchmark("curves_time.csv")))

@@ -10,20 +10,11 @@ from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import aligned
 
-_OVERFITTED = 1.1
-"""A run is overfitted if its last perplexity on val is higher than its best one by this factor."""
-
 
 def all_findings(layout: Layout) -> dict[str, str]:
     """Return the findings by subject; a finding that the numbers do not support is empty."""
-    evaluate = layout.reports("evaluate")
-    table = read_csv(evaluate / "table.csv")
-    return {
-        "classes": class_finding(read_csv(evaluate / "classes.csv")),
-        "overfitting": overfitting_finding(read_csv(evaluate / "history.csv")),
-        "best": best_finding(table),
-        "memorising": memorising_finding(table),
-    }
+    table = read_csv(layout.reports("evaluate", "table.csv"))
+    return {"best": best_finding(table), "memorising": memorising_finding(table)}
 
 
 def replaced_corpus(record: Mapping[str, Any]) -> str:
@@ -139,27 +130,3 @@ def summary_text(table: pd.DataFrame) -> str:
         rows.append([row["label"], f"{row['test_bits']:.2f}", _margin(row).strip(" ()"), seen])
     findings = [textwrap.fill(found, 100) for found in (best_finding(table), memorising_finding(table)) if found]
     return "\n".join([*aligned(rows, (False, True, True, True)), "", *findings, ""])
-
-
-def class_finding(classes: pd.DataFrame) -> str:
-    """Return which class of character costs the best model most; columns model, token_class, share, bits."""
-    if classes.empty:
-        return ""
-    model = classes["model"].iloc[0]
-    costliest = classes[classes["model"] == model].sort_values("bits").iloc[-1]
-    finding = (
-        f"The costliest class for {model} is “{costliest['token_class']}”: {costliest['bits']:.2f} bits on average."
-    )
-    if costliest["token_class"] == "first letter":
-        finding += " Which word comes next is hard to predict; its remaining letters are easier."
-    return finding
-
-
-def overfitting_finding(history: pd.DataFrame) -> str:
-    """Return which runs were overfitted at the end; columns run, epoch, train_perplexity, val_perplexity."""
-    runs = []
-    for run, rows in history.groupby("run", sort=True):
-        val = rows["val_perplexity"].dropna()
-        if not val.empty and val.iloc[-1] > _OVERFITTED * val.min():
-            runs.append(str(run))
-    return f"These runs overfit; their perplexity on val rises towards the end: {', '.join(runs)}." if runs else ""

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-import html
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -15,32 +15,22 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_groups, table_text
+from seqlm.evaluate.columns import (
+    COLUMNS,
+    Column,
+    describe_reduced_batches,
+    describe_share,
+    is_missing,
+    table_groups,
+    table_text,
+)
+from seqlm.report.captions import all_captions
+from seqlm.report.figures.curves import CORPORA
+from seqlm.report.figures.plots import MAX_RUNS, STUDIED
 from seqlm.report.findings import all_findings, highlights, replaced_corpus, summary_text
-from seqlm.score.surprisal_view import INFINITE
+from seqlm.report.passages import align
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
-
-_BITS_PER_SHADE = 1.2
-_DARKEST = 9
-
-
-def passage_html(passage: dict[str, Any]) -> str:
-    """Return a passage (:func:`seqlm.score.surprisal_view.passage`) as HTML.
-
-    Each token is an element with its bits as the title; the class of a scored token, s0 to s9, is its shade.
-    """
-    spans = []
-    for token, bits in zip(passage["tokens"], passage["bits"], strict=True):
-        text = html.escape(token + passage["separator"]).replace("\n", "<br>")
-        if bits is None:
-            spans.append(f'<i title="not scored">{text}</i>')
-        elif bits == INFINITE:
-            spans.append(f"<i class=s{_DARKEST} title={INFINITE}>{text}</i>")
-        else:
-            spans.append(f"<i class=s{min(int(bits / _BITS_PER_SHADE), _DARKEST)} title={bits}>{text}</i>")
-    return "".join(spans)
-
 
 _TOP_ROWS = 10
 _LINE_LENGTH = 100
@@ -66,11 +56,13 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     ``scores``: model -> what :func:`seqlm.models.user_text.page_content` returns for it. ``remarks``: what a reader
     should know about the text.
     """
-    passages = _passages({model: score["passage"] for model, score in scores.items()})
+    passages = align({model: score["passage"] for model, score in scores.items()})
+    pair = [*scores, ""][:2]
     separator_bits = max(score["separator_bits"] for score in scores.values())
     return _render(
-        "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, separator_bits=separator_bits
-    )
+        "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
+        separator_bits=separator_bits,
+    )  # fmt: skip
 
 
 def build_summary(layout: Layout) -> str:
@@ -139,16 +131,17 @@ def _content(layout: Layout) -> dict[str, Any]:
     ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
     table = read_csv(layout.reports("evaluate", "table.csv"))
+    passages, runs = align(read_json(layout.passages)), run_names(layout.configs)
+    vocabs = [
+        {"noun": kind.noun, "has_unknown": kind.has_unknown} | read_json(layout.reports("vocab", name, "summary.json"))
+        for name, kind in ALL.items()
+    ]
     return {
         "corpus": (corpus := read_json(layout.corpus_record)),
         "replaced": replaced_corpus(corpus),
         "findings": all_findings(layout),
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
-        "vocabs": [
-            {"noun": kind.noun, "has_unknown": kind.has_unknown}
-            | read_json(layout.reports("vocab", name, "summary.json"))
-            for name, kind in ALL.items()
-        ],
+        "vocabs": vocabs,
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
         "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
         "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
@@ -158,16 +151,24 @@ def _content(layout: Layout) -> dict[str, Any]:
         "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
         "has_dynamic": bool(highlights(table)["dynamic"].any()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
-        "batch_reduced": describe_reduced_batches(training_summaries(layout, run_names(layout.configs))),
+        "batch_reduced": describe_reduced_batches(training_summaries(layout, runs)),
         "choices": read_json(layout.reports("evaluate", "choices.json")),
-        "smoothings": _best_smoothings(table),
-        "calibration": read_json(layout.reports("evaluate", "calibration.json")),
-        "passages": _passages(read_json(layout.passages)),
+        "marks": _marks(table),
+        "sort_value": _sort_value,
+        "captions": all_captions(layout, table),
+        "warnings": [warning for vocab in vocabs for warning in vocab["warnings"] or ()],
+        "runs_left_out": max(len(runs) - MAX_RUNS, 0),
+        "passages": passages,
+        "pair": _pair(list(passages["models"]), table),
+        "label": table.set_index("model")["label"].to_dict().get,
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
+        "studied": STUDIED,
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
-        "curves": {"machine": ", ".join(read_csv(layout.benchmark("curves_time.csv"))["machine"].unique())},
+        "curves": ", ".join(read_csv(layout.benchmark("curves_time.csv"))["machine"].unique())
+        if corpus["name"] in CORPORA
+        else "",
     }
 
 
@@ -176,21 +177,48 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return records
 
 
-def _best_smoothings(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Return for each kind of token the best model of each smoothing on test, model and test_bits, the better first."""
-    static = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
-    best = static[static["order"] > 0].dropna(subset=["test_bits"]).groupby(["token", "smoothing"], sort=False).head(1)
-    return {str(kind): _records(rows[["model", "test_bits"]]) for kind, rows in best.groupby("token")}
+def _pair(shown: list[str], table: pd.DataFrame) -> list[str]:
+    """Return the two models that the surprisal view begins with: the best one, and the best n-gram model or another."""
+    ngrams = table[(table["family"] == "ngram") & ~table["dynamic"] & ~table["only_words"]]
+    best = [*table["model"].head(1), *ngrams.sort_values("val_bits", kind="stable")["model"].head(1)]
+    return [*dict.fromkeys([*(name for name in best if name in shown), *shown]), ""][:2]
 
 
-def _passages(found: dict[str, Any]) -> dict[str, Markup]:
-    return {name: Markup(passage_html(value)) for name, value in found.items()}
+def _marks(table: pd.DataFrame) -> dict[str, Any]:
+    """Return which marks the main table has: its explanations leave out the others."""
+    chosen = table[table["chosen_on_val"]]
+    static = chosen[~chosen["dynamic"]]
+    reasons = {
+        "the weights of mixtures": (static["family"] == "mixture").any(),
+        "the settings of models that are still learning": chosen["dynamic"].any(),
+        "the epoch of runs that keep their best one": (static["family"] == "network").any(),
+        "the epsilons of Laplace models": (static["smoothing"] == "laplace").any(),
+    }
+    return {
+        "insignificant": bool((table["best_verdict"] == "not significant").any()),
+        "no_interval": bool((table["ci_low"].isna() & table["test_bits"].notna()).any()),
+        "chosen": ", ".join(reason for reason, holds in reasons.items() if holds),
+    }
+
+
+def _sort_value(column: Column, row: Mapping[str, Any]) -> str:
+    """Return the number that rows are sorted by, "" if they are sorted by the text of the cell or it has no value."""
+    if not column.is_number:
+        return ""
+    value = row["ci_high"] - row["ci_low"] if column.name == "ci_low" else row[column.name]
+    if not is_missing(value):
+        return repr(float(value))
+    return "Infinity" if column.cell(row) == "infinite" else ""
 
 
 def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return each model's samples, the model that predicts test best first."""
+    """Return each model's samples, those of the best model first, and those that repeat themselves last."""
     grouped = {model: [sample for sample in samples if sample["model"] == model] for model in ranked}
-    return {model: its_samples for model, its_samples in grouped.items() if its_samples}
+    return {
+        model: sorted(its_samples, key=lambda sample: sample["temperature"] or math.inf)
+        for model, its_samples in grouped.items()
+        if its_samples
+    }
 
 
 def _number(value: float | None, digits: int = 3) -> str:

@@ -3,7 +3,16 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import model_styles, new_figure
+from seqlm.report.figures.style import label_ends, model_styles, new_figure
+
+CORPORA = ("time_machine", "tiny_shakespeare")
+"""The texts of these figures; the page of another text leaves them out."""
+
+
+_NAMES = {
+    "scratch": "RNN from scratch", "rnn": "RNN", "gru": "GRU", "lstm": "LSTM", "char-kneser-ney": "character n-grams",
+    "char-by-word-kneser-ney": "word n-grams", "lstm+n-gram": "LSTM + n-grams",
+}  # fmt: skip
 
 
 def data_figure(table: pd.DataFrame) -> Figure:
@@ -27,10 +36,16 @@ def _curves(table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str) -> 
     # Every n-gram model is of an order above 0, and a network has the name of its kind.
     styles = model_styles(table.drop_duplicates("model").assign(order=1, network=lambda rows: rows["model"]))
     corpora = list(table["corpus"].unique())
-    with new_figure(len(corpora), height=1.2 + 2.6 * len(corpora), legend=2) as (figure, _):
+    with new_figure(len(corpora), height=0.6 + 2.6 * len(corpora)) as (figure, _):
         for axes, corpus in zip(figure.axes, corpora, strict=True):
+            ends = {}
             for model, rows in table[table["corpus"] == corpus].groupby("model", sort=False):
-                axes.plot(rows[x], rows[y], **styles[str(model)].points, label=str(model))
-            axes.set(xscale="log", title=corpus, ylabel=y_label)
+                style = styles[str(model)]
+                axes.plot(rows[x], rows[y], **style.points, markersize=3)
+                last = rows.loc[rows[x].idxmax()]
+                ends[_NAMES.get(str(model), str(model))] = (float(last[x]), float(last[y]), style.color)
+            axes.set(xscale="log", ylabel=y_label)
+            axes.set_title(corpus, loc="left", fontsize=10)
+            label_ends(axes, ends, 1.9)
         figure.axes[-1].set_xlabel(x_label)
     return figure

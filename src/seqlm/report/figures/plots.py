@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,16 +15,17 @@ from seqlm.report.figures.style import (
     BLUE,
     GREY,
     INK,
-    LINES,
     MARKERS,
     NGRAM_COLOUR,
     OCHRE,
     SERIES,
     VERMILION,
     LineStyle,
+    label_ends,
     name_and_colour,
     new_figure,
 )
+from seqlm.vocab.kinds import token_kind
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
 _ROW_HEIGHT = 0.42
@@ -35,16 +37,48 @@ _MIN_TOKENS = 20
 _MAX_POINTS = 200
 _LEAST_SHARE = 1e-12
 """Of a gradient at k = 0."""
-_MODELS = {
-    "scratch": LineStyle(BLUE, "-", "o"),
-    "relu": LineStyle(BLUE, ":", "s"),
-    "gru": LineStyle(OCHRE, "--", "^"),
-    "lstm": LineStyle(VERMILION, "-.", "v"),
+STUDIED = {
+    "scratch": LineStyle(BLUE, "-", "o", "RNN with tanh"),
+    "relu": LineStyle(BLUE, ":", "s", "RNN with ReLU"),
+    "gru": LineStyle(OCHRE, "--", "^", "GRU"),
+    "lstm": LineStyle(VERMILION, "-.", "v", "LSTM"),
 }
+"""The networks of the study of gradients."""
 _STRATEGIES = {"regular": SERIES[0], "randomized": SERIES[1], "full": SERIES[2]}
 
 Styles = Mapping[str, LineStyle]
 """Model -> how it is drawn."""
+Ends = dict[str, tuple[float, float, str]]
+"""Name of a line -> its last point and its colour."""
+_SPLIT_LINES = {"train": "-", "val": "--"}
+_MARGIN = 0.7
+"""Inches of a figure's height that its axes do not fill."""
+MAX_RUNS = 6
+"""Runs whose learning curves are drawn."""
+
+
+def contrasting(models: Collection[str], table: pd.DataFrame) -> list[str]:
+    """Return at most three of some models, the best on val first: the best of each family, and the worst of all."""
+    rows = table[table["model"].isin(models)].sort_values("val_bits", kind="stable")
+    best = rows.drop_duplicates("family")["model"]
+    return list(dict.fromkeys([*best, *rows["model"].tail(1)]))[:3]
+
+
+def trained_runs(history: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """Return the runs whose learning curves are drawn, the best on val first."""
+    rows = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")
+    return list(rows["model"].head(MAX_RUNS))
+
+
+def most_clipped(history: pd.DataFrame) -> tuple[str, float] | None:
+    """Return the run that clips the largest share of its steps, and this share; None if there is none."""
+    shares = history.groupby("run", sort=True)["clipped_share"].mean().dropna().sort_values(kind="stable")
+    return None if shares.empty else (str(shares.index[-1]), float(shares.iloc[-1]))
+
+
+def _last(rows: pd.DataFrame, x: str, y: str) -> tuple[float, float]:
+    """Return the last point of a line."""
+    return float(rows[x].iloc[-1]), float(rows[y].iloc[-1])
 
 
 def predictions_figure(frame: pd.DataFrame, columns: dict[str, str]) -> Figure:
@@ -64,11 +98,15 @@ def predictions_figure(frame: pd.DataFrame, columns: dict[str, str]) -> Figure:
 
 def error_figure(errors: pd.DataFrame, noise: float) -> Figure:
     """Draw the error against k for each network (columns network, k, rmse), with the noise as the floor."""
-    with new_figure(height=3.2, legend=2) as (figure, axes):
+    with new_figure(height=(height := 3.2)) as (figure, axes):
+        last = errors["k"].max()
+        ends = {"noise": (float(last), noise, GREY)}
         for (network, rows), style in zip(errors.groupby("network", sort=False), itertools.cycle(SERIES), strict=False):
-            axes.plot(rows["k"], rows["rmse"], **style.line, label=str(network))
-        axes.axhline(noise, color=GREY, linestyle=":", linewidth=1.2, label="noise floor")
-        axes.set(xlabel="k, steps ahead", ylabel="root mean squared error", ylim=(0, None))
+            axes.plot(rows["k"], rows["rmse"], **style.line)
+            ends[str(network)] = (*_last(rows, "k", "rmse"), style.color)
+        axes.axhline(noise, color=GREY, linestyle=":", linewidth=1.2)
+        axes.set(xlabel="k, steps ahead", ylabel="root mean squared error", xlim=(0, last), ylim=(0, None))
+        label_ends(axes, ends, height - _MARGIN)
     return figure
 
 
@@ -117,26 +155,53 @@ def epsilon_figure(curve: pd.DataFrame) -> Figure:
 
 
 def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> Figure:
-    """Draw bits per character on test against order, one line for each token and smoothing, and networks as levels.
+    """Draw bits per character on test against order, one line for each kind of token, and the best network.
 
-    ``scores`` has the columns token, smoothing, order, bits_per_character; ``table`` is the main table.
+    ``scores`` has the columns token, smoothing, order, bits_per_character; ``table`` is the main table. Of the
+    smoothing methods, the best one on val is drawn. Kinds of token whose models predict only words have a panel of
+    their own, because their bits do not compare with others'.
     """
-    networks = table[(table["family"] == "network") & ~table["dynamic"]]
-    # Networks that are far worse than n-gram models would squeeze the curves together.
-    networks = networks[networks["test_bits"] <= scores["bits_per_character"].max()]
-    lines = dict(zip(scores["smoothing"].unique(), itertools.cycle(LINES), strict=False))
-    markers = dict(zip(scores["token"].unique(), itertools.cycle(MARKERS), strict=False))
-    only_words = set(table["token"][table["only_words"]])
-    with new_figure(height=4.6, legend=2) as (figure, axes):
-        for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
-            style = LineStyle(NGRAM_COLOUR, lines[smoothing], markers[token])
-            label = f"{token} {smoothing}" + (" (without separators)" if token in only_words else "")
-            axes.plot(rows["order"], rows["bits_per_character"], **style.points, label=label)
-        for name, bits in zip(networks["model"], networks["test_bits"], strict=True):
-            axes.axhline(bits, **styles[name].line, linewidth=1.2, label=name)
-        orders = sorted(scores["order"].unique())
-        axes.set(xlabel="order of the n-gram model", ylabel="bits per character on test", xticks=orders)
+    scores = scores[scores["smoothing"] == scores["token"].map(best_smoothings(table))]
+    only_words = scores["token"].isin(table["token"][table["only_words"]])
+    panels = [rows for rows in (scores[~only_words], scores[only_words]) if len(rows)]
+    orders = sorted(scores["order"].unique())
+    with new_figure(max(len(panels), 1), height=0.3 + 2.4 * len(panels)) as (figure, _):
+        for axes, rows in zip(figure.axes, panels, strict=False):
+            ends = _draw_orders(axes, rows)
+            if only_words[rows.index].any():
+                axes.set_title("words only: spaces are not predicted", loc="left", fontsize=10)
+            else:
+                ends |= _draw_best_network(axes, table, styles, orders[-1])
+            axes.set(ylabel="bits per character", xticks=orders, xlim=(orders[0] - 0.15, orders[-1] + 0.15))
+            label_ends(axes, ends, 1.7)
+        figure.axes[-1].set_xlabel("order of the n-gram model")
     return figure
+
+
+def best_smoothings(table: pd.DataFrame) -> dict[str, str]:
+    """Return for each kind of token the smoothing method of its best static n-gram model on val."""
+    models = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
+    models = models[models["order"] > 0].sort_values("val_bits", kind="stable").drop_duplicates("token")
+    return dict(zip(models["token"], models["smoothing"], strict=True))
+
+
+def _draw_orders(axes: Axes, scores: pd.DataFrame) -> Ends:
+    markers, ends = itertools.cycle(MARKERS), {}
+    for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
+        axes.plot(rows["order"], rows["bits_per_character"], **LineStyle(NGRAM_COLOUR, "-", next(markers)).points)
+        name = f"{token_kind(token).noun}s, {smoothing.title()}"
+        ends[name] = (*_last(rows, "order", "bits_per_character"), NGRAM_COLOUR)
+    return ends
+
+
+def _draw_best_network(axes: Axes, table: pd.DataFrame, styles: Styles, last: float) -> Ends:
+    networks = table[(table["family"] == "network") & ~table["dynamic"] & ~table["only_words"]]
+    ends = {}
+    for row in networks.dropna(subset=["test_bits"]).sort_values("val_bits", kind="stable").head(1).itertuples():
+        style = styles[str(row.model)]
+        axes.axhline(row.test_bits, color=style.color, linestyle="--", linewidth=1.2)
+        ends[style.name] = (float(last), float(row.test_bits), style.color)
+    return ends
 
 
 def highlights_figure(table: pd.DataFrame) -> Figure:
@@ -173,18 +238,33 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def learning_figure(history: pd.DataFrame, styles: Styles) -> Figure:
-    """Draw perplexity against epoch for each run: lines on train, markers on val.
+def learning_figure(history: pd.DataFrame, styles: Styles, runs: Sequence[str]) -> Figure:
+    """Draw perplexity on train and on val against epoch, one panel for each of some runs.
 
     ``history`` has the columns run, epoch, train_perplexity, val_perplexity.
     """
-    with new_figure(height=4.2, legend=2) as (figure, axes):
-        for run, rows in history.groupby("run", sort=True):
-            style, shown = styles[str(run)], _thinned(rows)
-            axes.plot(shown["epoch"], shown["train_perplexity"], **style.line, label=str(run), linewidth=1.2)
-            val = _thinned(rows.dropna(subset=["val_perplexity"]), 40)
-            axes.plot(val["epoch"], val["val_perplexity"], style.marker, color=style.color, markersize=3.5)
-        axes.set(xscale="log", yscale="log", xlabel="epoch", ylabel="perplexity")
+    height = 0.7 + 1.75 * math.ceil(len(runs) / 2)
+    with new_figure(len(runs), height=height, columns=min(2, len(runs)), same_axes=True) as (figure, _):
+        shown = {run: history[history["run"] == run] for run in runs}
+        for axes, (run, rows) in zip(figure.axes, shown.items(), strict=False):
+            style = styles[run]
+            axes.set(xscale="log", yscale="log")
+            for split, line in _SPLIT_LINES.items():
+                curve = _thinned(rows.dropna(subset=[f"{split}_perplexity"]))
+                axes.plot(curve["epoch"], curve[f"{split}_perplexity"], line, color=style.color)
+            axes.set_title(textwrap.fill(style.name, 26), loc="left", fontsize=10)
+        for axes, rows in zip(figure.axes, shown.values(), strict=False):  # after all have decided the limits
+            ends = {
+                split: (*_last(rows.dropna(subset=[f"{split}_perplexity"]), "epoch", f"{split}_perplexity"), INK)
+                for split in _SPLIT_LINES
+                if rows[f"{split}_perplexity"].notna().any()
+            }
+            label_ends(axes, ends, 1.2)
+        if len(runs) % 2 and len(runs) > 1:
+            figure.axes[-3].tick_params(labelbottom=True)
+            figure.axes[-1].remove()
+        figure.supxlabel("epoch", fontsize=10)
+        figure.supylabel("perplexity", fontsize=10)
     return figure
 
 
@@ -194,61 +274,99 @@ def _thinned(rows: pd.DataFrame, most: int = _MAX_POINTS) -> pd.DataFrame:
     return rows.iloc[sorted(places)] if len(rows) else rows
 
 
-def clipping_figure(history: pd.DataFrame, styles: Styles) -> Figure:
-    """Draw the norm before clipping and the share of clipped steps; columns run, epoch, grad_norm, clipped_share."""
-    with new_figure(2, height=4.8, legend=2) as (figure, (norms, shares)):
-        for run, rows in history.groupby("run", sort=True):
-            style, shown = styles[str(run)], _thinned(rows)
-            norms.plot(shown["epoch"], shown["grad_norm"], **style.line, label=str(run), linewidth=1)
-            shares.plot(shown["epoch"], shown["clipped_share"], **style.line, linewidth=1)
-        norms.set(xscale="log", yscale="log", title="Mean norm before clipping")
-        shares.set(xscale="log", xlabel="epoch", title="Share of steps clipped", ylim=(-0.02, 1.02))
+def clipping_figure(history: pd.DataFrame, styles: Styles, best: str) -> Figure:
+    """Draw norms before clipping and shares of clipped steps, of the best run on val and of the one that clips most.
+
+    Columns run, epoch, grad_norm, clipped_share.
+    """
+    most, _ = most_clipped(history) or (best, 0.0)
+    with new_figure(2, height=4.8) as (figure, panels):
+        titles = {"grad_norm": "Mean norm before clipping", "clipped_share": "Share of steps clipped"}
+        for axes, (column, title) in zip(panels, titles.items(), strict=True):
+            ends = {}
+            for run in dict.fromkeys((best, most)):
+                rows, style = _thinned(history[history["run"] == run], _MAX_POINTS // 2), styles[run]
+                axes.plot(rows["epoch"], rows[column], **style.line, linewidth=1)
+                ends[style.name] = (*_last(rows, "epoch", column), style.color)
+            axes.set_title(title, loc="left", fontsize=10)
+            axes.set(xscale="log", **({"yscale": "log"} if column == "grad_norm" else {"ylim": (-0.02, 1.02)}))
+            label_ends(axes, ends, 1.7)
+        panels[1].set_xlabel("epoch")
     return figure
 
 
-def position_figure(positions: pd.DataFrame, styles: Styles) -> Figure:
-    """Draw perplexity against the number of tokens of context; columns model, position, perplexity."""
-    with new_figure(height=3.8, legend=2) as (figure, axes):
-        for model, rows in positions.groupby("model", sort=False):
-            smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
-            smooth[rows["position"] <= _SMOOTHING_WINDOW] = rows["perplexity"]
-            shown = _thinned(rows.assign(perplexity=smooth), 80)
-            axes.plot(shown["position"], shown["perplexity"], **styles[str(model)].line, label=str(model))
-        axes.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="perplexity on test")
+def position_figure(positions: pd.DataFrame, styles: Styles, models: Sequence[str]) -> Figure:
+    """Draw some models' perplexity against the number of tokens of context; columns model, position, perplexity."""
+    with new_figure(height=(height := 3.4)) as (figure, axes):
+        ends = {}
+        for model in models:
+            rows, style = smoothed(positions, model), styles[model]
+            shown = _thinned(rows, 80)
+            axes.plot(shown["position"], shown["perplexity"], **style.line)
+            ends[style.name] = (*_last(shown, "position", "perplexity"), style.color)
+        axes.set(xscale="log", yscale="log", xlabel="characters of context", ylabel="perplexity on test")
+        label_ends(axes, ends, height - _MARGIN)
     return figure
 
 
-def class_figure(classes: pd.DataFrame, styles: Styles) -> Figure:
-    """Draw each model's mean surprisal by class of character; columns model, token_class, share, bits."""
+def smoothed(positions: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Return a model's perplexities by position, averaged over neighbours except at the beginning."""
+    rows = positions[positions["model"] == model]
+    smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
+    return rows.assign(perplexity=smooth.where(rows["position"] > _SMOOTHING_WINDOW, rows["perplexity"]))
+
+
+def class_figure(classes: pd.DataFrame, styles: Styles, models: Sequence[str]) -> Figure:
+    """Draw some models' mean surprisal by class of character as bars; columns model, token_class, share, bits."""
     names = list(dict.fromkeys(classes["token_class"]))
     shares = classes.drop_duplicates("token_class").set_index("token_class")["share"]
-    with new_figure(height=1.4 + 0.5 * len(names), legend=2) as (figure, axes):
-        for model, rows in classes.groupby("model", sort=False):
-            style, bits = styles[str(model)], rows.set_index("token_class")["bits"].reindex(names)
-            axes.plot(bits, range(len(names)), style.marker, color=style.color, label=str(model), markersize=6)
-        axes.set_yticks(range(len(names)), [f"{name} ({shares[name]:.0%})" for name in names])
-        axes.invert_yaxis()
-        axes.set(xlabel="bits per character on test", xlim=(0, None))
+    shown = classes[classes["model"].isin(models)]
+    # In the first class, the name of each model has a row of its own above its bar.
+    slots = [0.9 if row else 1.8 for row in range(len(names)) for _ in models]
+    with new_figure(height=0.7 + 0.19 * (sum(slots) + len(names))) as (figure, axes):
+        at, ticks = 0.0, []
+        for row, name in enumerate(names):
+            begin = at
+            for model, hatch in zip(models, ("", "////", "...."), strict=False):
+                style, rows = styles[model], classes[(classes["model"] == model) & (classes["token_class"] == name)]
+                value, slot = float(rows["bits"].iloc[0]), slots.pop(0)
+                at += slot
+                axes.barh(at, value, 0.75, color=style.color, hatch=hatch, edgecolor=GREY, linewidth=0)
+                axes.annotate(f"{value:.2f}", (value, at), xytext=(4, 0), textcoords="offset points", va="center")
+                if row == 0:
+                    axes.annotate(style.name, (0, at - 0.9), xytext=(3, 0), textcoords="offset points", va="center")
+            ticks.append((begin + at + 0.9) / 2)
+            at += 1
+        axes.set_yticks(ticks, [f"{name}\n({shares[name]:.0%})" for name in names])
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False)
+        axes.set(xlabel="bits per character on test", xlim=(0, 1.15 * shown["bits"].max()), ylim=(at, 0))
     return figure
 
 
-def calibration_figure(table: pd.DataFrame, styles: Styles) -> Figure:
-    """Draw how often the most likely token is right against its probability.
+def calibration_figure(table: pd.DataFrame, styles: Styles, models: Sequence[str]) -> Figure:
+    """Draw how often some models' most likely token is right against its probability.
 
     Columns model, confidence, accuracy, tokens.
     """
-    with new_figure(height=4.4, legend=2) as (figure, axes):
-        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="perfect calibration")
-        for model, rows in table[table["tokens"] >= _MIN_TOKENS].groupby("model", sort=False):
-            axes.plot(rows["confidence"], rows["accuracy"], **styles[str(model)].points, label=str(model))
-        axes.set(xlabel="probability of the likeliest token", ylabel="how often it is right")
-        axes.set(xlim=(0, 1), ylim=(0, 1))
+    with new_figure(height=(height := 3.6)) as (figure, axes):
+        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
+        axes.set(
+            xlabel="probability of the likeliest character", ylabel="how often it is right", xlim=(0, 1), ylim=(0, 1)
+        )
+        ends = {"as often as it claims": (1.0, 1.0, INK)}
+        for model in models:
+            rows, style = table[(table["model"] == model) & (table["tokens"] >= _MIN_TOKENS)], styles[model]
+            if len(rows):
+                axes.plot(rows["confidence"], rows["accuracy"], **style.line)
+                ends[style.name] = (*_last(rows, "confidence", "accuracy"), style.color)
+        label_ends(axes, ends, height - _MARGIN)
     return figure
 
 
 def reach_figure(reach: pd.DataFrame) -> Figure:
     """Draw the gradient's norm against k for each model, before training and after; columns as in the study."""
-    with new_figure(2, height=5, legend=4) as (figure, panels):
+    with new_figure(2, height=5, legend=2) as (figure, panels):
         for axes, moment in zip(panels, ("initial", "trained"), strict=True):
             _draw_reach(axes, reach[reach["moment"] == moment])
             axes.set(yscale="log", ylabel="relative to k = 0", title=f"Gradient, {moment} weights")
@@ -259,8 +377,8 @@ def reach_figure(reach: pd.DataFrame) -> Figure:
 def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
     for model, curve in reach.groupby("model", sort=False):
         # A curve ends where it leaves the scale: held at the floor, it would look as if it continued.
-        shown = curve["norm"].where(curve["norm"] >= _LEAST_SHARE)
-        axes.plot(curve["k"], shown, **_MODELS[str(model)].line, label=str(model))
+        shown, style = curve["norm"].where(curve["norm"] >= _LEAST_SHARE), STUDIED[str(model)]
+        axes.plot(curve["k"], shown, **style.line, label=style.name)
 
 
 def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
@@ -268,20 +386,23 @@ def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
     models = list(radius["model"].unique())
     with new_figure(len(models) + 1, height=1.9 * (len(models) + 1)) as (figure, panels):
         for axes, model in zip(panels, models, strict=False):
-            groups = list(spectrum[spectrum["model"] == model].groupby("minibatch"))
-            for place, (minibatch, curve) in enumerate(groups):
+            style, groups = STUDIED[str(model)], list(spectrum[spectrum["model"] == model].groupby("minibatch"))
+            for place, (_, curve) in enumerate(groups):
                 # Later moments are drawn stronger.
                 strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
-                line = _MODELS[str(model)].line | {"alpha": strength, "linestyle": "-"}
-                axes.plot(curve["rank"], curve["singular_value"], **line, label=f"after {minibatch}")
-            axes.set(xlabel="rank", title=f"Singular values, {model}", ylim=(0, None))
-            axes.legend(loc="upper right")
-        last = panels[-1]
+                axes.plot(curve["rank"], curve["singular_value"], color=style.color, alpha=strength)
+            axes.set(xlabel="rank", ylim=(0, None))
+            moments = ", ".join(str(minibatch) for minibatch, _ in groups)
+            axes.set_title(f"singular values, {style.name},\nafter {moments} minibatches", loc="left", fontsize=10)
+        last, ends = panels[-1], {}
         for model, rows in radius.groupby("model", sort=False):
-            last.plot(rows["minibatch"], rows["spectral_radius"], **_MODELS[str(model)].points, label=str(model))
+            style = STUDIED[str(model)]
+            last.plot(rows["minibatch"], rows["spectral_radius"], **style.points)
+            ends[style.name] = (*_last(rows, "minibatch", "spectral_radius"), style.color)
         last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
-        last.set(xlabel="minibatches", title="Spectral radius", ylim=(0, None))
-        last.legend(loc="best")
+        last.set_title("spectral radius", loc="left", fontsize=10)
+        last.set(xlabel="minibatches", ylim=(0, None))
+        label_ends(last, ends, 1.2)
     return figure
 
 
@@ -292,14 +413,14 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
     within three standard deviations of shuffled text, where there is nothing to see;
     values at or below zero have no place on the scale.
     """
-    with new_figure(2, height=5.6) as (figure, (bits, gradients)):
+    with new_figure(2, height=5.6, legend=2) as (figure, (bits, gradients)):
         floor = 3 * information["shuffled_deviation"]
         seen = information["bits"].where(information["bits"] > floor)
         hidden = information["bits"].where((information["bits"] > 0) & (information["bits"] <= floor))
         settings: dict[str, Any] = {"color": INK, "markersize": 3.5}
         bits.plot(information["distance"], seen, "o-", **settings, label="above chance")
         bits.plot(information["distance"], hidden, "o", markerfacecolor="none", **settings, label="not above chance")
-        bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 standard deviations)")
+        bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 deviations)")
         # If all tokens are the same, the information is zero, which has no logarithm.
         scale = "log" if (information["bits"] > 0).any() else "linear"
         bits.set(xscale="log", yscale=scale, xlabel="distance between tokens")
@@ -307,7 +428,6 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
         _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
         gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="Gradient, trained weights")
         gradients.set_xlim(bits.get_xlim())
-        bits.legend(loc="upper right")
         gradients.legend(loc="lower left")
     return figure
 

@@ -13,6 +13,7 @@ In an SVG file, text stays text, and the browser chooses fonts that have its cha
 import io
 import math
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, LogFormatterSciNotation
@@ -44,6 +46,8 @@ SVG_STYLE = "svg{stroke-linejoin: round; stroke-linecap: butt; font: 10px 'DejaV
 _USUAL_FONT = "font-size: 10px; font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif; "
 _OFFSET = 31e-6
 """Points. Coordinates come with six decimals."""
+_LABEL_LENGTH = 22
+"""Characters in a line of a name beside a line."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 RC_PARAMS: dict[Any, Any] = {
@@ -75,6 +79,8 @@ class LineStyle:
     color: str
     linestyle: str = "-"
     marker: str = "o"
+    name: str = ""
+    """The name that people read."""
 
     @property
     def line(self) -> dict[str, Any]:
@@ -104,7 +110,8 @@ def model_styles(table: pd.DataFrame) -> dict[str, LineStyle]:
     for row in table.to_dict("records"):
         _, colour = name_and_colour(row)
         place = used[colour] = used.get(colour, -1) + 1
-        styles[str(row["model"])] = LineStyle(colour, LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
+        look = LINES[place % len(LINES)], MARKERS[place % len(MARKERS)]
+        styles[str(row["model"])] = LineStyle(colour, *look, str(row.get("label") or row["model"]))
     return styles
 
 
@@ -118,17 +125,58 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 @contextmanager
-def new_figure(panels: int = 1, *, height: float = 3.2, legend: int = 0) -> Iterator[tuple[Figure, Any]]:
-    """Give a figure and its panels, one below the other, to draw in the shared look; ``height`` is that of the whole.
+def new_figure(
+    panels: int = 1, *, height: float = 3.2, legend: int = 0, columns: int = 1, same_axes: bool = False
+) -> Iterator[tuple[Figure, Any]]:
+    """Give a figure and its panels, in so many columns, to draw in the shared look; ``height`` is that of the whole.
 
     With a ``legend`` of so many columns, that of the first panel is put over all panels, where it hides no curve.
+    Panels with the ``same_axes`` share their limits, and only the outer ones have numbers.
     """
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        yield figure, figure.subplots(panels, 1)
+        yield figure, figure.subplots(math.ceil(panels / columns), columns, sharex=same_axes, sharey=same_axes)
         if legend:
             handles, labels = figure.axes[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside upper center", ncols=legend)
+
+
+def label_ends(axes: Axes, ends: Mapping[str, tuple[float, float, str]], height: float) -> None:
+    """Write the names of lines on the right, moved apart where they would overlap; thin lines lead to them.
+
+    ``ends``: name -> the end of its line, x and y, and the colour of the line. The limits of the axes must be final;
+    ``height`` is about that of the axes, in inches.
+    """
+    line_height = 1.25 * mpl.rcParams["font.size"] / 72 / height
+    wrapped = {name: textwrap.fill(name, _LABEL_LENGTH) for name in ends}
+    heights = {name: line_height * (1 + text.count("\n")) for name, text in wrapped.items()}
+    places = {name: (_share(axes.xaxis, x), _share(axes.yaxis, y)) for name, (x, y, _) in ends.items()}
+    for name, at in _apart({name: y for name, (_, y) in places.items()}, heights).items():
+        x, y = places[name]
+        colour = ends[name][2]
+        leader: dict[str, Any] = {"color": colour, "linewidth": 0.8, "linestyle": "-" if x > 0.9 else (0, (1, 3))}
+        axes.plot([x, 1.01, 1.05], [y, y, at], **leader, transform=axes.transAxes, clip_on=False)
+        axes.text(1.06, at, wrapped[name], transform=axes.transAxes, va="center", linespacing=1.1)
+
+
+def _share(axis: Axis, value: float) -> float:
+    """Return where a value is on an axis, from 0 to 1."""
+    (low, high), scale = axis.get_view_interval(), axis.get_transform().transform
+    return float((scale(value) - scale(low)) / (scale(high) - scale(low)))
+
+
+def _apart(wanted: Mapping[str, float], heights: Mapping[str, float]) -> dict[str, float]:
+    """Return the middles of labels that do not overlap, near those wanted, between 0 and 1 if there is room."""
+    found: dict[str, float] = {}
+    bottom = -math.inf
+    for name in sorted(wanted, key=lambda name: (wanted[name], name)):
+        found[name] = max(wanted[name], bottom + heights[name] / 2)
+        bottom = found[name] + heights[name] / 2
+    top = 1 + min(heights.values(), default=0) / 2
+    for name in reversed(list(found)):
+        found[name] = min(found[name], top - heights[name] / 2)
+        top = found[name] - heights[name] / 2
+    return found
 
 
 def svg_text(figure: Figure) -> str:
@@ -180,7 +228,12 @@ def _name_powers(axes: Axes) -> None:
             low, high = axis.get_view_interval()
             axis.set_major_formatter(FuncFormatter(_number if low > 1e-4 and high < 1e5 else _power))
             if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
-                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+                axis.set_minor_formatter(_MinorTicks(minor_thresholds=(1, 0.4)))
+
+
+class _MinorTicks(LogFormatter):
+    def _num_to_string(self, x: float, _low: float, _high: float) -> str:
+        return f"{x:,g}"
 
 
 def _number(value: float, _position: int) -> str:

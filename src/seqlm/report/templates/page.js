@@ -1,17 +1,22 @@
 // Without JavaScript the rows keep their order, and headings look like headings.
 for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0];
-  const value = (row, place) => { const text = row.cells[place].textContent.trim().replace(/,/g, ""), number = parseFloat(text); return Number.isNaN(number) ? text : number; };
-  [...table.tHead.rows[0].cells].forEach((head, place) => {
+  const value = (row, place) => { const cell = row.cells[place]; return cell.dataset.value ? parseFloat(cell.dataset.value) : cell.textContent.trim(); };
+  const hasValue = found => typeof found === "number" || !["", "-"].includes(found);
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, place) => {
     const button = document.createElement("button");
     button.append(...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
-      const falling = head.getAttribute("aria-sort") === "ascending";
-      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", falling ? "descending" : "ascending");
-      const order = (a, b) => typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? -1 : 1;
-      body.append(...[...body.rows].sort((a, b) => order(value(a, place), value(b, place)) * (falling ? -1 : 1)));
+      const direction = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
+      // Each group keeps its place, and cells without a value come last.
+      for (const body of table.querySelectorAll("tbody:not(.group)")) {
+        const rows = [...body.rows].map(row => ({row, found: value(row, place)}));
+        rows.sort((a, b) => hasValue(b.found) - hasValue(a.found) || (a.found < b.found ? -direction : a.found > b.found ? direction : 0));
+        body.append(...rows.map(({row}) => row));
+      }
     });
   });
 }
@@ -19,4 +24,6 @@ const sections = document.querySelectorAll("details.section");
 const show = () => { const section = document.getElementById(location.hash.slice(1))?.closest("details"); if (section) section.open = true; };
 addEventListener("hashchange", show);
 if (location.hash) show();
-addEventListener("beforeprint", () => sections.forEach(section => { section.open = true; }));
+const closed = [];
+addEventListener("beforeprint", () => sections.forEach(section => { if (!section.open) { closed.push(section); section.open = true; } }));
+addEventListener("afterprint", () => closed.splice(0).forEach(section => { section.open = false; }));

@@ -1,0 +1,252 @@
+"""What figures show, in a sentence: captions computed from the numbers, so that they are true of any text.
+
+A caption is empty if there is nothing to say.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from seqlm.core.files import read_csv, read_json
+from seqlm.core.layout import Layout
+from seqlm.report.figures.plots import STUDIED, best_smoothings, contrasting, most_clipped, smoothed
+from seqlm.vocab.kinds import token_kind
+
+Labels = Mapping[str, str]
+"""Model -> the name that people read."""
+
+_OVERFITTED = 1.1
+"""A run is overfitted if its last perplexity on val is higher than its best one by this factor."""
+_NEAR = 1.05
+"""Context adds little where perplexity is within this factor of that with all context."""
+_STEPS_BACK = 20
+_REPEAT = "repeat the last value"
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
+    """Return the captions by the names of figures; ``table`` is the main table."""
+    evaluate, ngrams = layout.reports("evaluate"), layout.reports("ngrams")
+    sine, gradients = layout.reports("sine"), layout.reports("gradients")
+    labels: Labels = dict(zip(table["model"], table["label"], strict=True))
+    words = read_json(ngrams / "word" / "summary.json")
+    history, classes = read_csv(evaluate / "history.csv"), read_csv(evaluate / "classes.csv")
+    shown = contrasting(set(classes["model"]), table)
+    return {
+        "orders": order_caption(table),
+        "positions": position_caption(read_csv(evaluate / "positions.csv"), shown, labels),
+        "classes": class_caption(classes, shown, labels),
+        "calibration": calibration_caption(read_csv(evaluate / "calibration.csv"), labels),
+        "learning": overfitting_caption(history, labels),
+        "clipping": clipping_caption(history, labels),
+        "growth": growth_caption(words["zipf"], words["heaps_beta"]),
+        "epsilons": epsilon_caption(read_csv(ngrams / "char" / "epsilons.csv")),
+        "sine-steps": step_caption(read_csv(sine / "predictions.csv")),
+        "sine-errors": repeating_caption(read_csv(sine / "errors.csv")),
+        "reach": reach_caption(read_csv(gradients / "reach.csv")),
+        "truncation": truncation_caption(read_csv(gradients / "convergence.csv")),
+        "trained": trained_caption(read_csv(gradients / "trained.csv")),
+        "information": information_caption(read_csv(gradients / "information.csv")),
+    }
+
+
+def order_caption(table: pd.DataFrame) -> str:
+    """Return the best n-gram model of each kind of token and smoothing on val, with its bits on test."""
+    models = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
+    models = models[models["order"] > 0].dropna(subset=["test_bits"]).sort_values("val_bits", kind="stable")
+    best = models.drop_duplicates(["token", "smoothing"])
+    kinds = []
+    for token, smoothing in best_smoothings(table).items():
+        rows = best[best["token"] == token]
+        others = [f"{row.smoothing.title()} {row.test_bits:.2f}" for row in rows.itertuples()]
+        chosen = rows[rows["smoothing"] == smoothing]
+        if len(chosen):
+            kinds.append(f"{int(chosen['order'].iloc[0])} for {token_kind(token).noun}s ({', '.join(others)})")
+    return f"The best orders on val are {_listed(kinds)}, with bits on test in brackets." if kinds else ""
+
+
+def position_caption(positions: pd.DataFrame, models: list[str], labels: Labels) -> str:
+    """Return how much context the best of some models needs, and whether the last one is misled by it."""
+    found = []
+    for model in models:
+        rows = smoothed(positions, model)
+        if len(rows) < 2:
+            continue
+        first, last = rows["perplexity"].iloc[0], rows["perplexity"].iloc[-(len(rows) // 4 or 1) :].mean()
+        needed = int(rows["position"][rows["perplexity"] <= _NEAR * last].min())
+        if model == models[0] and first > _NEAR * last:
+            found.append(f"More than about {needed} characters of context hardly help {labels[model]}.")
+        elif model == models[-1] and last > _OVERFITTED * first:
+            found.append(
+                f"Context misleads {labels[model]}: its perplexity is {first:.0f} after one character and {last:.0f} "
+                f"after {int(rows['position'].max())}."
+            )
+    return " ".join(found)
+
+
+def class_caption(classes: pd.DataFrame, models: list[str], labels: Labels) -> str:
+    """Return which class of character costs the first of some models most; columns model, token_class, share, bits."""
+    rows = classes[classes["model"].isin(models[:1])]
+    if len(rows) < 2:
+        return ""
+    costliest = rows.sort_values("bits").iloc[-1]
+    caption = f"“{costliest['token_class']}” costs {labels[models[0]]} most: {costliest['bits']:.2f} bits on average."
+    if costliest["token_class"] == "first letter":
+        caption += " Which word comes next is hard to predict; its remaining letters are easier."
+    return caption
+
+
+def calibration_caption(calibration: pd.DataFrame, labels: Labels) -> str:
+    """Return which model claims what it keeps, and which one is furthest from it."""
+    gaps = (calibration["confidence"] - calibration["accuracy"]) * calibration["tokens"]
+    totals = calibration.groupby("model", sort=False)["tokens"].sum()
+    distance = (gaps.abs().groupby(calibration["model"], sort=False).sum() / totals).sort_values(kind="stable")
+    if distance.empty:
+        return ""
+    caption = f"Closest to the line: {labels[str(distance.index[0])]}, {distance.iloc[0]:.1%} away on average."
+    if len(distance) > 1:
+        model = str(distance.index[-1])
+        how = "less" if gaps[calibration["model"] == model].sum() > 0 else "more"
+        caption += f" Furthest: {labels[model]}, {distance.iloc[-1]:.1%}; it is right {how} often than it claims."
+    return caption.replace("%", " %")
+
+
+def overfitting_caption(history: pd.DataFrame, labels: Labels) -> str:
+    """Return which runs were overfitted at the end; columns run, epoch, val_perplexity."""
+    runs = []
+    for run, rows in history.dropna(subset=["val_perplexity"]).groupby("run", sort=True):
+        val = rows["val_perplexity"]
+        if val.iloc[-1] > _OVERFITTED * val.min():
+            best = int(rows.loc[val.idxmin(), "epoch"])
+            runs.append(f"{labels[str(run)]} (from {val.min():.1f} at epoch {best} to {val.iloc[-1]:.1f})")
+    return f"Overfitting: perplexity on val rises towards the end for {_listed(runs, '; ')}." if runs else ""
+
+
+def clipping_caption(history: pd.DataFrame, labels: Labels) -> str:
+    """Return which run clips the largest share of its steps."""
+    found = most_clipped(history)
+    if found is None:
+        return ""
+    run, share = found
+    if not share:
+        return "No run clipped any step."
+    return f"Over all its epochs, {labels[run]} clips most: {100 * share:.0f} % of its steps."
+
+
+def growth_caption(zipf: Mapping[str, Mapping[str, Any]], beta: float | None) -> str:
+    """Return what Heaps' exponent means, and how many words occur once."""
+    found = []
+    if beta is not None:
+        found.append(f"A text twice as long has about {2**beta:.1f} times as many distinct words.")
+    if "1" in zipf:
+        found.append(f"{100 * zipf['1']['share_once']:.0f} % of the distinct words occur only once.")
+    return " ".join(found)
+
+
+def epsilon_caption(curve: pd.DataFrame) -> str:
+    """Return the best epsilon of each order on val; columns order, epsilon, val_perplexity."""
+    if curve["val_perplexity"].notna().sum() == 0:
+        return ""
+    best = curve.loc[curve.groupby("order")["val_perplexity"].idxmin().dropna()]
+    return f"Best on val: {_listed([f'{row.epsilon:.2g} for order {row.order}' for row in best.itertuples()])}."
+
+
+def step_caption(predictions: pd.DataFrame) -> str:
+    """Return the errors of one-step and of multi-step predictions, and that of predicting the mean."""
+    rows = predictions.dropna(subset=["one_step", "multi_step"])
+    rows = rows[rows["one_step"] != rows["multi_step"]]
+    if len(rows) < 2:
+        return ""
+    one, many = (float((rows[name] - rows["observed"]).pow(2).mean() ** 0.5) for name in ("one_step", "multi_step"))
+    mean = float(rows["observed"].std(ddof=0))
+    verdict = "more" if many > mean else "less"
+    return (
+        f"There, its error (root mean squared) is {many:.2f}, against {one:.2f} one step ahead: {verdict} than that of "
+        f"always predicting the mean of this part, {mean:.2f}."
+    )
+
+
+def repeating_caption(errors: pd.DataFrame) -> str:
+    """Return whether the networks are better than repeating the last value; columns network, k, rmse."""
+    wide = errors.pivot_table(index="k", columns="network", values="rmse", sort=False).dropna().sort_index()
+    if _REPEAT not in wide or wide.shape[1] < 2 or wide.empty:
+        return ""
+    networks = [name for name in wide if name != _REPEAT]
+    beats = wide[_REPEAT] < wide[networks].min(axis=1)
+    losing = beats[~beats].index
+    last = wide.iloc[-1]
+    numbers = _listed([f"{last[name]:.2f} ({name})" for name in (_REPEAT, *networks)])
+    if not beats.iloc[-1]:
+        best = min(networks, key=lambda name: last[name])
+        return f"{int(wide.index[-1])} steps ahead, {best} has the smallest error: {numbers}."
+    whom = {1: "the network", 2: "both networks"}.get(len(networks), "all networks")
+    since = (
+        f"From {int(beats.index[beats.index > losing[-1]][0])} steps ahead on" if len(losing) else "At every distance"
+    )
+    return (
+        f"{since}, repeating the last value beats {whom}: {int(wide.index[-1])} steps ahead, the errors are {numbers}."
+    )
+
+
+def reach_caption(reach: pd.DataFrame) -> str:
+    """Return what is left of the gradients of trained networks some steps back; columns model, moment, k, norm."""
+    trained = reach[reach["moment"] == "trained"]
+    if trained.empty:
+        return ""
+    steps = min(_STEPS_BACK, int(trained["k"].max()))
+    rows = trained[trained["k"] == steps].sort_values("norm", ascending=False, kind="stable")
+    left = _listed([f"{_power(row.norm)} ({STUDIED[str(row.model)].name})" for row in rows.itertuples()])
+    return f"After training, {steps} steps back, this much is left of the gradient: {left}."
+
+
+def truncation_caption(convergence: pd.DataFrame) -> str:
+    """Return how far the mean of many truncated gradients is from the full one; columns strategy, draws, distance."""
+    last = convergence.sort_values("draws", kind="stable").drop_duplicates("strategy", keep="last")
+    far = [f"{100 * row.distance:.1f} % ({row.strategy})" for row in last.itertuples()]
+    draws = int(convergence["draws"].max()) if len(convergence) else 0
+    return f"The mean of {draws} gradients still differs from the full one by {_listed(far)}." if far else ""
+
+
+def trained_caption(trained: pd.DataFrame) -> str:
+    """Return which truncation is best on average; columns strategy, length, seed, val_perplexity."""
+    groups = {key: rows["val_perplexity"] for key, rows in trained.groupby(["strategy", "length"], sort=False)}
+    full = next((values for (strategy, _), values in groups.items() if strategy == "full"), None)
+    (strategy, length), best = min(groups.items(), key=lambda item: item[1].mean())
+    if full is None or strategy == "full":
+        return f"Without truncation, the mean is lowest: {best.mean():.2f}." if strategy == "full" else ""
+    overlap = (
+        "and each of its seeds is better than each of those" if best.max() < full.min() else "but their seeds overlap"
+    )
+    several = len(best) > 1 and len(full) > 1
+    return (
+        f"The mean is lowest with {strategy} truncation to {length} tokens: {best.mean():.2f}, against "
+        f"{full.mean():.2f} without truncation{', ' + overlap if several else ''}."
+    )
+
+
+def information_caption(information: pd.DataFrame) -> str:
+    """Return how far apart tokens tell something about each other; columns distance, bits, shuffled_deviation."""
+    above = information[information["bits"] > 3 * information["shuffled_deviation"]]
+    if above.empty:
+        return "At no distance do tokens tell more about each other than those of shuffled text."
+    farthest = int(above["distance"].max())
+    where = (
+        "at every distance that was measured"
+        if farthest == information["distance"].max()
+        else f"up to {farthest} tokens apart"
+    )
+    return f"Tokens tell something about each other {where}."
+
+
+def _listed(items: list[str], comma: str = ", ") -> str:
+    """Return items as in a sentence: a, b and c."""
+    return comma.join(items[:-1]) + (" and " if len(items) > 1 else "") + "".join(items[-1:])
+
+
+def _power(value: float) -> str:
+    """Return a small number with one digit, as a multiple of a power of ten."""
+    if not value > 0 or value >= 0.01:
+        return f"{value:.2g}"
+    digit, exponent = f"{value:.0e}".split("e")
+    return f"{digit} × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
