@@ -1,5 +1,7 @@
 """Exported folders: the models elsewhere, without the pipeline."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -144,6 +146,37 @@ def test_the_light_installation_scores_all_that_needs_no_extra(run: Layout) -> N
         "the network 'attentive' (transformer, device 'cpu') needs the package torch: pip install 'seqlm[torch]'",
         "a model over subwords needs the package tokenizers: pip install 'seqlm[subwords]'",
     ]
+
+
+@pytest.mark.slow
+def test_the_wheel_scores_exported_models_in_an_environment_of_its_own(run: Layout, tmp_path: Path) -> None:
+    # A copy, because building leaves files beside the sources.
+    shutil.copytree(
+        ROOT / "src", tmp_path / "project" / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
+    for name in ("LICENSE", "README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / "project")
+    shutil.copytree(run.root, tmp_path / "run")
+    write_run(Layout(tmp_path / "run"), "long", model="lstm")
+    names = ["char-kneser-ney-3", "word-kneser-ney-3", "long", MIXTURE]
+    export_models(Layout(tmp_path / "run"), tmp_path / "elsewhere" / "models", names)
+    python, outside = tmp_path / "light" / "bin" / "python", {**os.environ, "PYTHONPATH": ""}
+
+    def done(*command: object) -> str:
+        found = subprocess.run(
+            list(map(str, command)), cwd=tmp_path / "elsewhere", env=outside, capture_output=True, text=True
+        )
+        return succeeded(found)
+
+    done(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, tmp_path / "project")
+    done(sys.executable, "-m", "venv", tmp_path / "light")
+    (wheel,) = tmp_path.glob("seqlm-*.whl")
+    done(python, "-m", "pip", "install", "--quiet", wheel)
+    installed = {each["name"].lower() for each in json.loads(done(python, "-m", "pip", "list", "--format", "json"))}
+    assert not installed & {"click", "dask", "dvc", "matplotlib", "tokenizers", "torch"}
+    code = f"import seqlm, sys; models = seqlm.open('models')\nfor name in {names}: print(models[name].score({TEXT!r}))"
+    there = seqlm.open(tmp_path / "run")
+    assert done(python, "-c", code).splitlines() == [str(there[name].score(TEXT)) for name in names]
 
 
 def test_a_changed_or_missing_file_is_refused(run: Layout, tmp_path: Path) -> None:
