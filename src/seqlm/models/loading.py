@@ -16,12 +16,14 @@ from seqlm.core.settings import Device
 from seqlm.evaluate.mixtures import Weights, load_mixtures, mix
 from seqlm.heldout.folds import Folds
 from seqlm.heldout.scored_text import Ids
+from seqlm.models.fixed_ngrams import FixedNGram
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.manifest import sealed_models
 from seqlm.models.ngram_models import NGram, Recounting, WordToChar
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.pruned import PRUNED, load_pruned
 from seqlm.ngrams.models.registry import highest_orders, load_counts, load_models
-from seqlm.score.model_info import ModelInfo, describe_ngram
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams import recounted_on
 from seqlm.score.store import Score, load_description
 from seqlm.score.word_to_char import WordToCharReader
@@ -108,7 +110,7 @@ class Models(Mapping[str, LanguageModel]):
         self._loaded: dict[str, LanguageModel] = {}
         ngrams = (partial(self.ngrams, kind) for kind in KINDS)
         sources: tuple[Callable[[], Sources], ...] = (
-            self.runs, *ngrams, self._word_to_char, self.mixtures, self._best_epochs, self._scored,
+            self.runs, *ngrams, self._word_to_char, self.mixtures, self._best_epochs, self._scored, self._pruned,
         )  # fmt: skip
         self._sources = [cache(source) for source in sources]
 
@@ -241,9 +243,18 @@ class Models(Mapping[str, LanguageModel]):
         models = load_models(self.layout.ngrams(kind), vocab.key)
         chosen = highest_orders(models) if only_highest else models.values()
         found, parts = dict[str, Source](), self._ngram_files(kind)
-        for model in chosen:
-            info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
-            found[info.name] = Source(partial(NGram, info, vocab, Recounting.fixed(model)), parts)
+        for load in (partial(FixedNGram, model, vocab) for model in chosen):
+            found[load().name] = Source(load, parts)
+        return found
+
+    def _pruned(self) -> Sources:
+        """Return the models that were pruned, which only saved folders have."""
+        found: dict[str, Source] = {}
+        for kind in KINDS:
+            if (self.layout.ngrams(kind) / PRUNED).is_file():
+                vocab = self._vocab(kind)
+                load = partial(FixedNGram, load_pruned(self.layout.ngrams(kind), vocab.key), vocab)
+                found[load().name] = Source(load, self._ngram_files(kind))
         return found
 
     def mixtures(self, *, only_static: bool = False) -> Sources:
