@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml $(PINS)
 	sed -n 's/ *\\$$//; /^[a-z0-9].*==/p' $(PINS) > $(VENV)/pins.txt
 	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-deps --index-url '$(TORCH_INDEX)' \
 	    --constraint $(VENV)/pins.txt torch)
-	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[test]'
+	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[pipeline,test]'
 	@touch $@
 
 install-hashed: ## make .venv and install the pinned packages, each checked against its SHA-256
@@ -81,7 +81,7 @@ verify: install ## run the pipeline from scratch, without the run cache, and com
 
 ONLY ?= *
 mutants: install ## see which small changes of the code no test notices (hours): make mutants ONLY='seqlm.sine.*'
-	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[mutants]'
+	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[pipeline,mutants]'
 	-OMP_NUM_THREADS=1 mutmut run '$(ONLY)'
 	@mutmut results
 

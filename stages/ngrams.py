@@ -17,14 +17,22 @@ from seqlm.vocab.settings import KINDS
 @click.option(
     "--arpa", type=NewFile(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz."
 )
-def main(layout: Layout, kind: str, arpa: Path | None) -> None:
+@click.option("--order", type=click.IntRange(1, 100), help="With --arpa: of this order instead of the highest.")
+@click.option(
+    "--prune",
+    default="",
+    help="With --arpa: leave out rare n-grams, as lmplz does: '0 0 1' those of order 3 that occur once.",
+)
+def main(layout: Layout, kind: str, arpa: Path | None, order: int | None, prune: str) -> None:
     """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models.
 
     If DASK_SCHEDULER_ADDRESS names a scheduler, the workers of its Dask cluster count.
     """
     if arpa is not None:
-        _export(layout, kind, arpa)
+        _export(layout, kind, arpa, order, prune.split())
         return
+    if order is not None or prune:
+        raise click.UsageError("--order and --prune belong to --arpa")
 
     from seqlm.core.files import fresh_folder, write_table
     from seqlm.ngrams.counts.counting import Chunking, NgramCounter
@@ -54,16 +62,18 @@ def main(layout: Layout, kind: str, arpa: Path | None) -> None:
         write_table(layout.reports("ngrams", kind), name, table)
 
 
-def _export(layout: Layout, kind: str, arpa: Path) -> None:
-    """Write the Kneser-Ney model that the pipeline has counted, and nothing else."""
+def _export(layout: Layout, kind: str, arpa: Path, order: int | None, prune: list[str]) -> None:
+    """Write the Kneser-Ney model that the pipeline has counted, or a smaller one, and nothing else."""
     from seqlm.ngrams.arpa import write_arpa
+    from seqlm.ngrams.models.pruned import smaller
     from seqlm.ngrams.models.registry import load_kneser_ney
     from seqlm.vocab.vocabulary import Vocab
 
     vocab = Vocab.load(layout.vocab(kind), kind)
-    model = load_kneser_ney(layout.ngrams(kind), vocab.key)
+    model = smaller(load_kneser_ney(layout.ngrams(kind), vocab.key), prune, order)
     write_arpa(arpa, model, vocab.tokens)
-    click.echo(f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens")
+    sizes = ", ".join(f"{len(table):,}" for table in model.counts.tables[: model.order])
+    click.echo(f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens, {sizes} n-grams by order")
 
 
 if __name__ == "__main__":

@@ -73,13 +73,14 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
         save_models(layout.ngrams(kind), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
         select_heldout(layout, kind, 300_000)
     cross_validate(layout)
-    write_run(layout, "small", vocab)
-    settings = config("small")
-    write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | settings.model_dump())
+    write_run(layout, "small")
     return folder
 
 
-def write_run(layout: Layout, run: str, vocab: Vocab) -> None:
-    settings = config(run)
+def write_run(layout: Layout, run: str, **changes: object) -> None:
+    """Write the settings and the weights of an untrained run."""
+    settings = config(run, **changes)
+    write_checksummed(layout.config(run), {"format": CONFIG_FORMAT} | settings.model_dump())
+    vocab = Vocab.load(layout.vocab(settings.token))
     network = build_network(settings, len(vocab), settings.seed)
     save_network(layout.run(run), run, settings, vocab.key, network.weight_copies(), network.engine)

@@ -1,16 +1,21 @@
 """Sequence language models, from n-grams to recurrent networks.
 
-``seqlm.open()`` gives the trained models of a finished run; importing this package imports nothing else.
+``seqlm.open()`` gives the trained models of a finished run, and ``seqlm.fit_ngram()`` trains an n-gram model; importing
+this package imports nothing else.
 """
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
+    from seqlm.models.fitting import By, Normalise, Smoothing
+    from seqlm.models.fixed_ngrams import FixedNGram
     from seqlm.models.loading import Models
+    from seqlm.ngrams.settings import Unknown
 
 
 def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
@@ -31,3 +36,22 @@ def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     from seqlm.models import arpa
 
     return arpa.open_arpa(Path(path), warnings.warn)
+
+
+def fit_ngram(
+    texts: str | Iterable[str],
+    order: int = 3,
+    by: "By" = "word",
+    smoothing: "Smoothing" = "kneser_ney",
+    *,
+    normalise: "Normalise" = "none",
+    min_freq: int = 1,
+    unknown: "Unknown" = "good_turing",
+    epsilon: float = 1.0,
+) -> "FixedNGram":
+    """Return an n-gram model of some texts. See :func:`seqlm.models.fitting.fit_ngram`."""
+    from seqlm.models import fitting
+
+    return fitting.fit_ngram(
+        texts, order, by, smoothing, normalise=normalise, min_freq=min_freq, unknown=unknown, epsilon=epsilon
+    )

@@ -12,14 +12,15 @@ def main() -> int:
     """Run a command; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m seqlm")
     commands = parser.add_subparsers(dest="command", required=True)
-    export = commands.add_parser("export", help="write all trained models to a folder that seqlm.open() reads")
+    export = commands.add_parser("export", help="write trained models to a folder that seqlm.open() reads")
     export.add_argument("folder", type=Path, help="the new folder")
+    export.add_argument("--model", dest="names", action="append", default=[], help="only this model; may be repeated")
     export.add_argument("--root", type=Path, default=Path(), help="the folder that holds params.yaml")
     options = parser.parse_args()
     from seqlm.models.exporting import export_models
 
     try:
-        num_files = export_models(Layout(options.root), options.folder)
+        num_files = export_models(Layout(options.root), options.folder, options.names)
     except SeqlmError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -5,6 +5,9 @@
 
 from pathlib import Path
 
+NETWORK_FILES = ("model.json", "weights.safetensors")
+"""What the folder of a trained network holds: its description, and its weights."""
+
 
 class Layout:
     """The paths below ``root``, the folder that holds ``params.yaml``."""

@@ -1,34 +1,36 @@
 """Opening the models of a finished run, or of a folder that was exported from one, and mixtures of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, cached_property, partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_csv
-from seqlm.core.layout import Layout
+from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
 from seqlm.evaluate.mixtures import Weights, load_mixtures, mix
 from seqlm.heldout.folds import Folds
 from seqlm.heldout.scored_text import Ids
-from seqlm.models.exporting import require_intact
+from seqlm.models.fixed_ngrams import FixedNGram
 from seqlm.models.language_model import LanguageModel, Probs, Reader
+from seqlm.models.manifest import sealed_models
 from seqlm.models.ngram_models import NGram, Recounting, WordToChar
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.pruned import PRUNED, load_pruned
 from seqlm.ngrams.models.registry import highest_orders, load_counts, load_models
-from seqlm.score.model_info import ModelInfo, describe_ngram
+from seqlm.score.model_info import ModelInfo
 from seqlm.score.ngrams import recounted_on
 from seqlm.score.store import Score, load_description
 from seqlm.score.word_to_char import WordToCharReader
-from seqlm.train.settings import run_names
-from seqlm.vocab.corpus import load_split
+from seqlm.train.settings import read_config, run_names
+from seqlm.vocab.corpus import load_split, split_file
 from seqlm.vocab.kinds import KINDS, Kind
-from seqlm.vocab.vocabulary import Vocab
+from seqlm.vocab.vocabulary import TOKENIZER_FILE, Vocab
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +69,18 @@ class _MixtureReader(Reader):
         return reduce(np.add, probs)
 
 
-Loaders = Mapping[str, Callable[[], LanguageModel]]
-"""Name of a model -> a function that loads it."""
+class Source(NamedTuple):
+    """What a model is loaded from."""
+
+    load: Callable[[], LanguageModel]
+    parts: tuple[Path, ...]
+    """The files and folders that are read."""
+    members: tuple[str, ...] = ()
+    """Other models that it is made of."""
+
+
+Sources = Mapping[str, Source]
+"""Name of a model -> what it is loaded from."""
 
 
 class ModelNotFoundError(ParamsError, KeyError):
@@ -81,23 +93,31 @@ class ModelNotFoundError(ParamsError, KeyError):
 class Models(Mapping[str, LanguageModel]):
     """The models of a finished run by name. A model is loaded when it is asked for, and then kept."""
 
-    def __init__(self, layout: Layout, device: Device = "cpu", num_threads: int | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        device: Device = "cpu",
+        num_threads: int | None = None,
+        exported: Sequence[str] | None = None,
+    ) -> None:
         """Name the folder, and for networks the device and the number of threads. Nothing is read.
 
-        Without a number of threads each network has that of its own settings.
+        Without a number of threads each network has that of its own settings. ``exported`` names the models of an
+        exported folder, which may lack the files of others.
         """
         self.layout, self.device, self.num_threads = layout, device, num_threads
+        self._exported = exported
         self._loaded: dict[str, LanguageModel] = {}
         ngrams = (partial(self.ngrams, kind) for kind in KINDS)
-        sources: tuple[Callable[[], Loaders], ...] = (
-            self.runs, *ngrams, self._word_to_char, self.mixtures, self._best_epochs, self._scored,
+        sources: tuple[Callable[[], Sources], ...] = (
+            self.runs, *ngrams, self._word_to_char, self.mixtures, self._best_epochs, self._scored, self._pruned,
         )  # fmt: skip
         self._sources = [cache(source) for source in sources]
 
     def __getitem__(self, name: str) -> LanguageModel:
         """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of this name."""
         if name not in self._loaded:
-            self._loaded[name] = self._find([name])[name]()
+            self._loaded[name] = self._find([name])[name].load()
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -114,6 +134,14 @@ class Models(Mapping[str, LanguageModel]):
         names = list(names or self.runs())
         self._find(names)
         return {name: self[name] for name in names}
+
+    def sources(self, names: Sequence[str] = ()) -> Sources:
+        """Return what models and their members are loaded from; without names that of all models."""
+        wanted, found = list(names or self), dict[str, Source]()
+        while missing := [name for name in wanted if name not in found]:
+            found |= {name: source for name, source in self._find(missing).items() if name in missing}
+            wanted = [*wanted, *(member for name in missing for member in found[name].members)]
+        return found
 
     @cached_property
     def table(self) -> "pd.DataFrame":
@@ -156,56 +184,84 @@ class Models(Mapping[str, LanguageModel]):
         ]
         return pd.DataFrame(rows).drop(columns="against")
 
-    def _find(self, names: Sequence[str]) -> Loaders:
-        """Return the loaders of some models, or of all if there are no names.
+    def _find(self, names: Sequence[str]) -> Sources:
+        """Return the sources of some models, or of all if there are no names.
 
-        Sources are asked in turn until all names are found, so that nothing is read that only other models need, and a
-        source that fails matters only if a name remains.
+        Kinds of models are asked in turn until all names are found, so that nothing is read that only other models
+        need, and one that fails matters only if a name remains.
         """
-        found: dict[str, Callable[[], LanguageModel]] = {}
+        if self._exported is not None:
+            return self._find_exported(names, self._exported)
+        found, problems = self._ask(names)
+        if missing := set(names) - set(found):
+            if not found:
+                raise no_finished_run(self.layout.root)
+            raise _not_found(missing, found, "".join(problems[:1]))
+        return found
+
+    def _find_exported(self, names: Sequence[str], exported: Sequence[str]) -> Sources:
+        """Do what :meth:`_find` does in a folder that has the files of some models only."""
+        if missing := set(names) - set(exported):
+            raise _not_found(missing, exported)
+        found, _ = self._ask(names or exported)
+        return {name: found[name] for name in names or exported}
+
+    def _ask(self, names: Sequence[str]) -> tuple[Sources, list[str]]:
+        """Return the sources that are found, and what went wrong."""
+        found: dict[str, Source] = {}
         problems = []
         for source in self._sources:
             if names and set(names) <= set(found):
                 break
             try:
-                found |= {name: load for name, load in source().items() if name not in found}
+                found |= {name: each for name, each in source().items() if name not in found}
             except DataError as error:
                 if not names:
                     raise
                 problems.append(f"; others cannot be opened: {error}")
-        if missing := set(names) - set(found):
-            if not found:
-                raise no_finished_run(self.layout.root)
-            choice = f"choose from {', '.join(found)}{''.join(problems[:1])}"
-            raise ModelNotFoundError(f"there is no model {min(missing)!r}: {choice}")
-        return found
+        return found, problems
 
-    def runs(self) -> Loaders:
+    def runs(self) -> Sources:
         """Return the networks."""
-        return {run: partial(self._open_run, run) for run in run_names(self.layout.configs)}
+        return {run: self._of_run(run) for run in run_names(self.layout.configs)}
 
-    def _best_epochs(self) -> Loaders:
+    def _best_epochs(self) -> Sources:
         """Return the networks of the best epoch of runs that keep the weights of the last one."""
         runs = [run for run in run_names(self.layout.configs) if self.layout.best_of_run(run).is_dir()]
-        return {f"{run}@best": partial(self._open_run, run, is_best=True) for run in runs}
+        return {f"{run}@best": self._of_run(run, is_best=True) for run in runs}
+
+    def _of_run(self, run: str, *, is_best: bool = False) -> Source:
+        folder = self.layout.best_of_run(run) if is_best else self.layout.run(run)
+        config = self.layout.config(run)
+        parts = (config, *(folder / name for name in NETWORK_FILES), *self._vocab_files(read_config(config).token))
+        return Source(partial(self._open_run, run, is_best=is_best), parts)
 
     def _open_run(self, run: str, *, is_best: bool = False) -> "StaticNetwork":
         from seqlm.models.networks import open_run  # imports the compiled loops
 
         return open_run(self.layout, run, self.device, self.num_threads, is_best=is_best)
 
-    def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Loaders:
+    def ngrams(self, kind: Kind, *, only_highest: bool = False) -> Sources:
         """Return the static n-gram models over a kind of token; if asked, of each smoothing only the highest order."""
         vocab = self._vocab(kind)
         models = load_models(self.layout.ngrams(kind), vocab.key)
         chosen = highest_orders(models) if only_highest else models.values()
-        found: dict[str, Callable[[], LanguageModel]] = {}
-        for model in chosen:
-            info = describe_ngram(model.smoothing, model.order, vocab, chosen_on_val=model.chosen_on_val)
-            found[info.name] = partial(NGram, info, vocab, Recounting.fixed(model))
+        found, parts = dict[str, Source](), self._ngram_files(kind)
+        for load in (partial(FixedNGram, model, vocab) for model in chosen):
+            found[load().name] = Source(load, parts)
         return found
 
-    def mixtures(self, *, only_static: bool = False) -> Loaders:
+    def _pruned(self) -> Sources:
+        """Return the models that were pruned, which only saved folders have."""
+        found: dict[str, Source] = {}
+        for kind in KINDS:
+            if (self.layout.ngrams(kind) / PRUNED).is_file():
+                vocab = self._vocab(kind)
+                load = partial(FixedNGram, load_pruned(self.layout.ngrams(kind), vocab.key), vocab)
+                found[load().name] = Source(load, self._ngram_files(kind))
+        return found
+
+    def mixtures(self, *, only_static: bool = False) -> Sources:
         """Return the mixtures that the ``evaluate`` stage has stored."""
 
         def open_mixture(info: ModelInfo, weights: Mapping[str, float]) -> LanguageModel:
@@ -213,16 +269,30 @@ class Models(Mapping[str, LanguageModel]):
 
         stored = load_mixtures(self.layout.mixtures)
         chosen = (info for info in stored if not (only_static and info.dynamic))
-        return {info.name: partial(open_mixture, info, stored[info]) for info in chosen}
-
-    def _scored(self) -> Loaders:
-        """Return the dynamic models and all Kneser-Ney models whose scores are stored."""
-        folders = sorted(path.parent for path in self.layout.scores.rglob("score.json"))
         return {
-            info.name: partial(self._open, info, stored["metadata"])
-            for info, stored in map(load_description, folders)
-            if info.dynamic or info.smoothing == KneserNey.smoothing
+            info.name: Source(
+                partial(open_mixture, info, stored[info]), (self.layout.mixtures / f"{info.name}.json",), info.members
+            )
+            for info in chosen
         }
+
+    def _scored(self) -> Sources:
+        """Return the dynamic models and all Kneser-Ney models whose scores are stored."""
+        found: dict[str, Source] = {}
+        for path in sorted(self.layout.scores.rglob("score.json")):
+            info, stored = load_description(path.parent)
+            if info.dynamic or info.smoothing == KneserNey.smoothing:
+                found[info.name] = self._of_score(path, info, stored["metadata"])
+        return found
+
+    def _of_score(self, path: Path, info: ModelInfo, metadata: Mapping[str, Any]) -> Source:
+        """Return the source of a model whose description is stored with its score."""
+        load = partial(self._open, info, metadata)
+        counted = info.counted_token or info.token
+        text = (split_file(self.layout.corpus(counted), "train"),) if info.dynamic or "train_tokens" in metadata else ()
+        if info.family == "network":
+            return Source(load, (path, *text), info.members)
+        return Source(load, (path, *text, *self._vocab_files(info.token), *self._ngram_files(counted)))
 
     def _open(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
@@ -236,11 +306,20 @@ class Models(Mapping[str, LanguageModel]):
             return NGram(info, vocab, self._recounting(info, vocab, metadata))
         return WordToChar(info, self._word_to_char_reader, self._recounting(info, self._vocab("word"), metadata))
 
-    def _word_to_char(self) -> Loaders:
+    def _word_to_char(self) -> Sources:
         """Return the static model over words that is read as one over characters, which is not always scored."""
         counts, _ = load_counts(self.layout.ngrams("word"), self._vocab("word").key)
         info = self._word_to_char_reader.describe(counts.max_order)
-        return {info.name: partial(self._open, info, {})}
+        parts = (*self._ngram_files("word"), *self._vocab_files("char"))
+        return {info.name: Source(partial(self._open, info, {}), parts)}
+
+    def _ngram_files(self, kind: Kind) -> tuple[Path, ...]:
+        return (self.layout.ngrams(kind), *self._vocab_files(kind))
+
+    def _vocab_files(self, kind: Kind) -> tuple[Path, ...]:
+        vocab = self.layout.vocab(kind)
+        tokenizer = vocab.with_name(TOKENIZER_FILE)
+        return (vocab, tokenizer) if tokenizer.is_file() else (vocab,)
 
     @cached_property
     def _word_to_char_reader(self) -> WordToCharReader:
@@ -270,11 +349,14 @@ def open_models(folder: Path, device: Device = "cpu") -> Models:
 
     Raises DataError if there is no run, or if an exported file was changed.
     """
-    layout = Layout(folder)
-    if not layout.params.is_file() or not layout.configs.is_dir():
+    layout, exported = Layout(folder), sealed_models(folder)
+    if exported is None and not (layout.params.is_file() and layout.configs.is_dir()):
         raise no_finished_run(folder)
-    require_intact(folder)
-    return Models(layout, device)
+    return Models(layout, device, exported=exported)
+
+
+def _not_found(missing: Collection[str], choice: Iterable[str], problem: str = "") -> ModelNotFoundError:
+    return ModelNotFoundError(f"there is no model {min(missing)!r}: choose from {', '.join(choice)}{problem}")
 
 
 def no_finished_run(folder: Path) -> DataError:

@@ -11,7 +11,9 @@ from safetensors.numpy import save as save_arrays
 
 from seqlm.core.compiling import has_fma
 from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.extras import installed_by
 from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
+from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.networks.compiled.network import CompiledNetwork
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 4
 _ADVICE = "train again"
+_DESCRIPTION, _WEIGHTS = NETWORK_FILES
 
 
 def build_network(
@@ -61,10 +64,10 @@ def save_network(
 
     Of the settings of a training only those of the network are stored, and the engine that trained it.
     """
-    path = folder / "weights.safetensors"
+    path = folder / _WEIGHTS
     write_bytes(path, save_arrays({name: weight.numpy() for name, weight in weights.items()}))
     write_checksummed(
-        folder / "model.json",
+        folder / _DESCRIPTION,
         {
             "format": _FORMAT,
             "run": run,
@@ -80,7 +83,7 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     """Return the stored network of a run, ready to score text; PyTorch is imported only if it computes the network.
 
     ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
-    settings, of another vocabulary, or of another run, and MachineError if there is no such device.
+    settings, of another vocabulary, or of another run, and MachineError if there is no such device or no PyTorch.
     """
     settings, weights = _read_network(folder, run, vocab)
     if name := _compiled_parameters(settings, device):
@@ -89,7 +92,8 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
             raise _not_its_weights(folder)
         flat = np.concatenate([weights[name].reshape(-1) for name in parameters.shapes])
         return CompiledNetwork(parameters, flat, settings.dropout, num_threads)
-    import torch
+    with installed_by("torch", f"the network {run!r} ({settings.model}, device {device!r})"):
+        import torch
 
     from seqlm.core.devices import resolve_device
 
@@ -115,7 +119,7 @@ def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSetti
     """Return the settings and the weights of a stored network. Raises DataError as :func:`open_network` does."""
     stored, weights = read_weights(folder, run, vocab)
     try:
-        return check(stored, "network", NetworkSettings, source=str(folder / "model.json")), weights
+        return check(stored, "network", NetworkSettings, source=str(folder / _DESCRIPTION)), weights
     except ParamsError as error:  # a setting is newer than the stored network, or older than this version
         raise DataError(f"{error}: {_ADVICE}") from error
 
@@ -125,7 +129,7 @@ def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any
 
     Raises DataError if a file is missing, changed, of another format, of another vocabulary, or of another run.
     """
-    path, weights = folder / "model.json", folder / "weights.safetensors"
+    path, weights = folder / _DESCRIPTION, folder / _WEIGHTS
     description = read_checksummed(path, _FORMAT, _ADVICE)
     if description["run"] != run:
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
@@ -138,4 +142,4 @@ def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any
 
 
 def _not_its_weights(folder: Path) -> DataError:
-    return DataError(f"{folder / 'weights.safetensors'}: not the weights of this model: {_ADVICE}")
+    return DataError(f"{folder / _WEIGHTS}: not the weights of this model: {_ADVICE}")

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import BinaryIO, NoReturn, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,9 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
+from seqlm.ngrams.backoff import BackoffTables
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, write_lines
-from seqlm.ngrams.models.kneser_ney import KneserNey
 
 MARKS = ("<s>", "</s>")
 _ESCAPES = {"\\": "\\\\", " ": "\\s", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -66,8 +66,30 @@ def unescape(field: str) -> str:
     return re.sub(r"\\(?:u([0-9a-f]{4})|.)", plain, field)
 
 
-def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
-    """Write a Kneser-Ney model; ``tokens`` names each id. A path that ends in ``.gz`` is compressed.
+class Listable(Protocol):
+    """A model whose n-grams can be listed with probabilities and weights."""
+
+    @property
+    def counts(self) -> NgramCounts:
+        """The n-grams of each order."""
+        ...
+
+    @property
+    def order(self) -> int:
+        """The highest order that is listed."""
+        ...
+
+    def probs_of_rows(self, n: int, rows: slice, below: Probs, /) -> Probs:
+        """Return p of some n-grams of order n; ``below`` has those of all n-grams of order n - 1."""
+        ...
+
+    def backoff_weights(self, n: int, rows: slice, /) -> Probs:
+        """Return the weights of some n-grams of order n as contexts; none at the highest order."""
+        ...
+
+
+def write_arpa(path: Path, model: Listable, tokens: Sequence[str]) -> None:
+    """Write a model; ``tokens`` names each id. A path that ends in ``.gz`` is compressed.
 
     Logarithms have eight decimals. Equal models give equal bytes.
     """
@@ -93,7 +115,7 @@ class _Fields:
         self.lengths = np.diff(self.starts)
 
 
-def _parts(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
+def _parts(model: Listable, fields: _Fields) -> Iterator[bytes | memoryview]:
     """Yield the parts of the file; several threads make the lists of n-grams, block by block."""
     sizes = [len(table) for table in model.counts.tables[: model.order]]
     listed = [sizes[0] + len(MARKS), *sizes[1:]]
@@ -112,7 +134,7 @@ def _parts(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
     yield b"\n\\end\\\n"
 
 
-def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_probs: Probs, rows: slice) -> memoryview:
+def _lines(model: Listable, fields: _Fields, order: int, below: Probs, all_probs: Probs, rows: slice) -> memoryview:
     """Return the lines of some n-grams of an order. Below the highest, their probabilities go to ``all_probs`` too.
 
     ``below`` has the probabilities of all n-grams of the order below.
@@ -133,19 +155,13 @@ _SEPARATORS = " \t\r\v\f"
 _SEPARATED = re.compile(f"[{_SEPARATORS}]+")
 
 
-@dataclass(frozen=True)
-class ArpaModel:
-    """A model that was read: its own tokens, and tables of probabilities and backoff weights."""
+@dataclass(frozen=True, eq=False)
+class ArpaModel(BackoffTables):
+    """A model that was read, over tokens of its own. The counts are not in the format and are 1."""
 
     name: str
     """The name of its file."""
     tokens: list[str]
-    counts: NgramCounts
-    """The n-grams of each order; the counts themselves are not in the format and are 1."""
-    listed: list[Probs]
-    """The probabilities of the n-grams of order n, at index n - 1."""
-    backoffs: list[Probs]
-    """Their backoff weights; 1 at the highest order, which has none."""
 
     @property
     def warnings(self) -> list[str]:
@@ -159,22 +175,14 @@ class ArpaModel:
 
         Raises DataError, which names the n-gram, if one is larger than 1.
         """
-        result: Probs = self.listed[0][ids[1:]]
-        for n, contexts, rows in self.counts.lookups(ids, self.counts.max_order):
-            weights = np.where(contexts >= 0, self.backoffs[n - 2][contexts], 1.0)
-            result[n - 2 :] = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
+        result = super().probs(ids)
         if len(result) and result[worst := int(result.argmax())] > _MAX_PROB:
             self._fail(ids[: worst + 2], result[worst])
         return result
 
     def next_distribution(self, context: Ids) -> Probs:
         """Return p of every token after ``context``. Raises DataError as :meth:`probs` does."""
-        result = self.listed[0].copy()
-        for n, row in self.counts.context_rows(context, self.counts.max_order):
-            if row >= 0:
-                tokens, rows = self.counts.table(n).continuations(row)
-                result *= self.backoffs[n - 2][row]
-                result[tokens] = self.listed[n - 1][rows]
+        result = super().next_distribution(context)
         if result[worst := int(result.argmax())] > _MAX_PROB:
             self._fail(np.append(context, worst), result[worst])
         return result
@@ -206,8 +214,8 @@ class _Reader:
     def read(self) -> ArpaModel:
         sizes, line = self._header()
         arrays: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        listed: list[Probs] = []
-        backoffs: list[Probs] = []
+        listed: list[NDArray[np.floating]] = []
+        backoffs: list[NDArray[np.floating]] = []
         rows_below: dict[tuple[int, ...], int] = {(): 0}
         for order, size in enumerate(sizes, start=1):
             if line != f"\\{order}-grams:":
@@ -238,7 +246,7 @@ class _Reader:
         if (begin := self._ids.get(MARKS[0])) is not None:
             listed[0][begin] = 10.0**NEVER  # it never follows, although KenLM lists it with probability 1
         tokens = [unescape(field) for field in self._ids]
-        return ArpaModel(shown(Path(self._path.name)), tokens, NgramCounts(arrays), listed, backoffs)
+        return ArpaModel(NgramCounts(arrays), listed, backoffs, shown(Path(self._path.name)), tokens)
 
     def _header(self) -> tuple[list[int], str]:
         """Return the number of n-grams of each order, and the line that follows."""

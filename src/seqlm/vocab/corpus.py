@@ -88,7 +88,7 @@ def build_corpus(
                 f"the most frequent one occurs {max(train, default=0)} times: lower it"
             )
         splits = {
-            split: _write_split(stream, ids, folder / f"{split}.npy", _num_chars(texts[split], line_separator))
+            split: _write_split(stream, ids, split_file(folder, split), _num_chars(texts[split], line_separator))
             for split, stream in streams.items()
         }
         separators = None if found.is_lossless else _separators_of(texts["train"], line_separator)
@@ -115,9 +115,14 @@ def _write_split(stream: ProvisionalIds, ids: NDArray[Any], target: Path, num_ch
     return SplitInfo(stream.num_tokens, num_chars, num_unknown, digest)
 
 
+def split_file(folder: Path, split: str) -> Path:
+    """Return the file of an encoded split."""
+    return folder / f"{split}.npy"
+
+
 def load_split(folder: Path, split: str, *, mmap: bool = False) -> NDArray[Any]:
     """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the vocabulary."""
-    return read_npy(folder / f"{split}.npy", mmap=mmap)
+    return read_npy(split_file(folder, split), mmap=mmap)
 
 
 _BLOCK = 1 << 20

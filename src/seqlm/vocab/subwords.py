@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from seqlm.core.extras import installed_by
 from seqlm.core.settings import Section
 from seqlm.core.text import evenly_spaced, text_blocks
 from seqlm.vocab.interning import Interner
@@ -78,7 +79,8 @@ class SubwordTokenizer:
 
     @cached_property
     def _library(self) -> "Tokenizer":
-        from tokenizers import Tokenizer
+        with installed_by("subwords", "a model over subwords"):
+            from tokenizers import Tokenizer
 
         return Tokenizer.from_str(self.description)
 

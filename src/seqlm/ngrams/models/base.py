@@ -49,6 +49,11 @@ class NGramModel(ABC):
     def next_distribution(self, context: Ids) -> Probs:
         """Return p of every token after ``context``; shape ``(V,)``."""
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What :meth:`build` made the model with."""
+        return {}
+
     @classmethod
     def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:  # noqa: ARG003 (for other methods)
         """Choose the method's settings. By default it has none."""

@@ -134,6 +134,11 @@ class KneserNey(InterpolatedModel):
         return [cls(counts, order, lower, settings["unknown"]) for order in range(1, counts.max_order + 1)]
 
     @property
+    def settings(self) -> Mapping[str, Any]:
+        """The treatment of ``<unk>``."""
+        return {"unknown": self.unknown}
+
+    @property
     def fallback_orders(self) -> list[int]:
         """The orders with the fallback discounts."""
         return [n for n, found in enumerate(self.statistics, start=1) if found.discounts is FALLBACK_DISCOUNTS]

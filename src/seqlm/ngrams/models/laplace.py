@@ -58,6 +58,11 @@ class Laplace(InterpolatedModel):
         how = settings["backoff"], settings["chosen_on_val"]
         return [cls(counts, order, epsilons[:order], *how) for order in orders]
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The epsilons, and what is mixed in."""
+        return {"epsilons": list(self.epsilons), "backoff": self.backoff, "chosen_on_val": self.chosen_on_val}
+
     @cached_property
     def unigram(self) -> Probs:
         """The probability of each token without any context."""
