@@ -1,12 +1,16 @@
 """Tables of n-grams against a Counter and plain NumPy, and counting in chunks, on threads and on a real cluster."""
 
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -74,9 +78,17 @@ def test_large_runs_are_merged_by_compiled_loops_to_the_same_result() -> None:
     assert (counts == expected.counts).all()
 
 
+@dataclass
+class Cluster:
+    """A Dask scheduler and two workers, each a process."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[str]:
-    """Yield the address of a Dask scheduler with two worker processes."""
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
     from distributed import Client
 
     file = tmp_path / "scheduler.json"
@@ -84,23 +96,67 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
     worker = ["dask_worker", *common, "--nthreads", "1", "--no-nanny", "--local-directory"]
     commands = [["dask_scheduler", "--port", "0", *common], *([*worker, str(tmp_path / f"w{n}")] for n in (1, 2))]
     with ExitStack() as stack:
+        processes = []
         for name, *options in commands:
             command = [sys.executable, "-m", f"distributed.cli.{name}", *options]
-            process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-            stack.callback(process.kill)
+            processes.append(stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL)))
+            stack.callback(processes[-1].kill)
         with Client(scheduler_file=str(file), timeout=120, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=120)
             address = client.scheduler.address
-        yield address
+        yield Cluster(address, processes[0], processes[1:])
 
 
-def test_a_cluster_of_two_processes_counts_the_same(scheduler: str, tmp_path: Path) -> None:
-    chunked = count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, scheduler))
-    assert_equal(chunked, count_ngrams(TEXT, 1000, 3))
+def test_a_cluster_of_two_processes_counts_the_same(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "whole").mkdir()
+    first = NgramCounter(TEXT[:40_000], 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "first", cluster.address))
+    assert_equal(first.count(), count_ngrams(TEXT[:40_000], 1000, 7))
+    whole = NgramCounter(TEXT, 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "whole", cluster.address), first.packed)
+    assert_equal(whole.count(), count_ngrams(TEXT, 1000, 7))
+
+
+LONG_TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 2_000_000), 999).astype(np.uint16)
+"""More than 300 chunks of a megabyte's worth of memory."""
+
+
+def kill_when_files_appear(process: subprocess.Popen[bytes], folder: Path, pattern: str, number: int) -> Thread:
+    """Start a thread that kills a process once there are so many files of a job."""
+
+    def watch() -> None:
+        while len(list(folder.glob(f"tasks-*/{pattern}.counts"))) < number:
+            time.sleep(0.002)
+        process.kill()
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pattern", "number"), [("run3-*", 20), ("packed3-*", 1)], ids=["counting", "merging"])
+def test_a_lost_worker_changes_nothing(pattern: str, number: int, cluster: Cluster, tmp_path: Path) -> None:
+    folder = tmp_path / "counts"
+    folder.mkdir()
+    ids = tmp_path / "ids.npy"
+    np.save(ids, LONG_TEXT)
+    killer = kill_when_files_appear(cluster.workers[0], folder, pattern, number)
+    counter = NgramCounter(np.load(ids, mmap_mode="r"), 1000, 3, Chunking(SMALL_MEMORY, folder, cluster.address))
+    counts = counter.count()
+    assert not killer.is_alive()
+    assert cluster.workers[0].wait() == -signal.SIGKILL
+    assert_equal(counts, count_ngrams(LONG_TEXT, 1000, 3))
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_is_an_error_of_one_line(cluster: Cluster, tmp_path: Path) -> None:
+    kill_when_files_appear(cluster.scheduler, tmp_path, "run3-*", 20)
+    with pytest.raises(MachineError, match="the Dask scheduler has ended: start it, and run this again"):
+        count_ngrams(LONG_TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, cluster.address))
 
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqlm.ngrams.counts.counting._CONNECT_S", 1)
+    monkeypatch.setattr("seqlm.ngrams.counts.workers._CONNECT_S", 1)
     with pytest.raises(MachineError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
         count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1"))
 

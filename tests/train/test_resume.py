@@ -5,17 +5,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.train import checkpoints as checkpoints_module
 from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
+from seqlm.train.torchrun import explain
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -85,8 +89,10 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def stop_after_a_checkpoint(layout: Layout, command: list[str], stop: signal.Signals) -> tuple[int, str]:
-    """Run a training until it has written a checkpoint, then send it a signal; return its exit code and its errors."""
+def stop_after_a_checkpoint(
+    layout: Layout, command: list[str], stop: Callable[[subprocess.Popen[str]], None]
+) -> tuple[int, str]:
+    """Run a training until it has written a checkpoint, then stop it; return its exit code and its errors."""
     earlier = checkpoints(layout)
     process = subprocess.Popen(
         [sys.executable, *command],
@@ -102,7 +108,7 @@ def stop_after_a_checkpoint(layout: Layout, command: list[str], stop: signal.Sig
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(stop)
+    stop(process)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
 
@@ -116,7 +122,7 @@ def test_an_interrupted_training_resumes_to_the_same_weights(run_stage: RunStage
     weights, history = layout.run("x") / "weights.safetensors", layout.reports("train", "x", "history.csv")
     undisturbed, rows = sha256_of_file(weights), history.read_bytes()
     weights.unlink()
-    code, errors = stop_after_a_checkpoint(layout, TRAIN, signal.SIGINT)
+    code, errors = stop_after_a_checkpoint(layout, TRAIN, lambda process: process.send_signal(signal.SIGINT))
     assert code == 130
     (epoch,) = re.findall(r"^interrupted at epoch (\d\.\d+); `dvc repro` continues from the last checkpoint\n$", errors)
     (resumed,) = re.findall(r"^resuming after epoch (\S+)$", run_stage("train", *TRAIN[1:]).stdout, re.MULTILINE)
@@ -126,19 +132,49 @@ def test_an_interrupted_training_resumes_to_the_same_weights(run_stage: RunStage
     assert checkpoints(layout) == []
 
 
+TORCHRUN = [sys.executable, "-m", "seqlm.train.torchrun", "--standalone", "--nproc-per-node", "2", "--", *TRAIN]
+
+
 @pytest.mark.slow
-def test_two_processes_resume_together_within_an_epoch(tmp_path: Path) -> None:
+def test_two_processes_of_which_one_is_killed_resume_together_within_an_epoch(tmp_path: Path) -> None:
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:4000]
     # Processes agree on a checkpoint after every 64th minibatch of 4 x 5 tokens; an epoch has three such places.
     layout = prepare_stage(tmp_path, text, num_epochs=2, model="gru", save_every_s=0)
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--", *TRAIN]
-    weights, command = layout.run("x") / "weights.safetensors", [sys.executable, *torchrun]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    weights, options = layout.run("x") / "weights.safetensors", {"cwd": tmp_path, "capture_output": True, "text": True}
+    whole = subprocess.run(TORCHRUN, check=True, timeout=300, **options)
+    assert "2 processes" in whole.stdout
+    assert whole.stderr == ""
     undisturbed = sha256_of_file(weights)
-    stop_after_a_checkpoint(layout, torchrun, signal.SIGTERM)  # torchrun ends its processes
-    again = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=300)
+
+    def kill_second(torchrun: subprocess.Popen[str]) -> None:
+        _, second = psutil.Process(torchrun.pid).children()
+        second.kill()
+
+    code, errors = stop_after_a_checkpoint(layout, TORCHRUN[1:], kill_second)
+    line = r"error: training process [01] was ended by SIGKILL: the same command continues from the last checkpoint\n"
+    assert re.fullmatch(line, errors)
+    assert code == MachineError.exit_code
+    again = subprocess.run(TORCHRUN, check=True, timeout=300, **options)
     assert "resuming after epoch" in again.stdout
     assert sha256_of_file(weights) == undisturbed
+
+
+@pytest.mark.slow
+def test_rows_that_cannot_be_divided_are_an_error_of_one_line(tmp_path: Path) -> None:
+    prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20, batch_size=5)
+    done = subprocess.run(TORCHRUN, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stderr == "error: train.batch_size = 5: must be a multiple of the 2 processes\n"
+    assert done.returncode == 2
+
+
+def test_the_process_that_failed_first_explains_the_end(tmp_path: Path) -> None:
+    (tmp_path / "error.json").write_text('{"message": "no room", "seqlm": true}')
+    ended_by_torchrun = ProcessFailure(0, 1, -signal.SIGTERM, "")
+    killed, failed = ProcessFailure(1, 2, -signal.SIGKILL, ""), ProcessFailure(2, 3, 5, str(tmp_path / "error.json"))
+    advice = "the same command continues from the last checkpoint"
+    assert explain([ended_by_torchrun, killed]) == (f"training process 1 was ended by SIGKILL: {advice}", 5)
+    assert explain([ended_by_torchrun, failed]) == ("no room", 5)
+    assert explain([ProcessFailure(0, 1, 1, "")]) == ("training process 0 failed, see above", 1)
 
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ processes; without it there is one.
 """
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together."""
+    """This process among those that train together.
+
+    What these share raises MachineError if another one has ended.
+    """
 
     rank: int = 0
     size: int = 1
@@ -42,7 +46,8 @@ class Ranks:
         """Return the first process's value in every process; all wait for the first."""
         values = [value]
         if self.size > 1:
-            dist.broadcast_object_list(values)
+            with _others_answer():
+                dist.broadcast_object_list(values)
         return values[0]
 
     def all_gather(self, tensors: list[Tensor]) -> list[list[Tensor]]:
@@ -50,19 +55,38 @@ class Ranks:
         own = [tensor.cpu().clone(memory_format=torch.contiguous_format) for tensor in tensors]
         gathered: list[list[Tensor]] = [own] * self.size
         if self.size > 1:
-            dist.all_gather_object(gathered, own)
+            with _others_answer():
+                dist.all_gather_object(gathered, own)
         return gathered
 
     def average(self, tensors: Iterable[Tensor | None]) -> None:
         """Replace each tensor by its mean over all processes."""
         if self.size > 1:
-            for tensor in tensors:
-                if tensor is not None:
-                    dist.all_reduce(tensor)
-                    tensor.div_(self.size)
+            with _others_answer():
+                for tensor in tensors:
+                    if tensor is not None:
+                        dist.all_reduce(tensor)
+                        tensor.div_(self.size)
 
 
 ONE_PROCESS = Ranks()
+
+
+_END_S = 5
+"""Seconds in which torchrun ends a machine's other processes after one has ended."""
+
+
+@contextmanager
+def _others_answer() -> Iterator[None]:
+    """Turn the error of a lost connection into a MachineError."""
+    try:
+        yield
+    except RuntimeError as error:
+        # The process that ended knows why. This one speaks only if that was on another machine.
+        time.sleep(_END_S)
+        raise MachineError(
+            "a training process on another machine has ended: the same command continues from the last checkpoint"
+        ) from error
 
 
 def local_device(device: torch.device) -> torch.device:

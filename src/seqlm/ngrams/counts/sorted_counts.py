@@ -7,9 +7,12 @@ never mapped, so that memory stays bounded.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from seqlm.core.files import replacing
 
 Keys = NDArray[np.int64]
 Part = tuple[Keys, NDArray[np.int64]]
@@ -45,29 +48,42 @@ class CountsInMemory:
 
 @dataclass(frozen=True)
 class CountsInFiles:
-    """Sorted counts in two files of 64-bit integers: ``STEM.keys`` and ``STEM.counts``."""
+    """Sorted counts in two files of 64-bit integers, ``STEM.keys`` and ``STEM.counts``, or a part of them."""
 
     stem: Path
     length: int
+    first: int = 0
+    """The entry of the files that is the first of these counts."""
 
     def __len__(self) -> int:
         return self.length
 
+    def part(self, start: int, stop: int) -> "CountsInFiles":
+        """Return the counts at positions ``start`` to ``stop``, in the same files."""
+        return CountsInFiles(self.stem, stop - start, self.first + start)
+
     def read(self, start: int, stop: int) -> Part:
         """Return the keys at positions ``start`` to ``stop`` or the end, and their counts."""
-        offset = start * _ENTRY.itemsize
-        keys, counts = (np.fromfile(path, _ENTRY, stop - start, offset=offset) for path in _paths(self.stem))
+        offset, number = (self.first + start) * _ENTRY.itemsize, max(min(stop, self.length) - start, 0)
+        keys, counts = (np.fromfile(path, _ENTRY, number, offset=offset) for path in _paths(self.stem))
         return keys, counts
 
     def mapped(self) -> Part:
         """Return all of them, mapped into memory; there must be some."""
-        keys, counts = (np.memmap(path, _ENTRY, mode="r") for path in _paths(self.stem))
+        offset = self.first * _ENTRY.itemsize
+        keys, counts = (np.memmap(path, _ENTRY, "r", offset, (self.length,)) for path in _paths(self.stem))
         return keys, counts
 
     def remove(self) -> None:
         """Delete the files."""
         for path in _paths(self.stem):
             path.unlink()
+
+    def move(self, stem: Path) -> "CountsInFiles":
+        """Rename the files."""
+        for path, target in zip(_paths(self.stem), _paths(stem), strict=True):
+            path.replace(target)
+        return CountsInFiles(stem, self.length, self.first)
 
 
 SortedCounts = CountsInMemory | CountsInFiles
@@ -78,15 +94,42 @@ def _paths(stem: Path) -> tuple[Path, Path]:
 
 
 def write_run(stem: Path, parts: Iterable[Part]) -> CountsInFiles:
-    """Write parts, which follow each other in rising order, as one file of keys and one of counts."""
-    length = 0
+    """Write parts, which follow each other in rising order, as a file of keys and a file of counts, both whole."""
     keys_path, counts_path = _paths(stem)
-    with keys_path.open("wb") as keys_file, counts_path.open("wb") as counts_file:
-        for keys, counts in parts:
-            keys_file.write(np.ascontiguousarray(keys, _ENTRY).data)
-            counts_file.write(np.ascontiguousarray(counts, _ENTRY).data)
-            length += len(keys)
+    with (
+        replacing(keys_path) as keys_temporary,
+        replacing(counts_path) as counts_temporary,
+        keys_temporary.open("wb") as keys_file,
+        counts_temporary.open("wb") as counts_file,
+    ):
+        return CountsInFiles(stem, _write(keys_file, counts_file, parts))
+
+
+def reserve(stem: Path, length: int) -> CountsInFiles:
+    """Make files for as many entries, whose parts :func:`write_part` writes in any order."""
+    for path in _paths(stem):
+        with path.open("wb") as file:
+            file.truncate(length * _ENTRY.itemsize)
     return CountsInFiles(stem, length)
+
+
+def write_part(target: CountsInFiles, parts: Iterable[Part]) -> None:
+    """Write parts over what the files have from the first entry of ``target`` on."""
+    keys_path, counts_path = _paths(target.stem)
+    with keys_path.open("r+b") as keys_file, counts_path.open("r+b") as counts_file:
+        for file in (keys_file, counts_file):
+            file.seek(target.first * _ENTRY.itemsize)
+        _write(keys_file, counts_file, parts)
+
+
+def _write(keys_file: BinaryIO, counts_file: BinaryIO, parts: Iterable[Part]) -> int:
+    """Write parts to two files, and return how many entries they have."""
+    length = 0
+    for keys, counts in parts:
+        keys_file.write(np.ascontiguousarray(keys, _ENTRY).data)
+        counts_file.write(np.ascontiguousarray(counts, _ENTRY).data)
+        length += len(keys)
+    return length
 
 
 def run_lengths(keys: NDArray[np.integer]) -> CountsInMemory:
@@ -109,15 +152,15 @@ def _with_equals_added(keys: Keys, counts: NDArray[np.int64]) -> Part:
     return keys[firsts], np.add.reduceat(counts, firsts)
 
 
-def insert_key(parts: Iterable[Part], key: int) -> Iterator[Part]:
-    """Yield the parts with one more entry, of count 1, at its place."""
-    is_due = True
+def insert_key(parts: Iterable[Part], key: int | None) -> Iterator[Part]:
+    """Yield the parts with one more entry, of count 1, at its place; with None, as they are."""
     for keys, counts in parts:
-        if is_due and len(keys) and keys[-1] >= key:
-            index, is_due = int(np.searchsorted(keys, key)), False
+        if key is not None and len(keys) and keys[-1] >= key:
+            index = int(np.searchsorted(keys, key))
             keys, counts = np.insert(keys, index, key), np.insert(counts, index, 1)
+            key = None
         yield keys, counts
-    if is_due:
+    if key is not None:
         yield np.array([key]), np.array([1])
 
 
