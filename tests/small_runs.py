@@ -66,7 +66,10 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     """Return the folder that is copied: making it takes far longer."""
     folder = tempfile.TemporaryDirectory()
     layout = Layout(Path(folder.name))
-    texts = write_splits(layout.splits, text)
+    # Splits that disagree, so that a test fails if one is taken for another.
+    lines = text.splitlines(keepends=True)
+    part = "".join(lines[len(lines) // 4 :])
+    texts = write_splits(layout.splits, text, text + part, part)
     for kind in reversed(KINDS):  # the run is one over characters
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)

@@ -110,6 +110,22 @@ def set_aside() -> None:
     print(f"set aside: {names}; `git stash show --patch` shows these changes, `git stash pop` restores them")
 
 
+def checkout_data() -> int:
+    """Let DVC restore the outputs; return its exit code.
+
+    An output of other settings that is in no cache is removed: the settings that were set aside make it again.
+    """
+    command, environment = ["dvc", "checkout", "--allow-missing"], environment_of_python()
+    first = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if first.returncode == 0:
+        print(first.stdout, end="")
+        return 0
+    second = subprocess.run([*command, "--force"], env=environment, check=False)
+    if second.returncode == 0:
+        print("removed what changed settings had made and is not in DVC's cache")
+    return second.returncode
+
+
 def main() -> int:
     """Go back, or check; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -130,8 +146,7 @@ def main() -> int:
         print(f"error: {reason}", file=sys.stderr)
         return 5
     print(f"back at {git('log', '-1', '--format=%h %s')}, on {git('branch', '--show-current') or 'no branch'}")
-    command = ["dvc", "checkout", "--allow-missing"]
-    code = subprocess.run(command, env=environment_of_python(), check=False).returncode
+    code = checkout_data()
     if code == 0 and (missing := missing_outputs()):
         print(f"all files in Git are restored; {len(missing)} others are not in DVC's cache: `make repro` makes them")
     return code

@@ -219,7 +219,8 @@ def test_runs_with_smaller_minibatches_than_their_settings_are_named() -> None:
 def test_every_number_of_the_table_is_that_of_its_split() -> None:
     names = ("bits_per_character", "perplexity", "unknown_share", "unknown_bits", "separator_bits")
     splits = {
-        split: {name: 10 * i + j for j, name in enumerate(names)} for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
+        split: STEADY.metrics["test"] | {name: 10 * i + j for j, name in enumerate(names)}
+        for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
     }
     made = Score(network("a"), {}, splits)
     row = main_table([Result(made, (None, None), Comparison(), only_words=True, label="A")]).iloc[0]

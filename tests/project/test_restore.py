@@ -120,11 +120,16 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
     assert (repository.folder / "reports/score/gru.json").read_text() == "{}"
 
 
-def test_restore_without_the_cache_says_what_makes_the_data(repository: TinyRepository) -> None:
-    shutil.rmtree(repository.folder / ".dvc/cache")
+@pytest.mark.parametrize("is_left", [False, True], ids=["no output", "changed output"])
+def test_restore_without_the_cache_says_what_makes_the_data(is_left: bool, repository: TinyRepository) -> None:
     (repository.folder / "out.txt").unlink()
+    if is_left:
+        (repository.folder / "out.txt").write_text("row")
+    shutil.rmtree(repository.folder / ".dvc/cache")
     (repository.folder / "params.yaml").write_text("unit: row\nseconds: 0\n")
-    assert "1 others are not in DVC's cache: `make repro` makes them" in restored(repository)
+    assert "1 others are not in DVC's cache: `make repro` makes them" in (said := restored(repository))
+    assert ("removed what changed settings had made" in said) == is_left
+    assert not (repository.folder / "out.txt").exists()
     assert repository.git("status", "--porcelain") == ""
 
 

@@ -16,10 +16,10 @@ import torch
 from devtools import CHROMIUM, Browser
 from seqlm.core.files import write_checksummed, write_csv, write_json
 from seqlm.core.layout import Layout
-from seqlm.core.vocab_key import VocabKey
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.loading import Models
-from seqlm.networks.building import build_network, read_weights, save_network
+from seqlm.networks.building import build_network, save_network
+from seqlm.ngrams.models.registry import SMOOTHINGS
 from seqlm.report import playground
 from seqlm.report.playground import build_playground
 from seqlm.train.settings import CONFIG_FORMAT
@@ -29,6 +29,7 @@ from small_runs import LINES, config, write_models
 from smoke import ROOT
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+SUPPORTED = ("uniform", "laplace", "kneser-ney")
 LEARNED = {"embedding": "learned", "num_layers": 2}
 RUNS: dict[str, dict[str, Any]] = {
     "chapter": {"model": "scratch"},
@@ -166,7 +167,7 @@ def test_every_model_gives_the_probabilities_of_python(page: Browser, project: L
 def test_large_networks_are_stored_in_half_precision_and_the_page_says_so(
     project: Layout, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(playground, "MAX_SINGLE", 0)
+    monkeypatch.setattr(playground, "_precisions", lambda sizes, _: dict.fromkeys(sizes, "float16"))
     path = tmp_path / "half.html"
     path.write_text(build_playground(project, "x"), encoding="utf-8")
     open_page(browser, path)
@@ -394,29 +395,37 @@ def test_the_policy_allows_the_pages_own_script_and_style_only(project: Layout) 
     assert "<b>sea" not in text
 
 
-def test_weights_are_stored_in_the_order_of_their_names(project: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    # safetensors returns them in an order that changes from process to process.
-    page = build_playground(project, "title")
-
-    def backwards(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:
-        network, weights = read_weights(folder, run, vocab)
-        return network, dict(sorted(weights.items(), reverse=True))
-
-    monkeypatch.setattr(playground, "read_weights", backwards)
-    assert build_playground(project, "title") == page
+def test_the_largest_networks_are_left_out_or_in_half_precision_so_that_the_page_is_small_enough() -> None:
+    sizes = {"medium": 200, "large": 300, "small": 100}
+    single, half = "float32", "float16"
+    # All in half precision take 1,200 bytes; single precision takes 200, 400 and 600 more.
+    # Without the largest one it is 600, and 200 and 400 more.
+    expected = {
+        2400: dict.fromkeys(sizes, single),
+        2399: {"small": single, "medium": single, "large": half},
+        1400: {"small": single, "medium": half, "large": half},
+        1200: dict.fromkeys(sizes, half),
+        1199: {"small": single, "medium": half},
+        0: {},
+    }
+    assert {budget: playground._precisions(sizes, budget) for budget in expected} == expected
 
 
 def test_what_the_page_leaves_out_is_named(project: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     def left_out() -> dict[str, str]:
         found = re.search('id="data">(.*?)</script>', build_playground(project, "x"), re.DOTALL)
         assert found
-        return {one["name"]: one["why"] for one in json.loads(found[1])["leftOut"]}
+        all_of_them = {one["name"]: one["why"] for one in json.loads(found[1])["leftOut"]}
+        return {name: why for name, why in all_of_them.items() if name not in unknown}
 
+    unknown = {f"n-grams, {method.smoothing}" for method in SMOOTHINGS} - {f"n-grams, {name}" for name in SUPPORTED}
     assert left_out() == {"words": "reads word tokens, and this page characters"}
-    sizes = {run: (project.run(run) / "weights.safetensors").stat().st_size for run in RUNS if run != "words"}
-    largest = max(sizes, key=lambda run: sizes[run])
-    monkeypatch.setattr(playground, "MAX_BYTES", sum(sizes.values()) - sizes[largest] + 500)
-    assert list(left_out()) == ["words", largest]
     monkeypatch.setattr(playground, "MAX_BYTES", 100)
     assert left_out()["n-gram models of order 2 to 3"] == "too large"
-    assert set(sizes) <= set(left_out())
+    assert re.fullmatch(r"too large \(\d\.\d MB\)", left_out()["long"])
+    assert set(RUNS) <= set(left_out())
+
+
+def test_the_same_models_give_the_same_page(project: Layout) -> None:
+    # Weights come from their file in a random order.
+    assert build_playground(project, "x") == build_playground(project, "x")

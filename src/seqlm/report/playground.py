@@ -27,10 +27,8 @@ from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
-MAX_SINGLE = 500_000
-"""Parameters of the largest network that is stored in single precision; larger ones are stored in half precision."""
-MAX_BYTES = 9_000_000
-"""Largest sum of all counts and weights, before they are written as base64."""
+MAX_BYTES = 5_600_000
+"""Largest sum of all counts and weights. Base64 adds a third and the rest is small, so a page has at most 8 MB."""
 _KINDS = {"scratch", "rnn", "gru", "lstm", "transformer"}
 """Kinds of networks that the page can compute."""
 _SMOOTHINGS = {"uniform", "laplace", "kneser-ney"}
@@ -43,8 +41,6 @@ _SCRIPTS = (
     "arrays.js", "ngrams.js", "networks.js", "transformer.js", "sampling.js", "shannon.js", "units.js", "reading.js",
     "dom.js", "typing.js", "inside.js", "history.js", "game.js", "main.js",
 )  # fmt: skip
-
-Arrays = list[NDArray[Any]]
 
 
 def build_playground(layout: Layout, title: str) -> str:
@@ -59,17 +55,17 @@ def build_playground(layout: Layout, title: str) -> str:
     left_out = [{"name": f"n-grams, {name}", "why": unsupported} for name in settings if name not in _SMOOTHINGS]
     tables, size = _ngram_tables(counts, blocks, left_out)
     networks, runs = [], {run: read_json(layout.config(run)) for run in run_names(layout.configs)}
-    for run, (network, weights) in _by_size(layout, vocab, runs, left_out):
-        arrays = _network_arrays(list(weights.values()))
-        size += (num_bytes := sum(array.nbytes for array in arrays))
-        if size > MAX_BYTES:
-            size -= num_bytes
-            left_out.append({"name": run, "why": f"too large ({num_bytes / 1e6:,.1f} MB)"})
+    stored = _read_networks(layout, vocab, runs, left_out)
+    sizes = {run: sum(array.size for array in weights.values()) for run, (_, weights) in stored.items()}
+    precisions = _precisions(sizes, MAX_BYTES - size)
+    for run, (network, weights) in stored.items():
+        if run not in precisions:
+            left_out.append({"name": run, "why": f"too large ({2 * sizes[run] / 1e6:,.1f} MB)"})
             continue
         shapes = [{"name": name, "shape": list(array.shape)} for name, array in weights.items()]
         kept = {key: network[key] for key in ("model", "activation", "num_layers", "num_heads", "num_steps")}
-        networks.append({"name": run, **kept, "arrays": shapes, "type": str(arrays[0].dtype)})
-        blocks[f"weights-{run}"] = _base64(arrays)
+        networks.append({"name": run, **kept, "arrays": shapes, "type": precisions[run]})
+        blocks[f"weights-{run}"] = _base64(array.astype(precisions[run]) for array in weights.values())
     passages = {split: load_split(layout.corpus("char"), split)[:_PASSAGE] for split in ("val", "test")}
     blocks |= {split: _base64([_smallest(ids)]) for split, ids in passages.items()}
     table = read_csv(layout.reports("evaluate", "table.csv"))
@@ -79,7 +75,7 @@ def build_playground(layout: Layout, title: str) -> str:
         "separator": vocab.line_separator,
         "tokens": vocab.tokens,
         "ngrams": {"tables": tables, "starts": counts.starts, "settings": settings},
-        "networks": sorted(networks, key=lambda network: list(runs).index(network["name"])),
+        "networks": networks,
         "leftOut": left_out,
         "bits": bits,
         "history": {run: _history(layout, run, config, vocab) for run, config in runs.items()},
@@ -114,11 +110,11 @@ def _ngram_tables(
     return described, size
 
 
-def _by_size(
+def _read_networks(
     layout: Layout, vocab: Vocab, runs: dict[str, dict[str, Any]], left_out: list[dict[str, str]]
-) -> list[tuple[str, tuple[dict[str, Any], dict[str, NDArray[np.float32]]]]]:
-    """Return the settings and weights of the runs that the page can compute, the smallest first."""
-    found = []
+) -> dict[str, tuple[dict[str, Any], dict[str, NDArray[np.float32]]]]:
+    """Return the settings and weights of the runs that the page can compute."""
+    found = {}
     for run, config in runs.items():
         if config["token"] != "char":
             left_out.append({"name": run, "why": f"reads {config['token']} tokens, and this page characters"})
@@ -126,15 +122,22 @@ def _by_size(
             left_out.append({"name": run, "why": f"this page cannot compute networks of the kind {config['model']}"})
         else:
             network, weights = read_weights(layout.run(run), run, vocab.key)
-            # The reader returns weights in an order that changes from process to process.
-            found.append((run, (network, dict(sorted(weights.items())))))
-    return sorted(found, key=lambda one: sum(array.size for array in one[1][1].values()))
+            found[run] = network, {name: weights[name] for name in sorted(weights)}  # read in a random order
+    return found
 
 
-def _network_arrays(weights: Arrays) -> Arrays:
-    """Return weights in the precision in which they are stored."""
-    half = sum(array.size for array in weights) > MAX_SINGLE
-    return [array.astype(np.float16 if half else np.float32) for array in weights]
+def _precisions(sizes: dict[str, int], budget: int) -> dict[str, str]:
+    """Return in which precision networks with these numbers of parameters are stored within a number of bytes.
+
+    The largest networks are left out until half precision fits; the smallest of the others are in single precision.
+    """
+    kept = sorted(sizes, key=lambda run: sizes[run])
+    while (spare := budget - 2 * sum(sizes[run] for run in kept)) < 0 and kept:
+        kept.pop()
+    found = {}
+    for run in kept:
+        found[run] = "float32" if (spare := spare - 2 * sizes[run]) >= 0 else "float16"
+    return found
 
 
 def _history(layout: Layout, run: str, config: dict[str, Any], vocab: Vocab) -> dict[str, Any]:
