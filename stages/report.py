@@ -16,7 +16,7 @@ def main(layout: Layout) -> None:
     from seqlm.core.files import write_csv, write_json, write_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page, build_summary, build_table
-    from seqlm.report.parity import metrics, parity_tables
+    from seqlm.report.parity import agreement, metrics, parity_tables
     from seqlm.report.playground import build_playground
 
     draw_all(layout)
@@ -29,12 +29,8 @@ def main(layout: Layout) -> None:
     write_text(layout.table, build_table(layout))
     write_text(layout.page, build_page(layout, params.title, parity))
     write_text(layout.playground, build_playground(layout, params.title))
-    for name, by_rule in metrics(parity).items():
-        for rule, counts in by_rule.items():
-            click.echo(f"the book: {counts['met']} of {counts['compared']} {name} values are {rule}")
-    for rows in parity.values():
-        for row in rows[rows["met"] == False].itertuples(index=False):  # noqa: E712
-            click.echo(f"not met: {row.section} {row.quantity}: {row[2]} in the book, {row.here} here")
+    for line in agreement(parity):
+        click.echo(line)
     click.echo(f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.table}")
 
 

@@ -10,9 +10,10 @@ In a CSV file, each COLUMN=VALUE keeps the rows that have this value, and the ne
 mean(COLUMN) is the mean over all these rows. A value with spaces is written with underscores. In a JSON file, keys are
 joined by dots.
 
-A whole table is between two comments that name its file, the rows to keep and the columns:
+A whole table is between two comments that name its file, the rows to keep and the columns. A column may have another
+heading, after =:
 
-    <!-- table: reports/book/printed.csv section=8.1 quantity,book_prints,here -->
+    <!-- table: reports/book/printed.csv section=8.1 quantity,book_prints,here,met=reproduced -->
     <!-- end -->
 
 Code is between two comments that name its file and the function, without its docstring; for a part of a function, also
@@ -94,8 +95,9 @@ def _of_csv(path: Path, where: str) -> float:
 
 def _with_table(folder: Path, found: re.Match[str]) -> str:
     *choices, columns = found["where"].split(" ")
-    rows = _rows(folder / found["path"], choices)[columns.split(",")]
-    lines = [[name.replace("_", " ") for name in rows], ["---"] * rows.shape[1]]
+    names = dict(column.split("=") if "=" in column else (column, column) for column in columns.split(","))
+    rows = _rows(folder / found["path"], choices)[list(names)].replace({"True": "yes", "False": "no"})
+    lines = [[name.replace("_", " ") for name in names.values()], ["---"] * len(names)]
     lines += [[cell.replace("|", r"\|").replace("<", r"\<") for cell in row] for row in rows.to_numpy()]
     return found[1] + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 

@@ -16,7 +16,7 @@ PAGE = """# A page
 Seen [9](../reports/a/table.csv "model=b bits .1f") or on average [9](../reports/a/table.csv
 "kind=x mean(bits) .2f"), [9](../reports/a/summary.json "loss.last .3f"); [a link](../reports/a/table.csv).
 
-<!-- table: ../reports/a/table.csv kind=x model,note -->
+<!-- table: ../reports/a/table.csv kind=x model=name,note -->
 <!-- end -->
 
 <!-- code: ../counter.py Counter.step | self.total | return -->
@@ -41,7 +41,7 @@ class Counter:
 def page(tmp_path: Path) -> Path:
     for folder in ("reports/a", "docs"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "reports/a/table.csv").write_text("model,kind,bits,note\na,x,1.0,<unk>\nb,x,2.5,no\nc,y,7.0,no\n")
+    (tmp_path / "reports/a/table.csv").write_text("model,kind,bits,note\na,x,1.0,<unk>\nb,x,2.5,True\nc,y,7.0,no\n")
     (tmp_path / "reports/a/summary.json").write_text('{"loss": {"last": 0.12345}}')
     (tmp_path / "counter.py").write_text(SOURCE)
     (tmp_path / "README.md").write_text("nothing")
@@ -57,7 +57,7 @@ def test_values_and_tables_are_written(page: Path, capsys: pytest.CaptureFixture
     text = page.read_text()
     # Row b has 2.5, the mean of rows a and b is (1.0 + 2.5) / 2 = 1.75, and 0.12345 is rounded to three decimals.
     assert re.findall(r"\[([\d.]+)\]", text) == ["2.5", "1.75", "0.123"]
-    assert "| model | note |\n| --- | --- |\n| a | \\<unk> |\n| b | no |\n<!-- end -->" in text
+    assert "| name | note |\n| --- | --- |\n| a | \\<unk> |\n| b | yes |\n<!-- end -->" in text
     assert 'table.csv\n"kind=x' in text  # line breaks stay
     capsys.readouterr()
     assert doc_values.main(root, []) == 0

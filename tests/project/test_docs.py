@@ -137,9 +137,26 @@ def test_a_page_asks_shows_code_and_has_a_command_with_its_minutes(page: Path) -
     text = page.read_text()
     assert text.startswith(f"# {page.stem[:3].replace('-', '.')} ")
     assert "> **Before you run.**" in text
-    assert "<!-- code: " in text
-    assert re.search(r"^(?:One|Two|Three) minutes?: `dvc exp run -S [^`]+`", text, flags=re.MULTILINE)
+    assert "```python\n" in text
+    experiment = r"^(?:One|Two|Three) minutes?: `dvc exp run -S [^`]+`.*?\n<details>\n<summary>What you should see"
+    assert re.search(experiment, text, flags=re.MULTILINE | re.DOTALL)
     assert f"]({page.name})" in (GUIDE / "index.md").read_text()
+
+
+PROGRAM = re.compile(r"(?<! -->\n)^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+PROGRAMS = [
+    (page, *found.groups())
+    for page in [*SECTIONS, ROOT / "docs/answers.md"]
+    for found in PROGRAM.finditer(page.read_text())
+]
+
+
+@pytest.mark.parametrize(("page", "program", "printed"), PROGRAMS, ids=lambda value: getattr(value, "stem", ""))
+def test_code_of_the_guide_runs_alone_and_prints_what_the_page_says(
+    page: Path, program: str, printed: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(compile(program, page, "exec"), {})
+    assert printed in (None, capsys.readouterr().out)
 
 
 def labels(name: str) -> list[str]:

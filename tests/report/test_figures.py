@@ -19,6 +19,7 @@ from seqlm.report.figures import plots, style
 from seqlm.report.figures.curves import data_figure, time_figure
 from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure
 from seqlm.report.figures.style import model_styles, svg_text
+from seqlm.report.page import inline_svg
 from seqlm.vocab.corpus import load_corpus
 from smoke import ROOT
 from subwords import build, write_splits
@@ -122,6 +123,14 @@ def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> Non
         saved.savefig(tmp_path / "saved.svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
     text = (tmp_path / "saved.svg").read_text().replace("#010203", "currentColor")
     assert style._compact(text) == svg_text(drawn)
+
+
+def test_a_figure_is_light_on_a_dark_page(tmp_path: Path) -> None:
+    drawn = svg_text(unrolled_figure("the time"))
+    assert "@media (prefers-color-scheme: dark){svg{color: #e6edf3}}" in drawn
+    write_text(tmp_path / "drawn.svg", drawn)
+    # Inside a page, a style would apply to the whole page.
+    assert "prefers-color-scheme" not in inline_svg(tmp_path / "drawn.svg", "a network")
 
 
 def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path) -> None:

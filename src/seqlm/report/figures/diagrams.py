@@ -40,10 +40,10 @@ def unrolled_figure(text: str) -> Figure:
         for label, height, colour, characters in rows:
             axes.text(-1.0, height, label, ha="right", va="center")
             for step, character in enumerate(characters):
-                _box(axes, (step, height), _visible(character), colour, **box, color=colour)
+                _box(axes, (step, height), _visible(character), colour, **box)
         axes.text(-1.0, 1.2, "state", ha="right", va="center")
         for step in range(len(text) - 1):
-            _box(axes, (step, 1.2), f"H{step + 1}", BLUE, **box, color=BLUE)
+            _box(axes, (step, 1.2), f"H{step + 1}", BLUE, **box)
             _arrow(axes, (step, 0.3), (step, 0.9))
             _arrow(axes, (step, 1.5), (step, 2.1))
             if step:
@@ -88,8 +88,8 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
     num_steps = min(_GRAPH_STEPS, len(tokens) - 1)
     with new_figure(height=4.6) as (figure, axes):
         for name, height in (("$W_{hx}$", 0.4), ("$W_{hh}$", 1.0), ("$W_{qh}$", 2.75)):
-            _graph_box(axes, 0.2, height, name, GREY)
-            axes.plot([0.42, 1.9 * num_steps - 0.3], [height] * 2, ":", color=GREY, linewidth=1)
+            _graph_box(axes, 0.2, height, name, GREY, half=0.32)
+            axes.plot([0.54, 1.9 * num_steps - 0.3], [height] * 2, ":", color=GREY, linewidth=1)
         for step in range(num_steps):
             _graph_step(axes, 1.9 * (step + 1), step + 1, shown[step], shown[step + 1])
             _arrow(axes, (1.9 * (step + 1), 5.55), (1.9 * (num_steps + 1) / 2, 6.1))
@@ -133,12 +133,12 @@ def _graph_box(axes: Axes, x: float, y: float, text: str, colour: str, half: flo
     _box(axes, (x, y), text, colour, half=(half, 0.22), style=style)
 
 
-def _box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str, **text_style: Any) -> None:
+def _box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str) -> None:
     """Draw a box around ``at`` with ``text`` in it; ``half`` is half its width and height, ``style`` matplotlib's."""
     (x, y), (half_width, half_height) = at, half
     corner, size = (x - half_width, y - half_height), (2 * half_width, 2 * half_height)
     axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, edgecolor=colour, facecolor="none"))
-    axes.text(x, y, text, ha="center", va="center", **text_style)
+    axes.text(x, y, text, ha="center", va="center")
 
 
 def _arrow(axes: Axes, start: Pair, end: Pair) -> None:

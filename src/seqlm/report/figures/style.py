@@ -1,8 +1,9 @@
 """The look that all figures share, and their deterministic way to disk.
 
 A figure is as wide as a column of the page on a phone, where its text is still 10 pixels high; on a wide screen two
-figures stand side by side. Figures have no background, and their text and axes take the colour of the text around
-them (``currentColor``), so that one file serves a light page and a dark one.
+figures are side by side. Figures have no background, and their text and axes take the colour of the text around
+them (``currentColor``), so that one file serves a light page and a dark one. As an ``<img>``, a figure does not know
+the text around it: then its own style has a light colour for a dark page.
 
 A colour means one kind of model (:func:`model_styles`). What is no model is drawn in :data:`SERIES`. Every colour has
 a contrast of at least 3:1 with light and with dark paper, and line styles and markers repeat what colours say.
@@ -41,8 +42,11 @@ MARKERS = ("o", "s", "^", "v", "P", "X")
 
 WIDTH = 4.8
 """Inches."""
-SVG_STYLE = "svg{stroke-linejoin: round; stroke-linecap: butt; font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif}"
-"""Of a figure; ``page.css`` has the same for those of the page."""
+SVG_STYLE = (
+    "svg{stroke-linejoin: round; stroke-linecap: butt; font: 10px 'DejaVu Sans', Verdana, Arial, sans-serif; "
+    "color-scheme: light dark}\n@media (prefers-color-scheme: dark){svg{color: #e6edf3}}"
+)
+"""Of a figure as a file. The page leaves it out: ``page.css`` has the fonts and lines, the text around the colour."""
 _USUAL_FONT = "font-size: 10px; font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif; "
 _OFFSET = 31e-6
 """Points. Coordinates come with six decimals."""
