@@ -10,7 +10,7 @@ from seqlm.core.settings import load
 @stage()
 def main(layout: Layout) -> None:
     """Compare all models on train, val and test."""
-    from seqlm.core.files import write_json, write_table
+    from seqlm.core.files import write_json, write_metrics, write_table
     from seqlm.evaluate import tables
     from seqlm.evaluate.columns import describe_reduced_batches, describe_share, main_table, table_text
     from seqlm.evaluate.mixtures import collect_scores, save_mixtures
@@ -25,6 +25,8 @@ def main(layout: Layout) -> None:
     runs = run_names(layout.configs)
     heldouts = {kind: load_heldout(layout.heldout(kind)) for kind in KINDS}
     texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
+    # First: a killed training leaves a history, but no summary.
+    reduced = describe_reduced_batches(training_summaries(layout, runs))
     scores = collect_scores(layout, runs, texts, params.mixtures)
     results, leaders = rank_models(scores, texts, Folds.load(layout.heldout("char")))
     table, metrics = main_table(results), {score.name: score.metrics for score in scores}
@@ -35,13 +37,13 @@ def main(layout: Layout) -> None:
         "choices": tables.choices(scores),
         "orders": tables.order_table(results),
         "history": tables.history_table(layout, runs),
-        **{f"best/{group}": figures for group, figures in tables.headlines(scores).items()},
     }
     for name, content in [*found.items(), *tables.diagnostic_tables(tables.diagnosed(scores), heldouts["char"])]:
         write_table(layout.reports("evaluate"), name, content)
+    for group, figures in tables.headlines(scores).items():
+        write_metrics(layout.reports("evaluate", "best", f"{group}.json"), figures)
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))
-    reduced = describe_reduced_batches(training_summaries(layout, runs))
     click.echo(table_text(table, describe_share(metrics), reduced))
 
 

@@ -13,10 +13,10 @@ def main(layout: Layout) -> None:
     """Draw every figure, build the page, and compare the book's numbers with ours."""
     params = load(layout.params, "report", ReportParams)
 
-    from seqlm.core.files import write_csv, write_json, write_text
+    from seqlm.core.files import write_csv, write_metrics, write_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page, build_table
-    from seqlm.report.parity import metrics, parity_tables
+    from seqlm.report.parity import metrics, parity_tables, summarise
     from seqlm.report.playground import build_playground
 
     draw_all(layout)
@@ -24,11 +24,11 @@ def main(layout: Layout) -> None:
     parity = parity_tables(layout)
     for name, rows in parity.items():
         write_csv(layout.reports("book", f"{name}.csv"), rows)
-    write_json(layout.reports("book", "metrics.json"), metrics(parity))
+    write_metrics(layout.reports("book", "metrics.json"), metrics(parity))
     write_text(layout.table, build_table(layout))
     write_text(layout.page, build_page(layout, params.title, parity))
     write_text(layout.playground, build_playground(layout, params.title))
-    for name, by_rule in metrics(parity).items():
+    for name, by_rule in summarise(parity).items():
         for rule, counts in by_rule.items():
             click.echo(f"the book: {counts['met']} of {counts['compared']} {name} values are {rule}")
     for rows in parity.values():

@@ -153,7 +153,7 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     assert "train@scratch-sequential" in ran
     assert "train@lstm" not in ran
     changed = [line.split()[:2] for line in output.splitlines()]
-    assert ["reports/score/scratch-sequential/metrics.json", "test_perplexity"] in changed
+    assert ["reports/score/scratch-sequential/metrics.json", "test_bits"] in changed
 
     (output,) = section("Add a run")
     assert "train@gru" in stages_run(output)
@@ -183,7 +183,7 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     mixtures = [float(row.split()[1]) for row in rows if row[0] != " "]
     assert mixtures == sorted(mixtures)
     changed = [line.split()[:2] for line in compared.splitlines()]
-    assert ["reports/score/scratch-sequential/metrics.json", "test_perplexity"] in changed
+    assert ["reports/score/scratch-sequential/metrics.json", "test_bits"] in changed
     assert (workspace.folder / "dvc_plots" / "index.html").is_file()
 
     _, names = section("Keep one")

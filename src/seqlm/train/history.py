@@ -119,8 +119,8 @@ def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine
 
 
 def headline(row: HistoryRow) -> dict[str, Any]:
-    """Return the metrics of a training: epochs so far and the last perplexity on train."""
-    return {"epoch": row.epoch, "train_perplexity": row.train_perplexity}
+    """Return the metrics of a training: the last perplexity on train."""
+    return {"perplexity": row.train_perplexity}
 
 
 def _finite(value: float | None) -> float | None:
