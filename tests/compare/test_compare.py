@@ -69,7 +69,7 @@ def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: AR
 @pytest.mark.parametrize(
     ("content", "code", "printed"),
     [
-        (metrics(lstm=2.1, trigram=2.8), 1, "| lstm | 2.0000 → 2.1000, +5.00%, worse | 2.0000 → 2.1000, +5.00%, worse |"),
+        (metrics(lstm=2.1, trigram=2.8), 1, "| 2.0000 → 2.1000, +5.00%, worse | 2.0000 → 2.1000, +5.00%, worse |"),
         (metrics(lstm=2.02, trigram=2.8), 0, "4 of 4 values are the same"),
         (metrics(lstm=1.5, trigram=2.8), 0, "| lstm | 2.0000 → 1.5000, -25.00%, better |"),
         (metrics(lstm=2.0), 1, "trigram on test: gone; compare.allow_missing: true accepts that"),
