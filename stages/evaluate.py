@@ -25,9 +25,9 @@ def main(layout: Layout) -> None:
     runs = run_names(layout.configs)
     heldouts = {kind: load_heldout(layout.heldout(kind)) for kind in KINDS}
     texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
-    # First: a killed training leaves a history, but no summary.
-    reduced = describe_reduced_batches(training_summaries(layout, runs))
     scores = collect_scores(layout, runs, texts, params.mixtures)
+    # Before anything is written: a killed training leaves a history, but no summary.
+    reduced = describe_reduced_batches(training_summaries(layout, runs))
     results, leaders = rank_models(scores, texts, Folds.load(layout.heldout("char")))
     table, metrics = main_table(results), {score.name: score.metrics for score in scores}
     found = {
@@ -40,8 +40,7 @@ def main(layout: Layout) -> None:
     }
     for name, content in [*found.items(), *tables.diagnostic_tables(tables.diagnosed(scores), heldouts["char"])]:
         write_table(layout.reports("evaluate"), name, content)
-    for group, figures in tables.headlines(scores).items():
-        write_metrics(layout.reports("evaluate", "best", f"{group}.json"), figures)
+    write_metrics(layout.reports("evaluate", "best.json"), tables.headlines(scores))
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))
     click.echo(table_text(table, describe_share(metrics), reduced))

@@ -22,11 +22,11 @@ def main(layout: Layout, run: str) -> None:
     import torch
 
     from seqlm.core.devices import resolve_device
-    from seqlm.core.files import write_json, write_metrics, write_table
+    from seqlm.core.files import write_json, write_table
     from seqlm.networks.building import save_network
     from seqlm.train.callbacks import checkpoint_writer, describe_plan, sample_prefix, train_to_end
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
-    from seqlm.train.history import headline, history_table, summarise
+    from seqlm.train.history import history_table, summarise
     from seqlm.train.ranks import local_device, local_threads, process_group
     from seqlm.train.samples import describe_samples
     from seqlm.train.settings import read_config
@@ -66,7 +66,6 @@ def main(layout: Layout, run: str) -> None:
                 save_network(layout.best_of_run(run), run, config, vocab.key, best, engine)
             write_json(layout.samples_of_run(run), describe_samples(trainer.progress.samples, vocab, prefix))
             write_table(reports, "history", history_table(run, history))
-            write_metrics(reports / "metrics.json", headline(history[-1]))
             # Last: it says that the history is complete.
             write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
             checkpoint.remove_all()

@@ -145,7 +145,7 @@ def test_models_that_predict_only_words_are_a_block_of_their_own() -> None:
     assert [result.to_best.against for result in results] == [None, "lstm", None]
     assert results[2].interval != (None, None)
     assert [found[group]["model"] for group in ("static", "ngram")] == ["lstm", "counts"]
-    assert headlines([words, *others])["ngram"]["test_bits"] == others[1].metrics["test"]["bits_per_character"]
+    assert headlines([words, *others])["ngram"] == others[1].metrics["val"]["bits_per_character"]
     lines = table_text(main_table(results)).splitlines()
     assert [line.split()[0] for line in lines[:5]] == ["model", "lstm", "counts", "words", "words"]
     assert lines[3] == "words only; their separators, which would cost about 0.100 bits more, are not predicted:"

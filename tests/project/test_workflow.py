@@ -188,7 +188,7 @@ def test_the_steps_run_in_order_and_one_comment_has_the_newest_state(workspace: 
     ]  # fmt: skip
     assert ", worse |" in second
     assert "train.lr" in second
-    assert "| reports/score/plain/metrics.json | test_bits " in " ".join(second.split())
+    assert "| reports/score/plain.json | test_bits " in " ".join(second.split())
 
 
 @pytest.mark.slow

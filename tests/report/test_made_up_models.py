@@ -96,9 +96,8 @@ def test_leaders_headlines_and_choices(layout: Layout, table: pd.DataFrame) -> N
     reports, static = layout.reports("evaluate"), table[~table["dynamic"]]
     best = {group: leader["model"] for group, leader in read_json(reports / "leaders.json").items()}
     assert best == {"static": static["model"].iloc[0], "dynamic": table["model"].iloc[0], "ngram": ABSOLUTE.name}
-    headline = read_json(reports / "best" / "ngram.json")
-    bits = table.set_index("model").loc[ABSOLUTE.name, "test_bits"]
-    assert headline["test_bits"] == float(f"{bits:.5g}")
+    bits = table.set_index("model").loc[ABSOLUTE.name, "val_bits"]
+    assert read_json(reports / "best.json")["ngram"] == float(f"{bits:.5g}")
     assert f"weight of {ABSOLUTE.name} in {MIXTURE}" in read_json(reports / "choices.json")
 
 

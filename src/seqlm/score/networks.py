@@ -144,7 +144,7 @@ def score_run(layout: Layout, run: str, params: ScoreParams, log: Log) -> None:
     """Score a run; write its scores, and the figures that experiments are compared by."""
     scores = _scores(layout, read_config(layout.config(run)), params.dynamic, log)
     metrics = save_scores(layout.scores_of_run(run), scores, log)
-    write_metrics(layout.reports("score", run, "metrics.json"), headline(metrics[run]))
+    write_metrics(layout.reports("score", f"{run}.json"), headline(metrics[run]))
 
 
 def _scores(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, log: Log) -> Iterator[Score]:
