@@ -10,7 +10,7 @@ from seqlm.core.settings import load
 @stage()
 def main(layout: Layout) -> None:
     """Compare all models on train, val and test."""
-    from seqlm.core.files import write_json, write_table
+    from seqlm.core.files import write_json, write_metrics, write_table
     from seqlm.evaluate import tables
     from seqlm.evaluate.columns import main_table
     from seqlm.evaluate.mixtures import collect_scores, save_mixtures
@@ -34,10 +34,10 @@ def main(layout: Layout) -> None:
         "choices": tables.choices(scores),
         "orders": tables.order_table(results),
         "history": tables.history_table(layout, runs),
-        **{f"best/{group}": figures for group, figures in tables.headlines(scores).items()},
     }
     for name, content in [*found.items(), *tables.diagnostic_tables(tables.diagnosed(scores), heldouts["char"])]:
         write_table(layout.reports("evaluate"), name, content)
+    write_metrics(layout.reports("evaluate", "best.json"), tables.headlines(scores))
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))
     click.echo(f"the best of {len(results)} models on val: {results[0].label}")

@@ -13,7 +13,7 @@ def main(layout: Layout) -> None:
     """Draw every figure, build the page, and compare the book's numbers with ours."""
     params = load(layout.params, "report", ReportParams)
 
-    from seqlm.core.files import write_csv, write_json, write_text
+    from seqlm.core.files import write_csv, write_metrics, write_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page, build_summary, build_table
     from seqlm.report.parity import agreement, metrics, parity_tables
@@ -24,7 +24,7 @@ def main(layout: Layout) -> None:
     parity = parity_tables(layout)
     for name, rows in parity.items():
         write_csv(layout.reports("book", f"{name}.csv"), rows)
-    write_json(layout.reports("book", "metrics.json"), metrics(parity))
+    write_metrics(layout.reports("book", "metrics.json"), metrics(parity))
     write_text(layout.reports("summary.txt"), build_summary(layout))
     write_text(layout.table, build_table(layout))
     write_text(layout.page, build_page(layout, params.title, parity))

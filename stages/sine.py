@@ -15,7 +15,7 @@ def main(layout: Layout) -> None:
 
     from safetensors.numpy import save
 
-    from seqlm.core.files import write_bytes, write_json, write_table
+    from seqlm.core.files import write_bytes, write_json, write_metrics, write_table
     from seqlm.sine.study import study_sine
 
     mlp, tables, summary = study_sine(params, seed)
@@ -24,7 +24,7 @@ def main(layout: Layout) -> None:
     for name, table in tables.items():
         write_table(reports, name, table)
     write_json(reports / "summary.json", summary)
-    write_json(reports / "metrics.json", {"loss": losses[-1]})
+    write_metrics(reports / "metrics.json", {"loss": losses[-1]})
     click.echo(f"training loss by epoch: {' '.join(f'{loss:.3f}' for loss in losses)}")
 
 

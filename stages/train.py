@@ -26,7 +26,7 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.networks.building import save_network
     from seqlm.train.callbacks import checkpoint_writer, describe_plan, sample_prefix, train_to_end
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
-    from seqlm.train.history import headline, history_table, summarise
+    from seqlm.train.history import history_table, summarise
     from seqlm.train.ranks import local_device, local_threads, process_group
     from seqlm.train.samples import describe_samples
     from seqlm.train.settings import read_config
@@ -57,7 +57,7 @@ def main(layout: Layout, run: str) -> None:
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
             reports = layout.reports("train", run)
-            train_to_end(trainer, checkpoint, vocab, prefix)
+            train_to_end(trainer, checkpoint, vocab, prefix, reports)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
             save_network(layout.run(run), run, config, vocab.key, weights, engine)
@@ -66,8 +66,8 @@ def main(layout: Layout, run: str) -> None:
                 save_network(layout.best_of_run(run), run, config, vocab.key, best, engine)
             write_json(layout.samples_of_run(run), describe_samples(trainer.progress.samples, vocab, prefix))
             write_table(reports, "history", history_table(run, history))
+            # Last: it says that the history is complete.
             write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
-            write_table(reports, "metrics", headline(history[-1]))
             checkpoint.remove_all()
 
 

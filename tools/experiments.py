@@ -2,8 +2,8 @@
 
 One row for the last commit and one for each experiment that started from it, best first: bits
 per character of the best mixture, network and n-gram model, and the settings that differ from
-the commit, written as for `-S`. `--model NAME` adds a column for a run; `--split test` shows
-test instead of val. `dvc exp show` has every number; its hundreds of columns fit no terminal.
+the commit, written as for `-S`. `--model NAME` adds a column for a run. `make diff
+REV=EXPERIMENT` compares every model, on test too.
 """
 
 import argparse
@@ -19,7 +19,10 @@ from typing import Any, NamedTuple
 from preset import written
 from smoke import environment_of_python
 
-BEST = {"best mixture": "combined", "best network": "network", "best n-gram": "ngram"}
+BEST = {"best mixture": "mixture", "best network": "network", "best n-gram": "ngram"}
+"""Column -> its name in reports/evaluate/best.json."""
+Cells = list[tuple[str, str]]
+"""The file of metrics and the name in it of each column."""
 
 
 class Row(NamedTuple):
@@ -72,22 +75,22 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
             yield f"{name}={written(new)}"
 
 
-def bits(data: dict[str, Any], path: str, split: str) -> float | None:
-    """Return a model's bits per character from its file of metrics; None if there are none."""
-    value = data["metrics"].get(path, {}).get("data", {}).get(f"{split}_bits")
-    return value if isinstance(value, float) else None
+def bits(data: dict[str, Any], cells: Cells) -> list[float | None]:
+    """Return bits per character from the files of metrics; None where there are none."""
+    values = [data["metrics"].get(path, {}).get("data", {}).get(name) for path, name in cells]
+    return [value if isinstance(value, float) else None for value in values]
 
 
-def rows(split: str, paths: list[str]) -> list[Row]:
+def rows(cells: Cells) -> list[Row]:
     """Return the commit, then its experiments by their bits, and the workspace if its settings are new."""
     (commit, before), *others = experiments()
     found: list[Row] = []
     for name, data in others:
-        row = Row(name, [bits(data, path, split) for path in paths], list(changes(settings(before), settings(data))))
+        row = Row(name, bits(data, cells), list(changes(settings(before), settings(data))))
         if name != "workspace" or row.changes not in ([], *(known.changes for known in found)):
             found.append(row)
     found.sort(key=lambda row: [math.inf if value is None else value for value in row.bits])
-    return [Row(commit, [bits(before, path, split) for path in paths], []), *found]
+    return [Row(commit, bits(before, cells), []), *found]
 
 
 def table(names: list[str], found: list[Row], width: int) -> str:
@@ -112,15 +115,14 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", default=[], help="a run to add as a column; may be repeated")
-    parser.add_argument("--split", choices=("val", "test"), default="val")
     arguments = parser.parse_args()
-    paths = [f"reports/evaluate/best/{name}.json" for name in BEST.values()]
-    paths += [f"reports/score/{name}/metrics.json" for name in arguments.model]
-    found = rows(arguments.split, paths)
+    cells = [("reports/evaluate/best.json", name) for name in BEST.values()]
+    cells += [(f"reports/score/{name}.json", "val_bits") for name in arguments.model]
+    found = rows(cells)
     for column, name in enumerate(arguments.model, start=len(BEST)):
         if all(row.bits[column] is None for row in found):
             parser.error(f"--model {name}: no experiment has this run")
-    print(f"Bits per character on {arguments.split}; lower is better.\n")
+    print("Bits per character on val; lower is better.\n")
     width = shutil.get_terminal_size((120, 24)).columns
     print(table([*BEST, *arguments.model], found, width))
 

@@ -69,13 +69,13 @@ def compare(run_stage: RunStage, repository: Repository) -> Compare:  # noqa: AR
 @pytest.mark.parametrize(
     ("content", "code", "printed"),
     [
-        (metrics(lstm=2.1, trigram=2.8), 1, "| lstm | test | 2.0000 | 2.1000 | +5.00% | worse |"),
+        (metrics(lstm=2.1, trigram=2.8), 1, "| 2.0000 → 2.1000, +5.00%, worse | 2.0000 → 2.1000, +5.00%, worse |"),
         (metrics(lstm=2.02, trigram=2.8), 0, "4 of 4 values are the same"),
-        (metrics(lstm=1.5, trigram=2.8), 0, "| lstm | val | 2.0000 | 1.5000 | -25.00% | better |"),
+        (metrics(lstm=1.5, trigram=2.8), 0, "| lstm | 2.0000 → 1.5000, -25.00%, better |"),
         (metrics(lstm=2.0), 1, "trigram on test: gone; compare.allow_missing: true accepts that"),
         (metrics(lstm=None, trigram=2.8), 1, "lstm on test: not finite"),
         ('{"lstm": {"test": {"bits_per_character": NaN}}, "trigram": {}}', 1, "lstm on test: not finite"),
-        (metrics(lstm=2.0, trigram=2.8, gru=2.2), 0, "| gru | test | – | 2.2000 |  | new |"),
+        (metrics(lstm=2.0, trigram=2.8, gru=2.2), 0, "| gru | – → 2.2000, new | – → 2.2000, new |"),
         ("{", 3, "metrics.json at HEAD: not JSON"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_run_whose_last_epoch_is_the_best_one_has_no_other_row() -> None:
 def test_without_names_the_workspace_is_compared_with_its_commit(compare: Compare, repository: Repository) -> None:
     commit(repository, 2.0)
     put(repository.folder, 2.5)
-    compare(code=1, prints="| lstm | val | 2.0000 | 2.5000 |")
+    compare(code=1, prints="| lstm | 2.0000 → 2.5000, +25.00%, worse |")
 
 
 @pytest.mark.parametrize(
@@ -165,5 +165,5 @@ def test_what_dvc_calls_an_experiment_is_found(compare: Compare, repository: Rep
     made.run("dvc", "exp", "run", "--name", "half-lr", "--set-param", "bits=2.5")
     made.git("checkout", "--quiet", ".")
     assert "2.5" in made.run("dvc", "metrics", "diff", "main", "half-lr").stdout
-    compare("main", "half-lr", code=1, prints="| lstm | test | 2.0000 | 2.5000 | +25.00% | worse |")
+    compare("main", "half-lr", code=1, prints="| 2.0000 → 2.5000, +25.00%, worse |")
     compare("no-such-branch", code=2, prints="unknown Git revision 'no-such-branch': see git log, dvc exp list")

@@ -65,6 +65,11 @@ def test_reports_have_nine_significant_digits_and_whole_numbers_in_full(tmp_path
     ]  # fmt: skip
 
 
+def test_metrics_have_five_significant_digits(tmp_path: Path) -> None:
+    files.write_metrics(tmp_path / "metrics.json", {"test_bits": 2.0684835712, "met": 123456, "val_bits": None})
+    assert files.read_json(tmp_path / "metrics.json") == {"test_bits": 2.0685, "met": 123456, "val_bits": None}
+
+
 def test_rows_are_written_as_a_frame_is(tmp_path: Path) -> None:
     rows = [{"token": '"', "count": np.int64(3), "share": 2 / 3}, {"token": "a,\n", "count": 2**70, "share": None}]
     files.write_csv(tmp_path / "rows.csv", rows)

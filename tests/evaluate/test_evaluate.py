@@ -58,3 +58,11 @@ def test_a_run_that_was_not_scored_is_named(layout: Layout, run_stage: RunStage)
     layout.config("other").write_bytes(layout.config("small").read_bytes())
     complaint = "error: data/scores/runs/other: no such folder: run the stage that writes it\n"
     refused(run_stage("evaluate"), 3, complaint)
+
+
+def test_the_history_of_a_killed_training_is_refused(layout: Layout, run_stage: RunStage) -> None:
+    layout.reports("train", "small", "summary.json").unlink()
+    layout.reports("train", "small", "history.csv").write_text("run,epoch\nsmall,1\n")
+    complaint = "error: reports/train/small/summary.json: no such file: run the stage that writes it\n"
+    refused(run_stage("evaluate"), 3, complaint)
+    assert not layout.reports("evaluate").exists()

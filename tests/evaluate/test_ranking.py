@@ -121,7 +121,7 @@ def test_models_that_predict_only_words_are_a_block_of_their_own() -> None:
     # They are best on val, but not compared. Intervals need no other model.
     assert [result.to_best.against for result in results] == [None, "lstm", None]
     assert results[2].interval != (None, None)
-    assert headlines([words, *others])["ngram"]["test_bits"] == others[1].metrics["test"]["bits_per_character"]
+    assert headlines([words, *others])["ngram"] == others[1].metrics["val"]["bits_per_character"]
     lines = table_text(main_table(results)).splitlines()
     assert [line.rsplit("  ")[-1] for line in (*lines[:3], lines[4])] == ["identifier", "lstm", "counts", "words"]
     assert lines[3] == "words only: their separators, which would cost about 0.100 bits more, are not predicted:"

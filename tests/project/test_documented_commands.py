@@ -153,7 +153,7 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     assert "train@scratch-sequential" in ran
     assert "train@lstm" not in ran
     changed = [line.split()[:2] for line in output.splitlines()]
-    assert ["reports/score/scratch-sequential/metrics.json", "test_perplexity"] in changed
+    assert ["reports/score/scratch-sequential.json", "test_bits"] in changed
 
     (output,) = section("Add a run")
     assert "train@gru" in stages_run(output)
@@ -183,7 +183,7 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     mixtures = [float(row.split()[1]) for row in rows if row[0] != " "]
     assert mixtures == sorted(mixtures)
     changed = [line.split()[:2] for line in compared.splitlines()]
-    assert ["reports/score/scratch-sequential/metrics.json", "test_perplexity"] in changed
+    assert ["reports/score/scratch-sequential.json", "test_bits"] in changed
     assert (workspace.folder / "dvc_plots" / "index.html").is_file()
 
     _, names = section("Keep one")
@@ -191,7 +191,7 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
     assert "gru" not in workspace.run("dvc", "exp", "list").stdout
     workspace.run("git", "checkout", "--quiet", "try-gru")
     workspace.run("dvc", "checkout")
-    assert (workspace.folder / "reports/score/gru/metrics.json").exists()
+    assert (workspace.folder / "reports/score/gru.json").exists()
     assert stages_run(workspace.run("dvc", "repro").stdout) == ["download"]
     assert not by_heading, "sections without a check"
 
@@ -223,7 +223,7 @@ def test_the_page_of_sharing_does_what_it_says(workspace: Workspace) -> None:
     assert clone.run("git", "status", "--porcelain").stdout == ""
     weights, measured = (
         "data/models/runs/scratch-sequential/weights.safetensors",
-        "reports/score/scratch-sequential/metrics.json",
+        "reports/score/scratch-sequential.json",
     )
     project_weights, clone_weights = workspace.folder / weights, clone.folder / weights
     old = project_weights.read_bytes()

@@ -58,9 +58,10 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     assert set(dynamic.nll) == {"val", "test"}
     assert (dynamic.name, dynamic.info.dynamic, dynamic.info.members) == ("small+dynamic", True, ("small",))
     assert dynamic.metadata["choices"] == {"dynamic_lr": 0.001, "dynamic_decay": 0.01}
-    headline = json.loads(layout.reports("score", "small", "metrics.json").read_text())
-    assert set(headline) == {"val_bits", "val_perplexity", "test_bits", "test_perplexity"}
-    assert headline["test_perplexity"] == pytest.approx(np.exp(static.nll["test"].mean()))
+    headline = json.loads(layout.reports("score", "small.json").read_text())
+    assert set(headline) == {"val_bits", "test_bits"}
+    # Five significant digits; each token is a character.
+    assert headline["test_bits"] == float(f"{static.nll['test'].mean() / np.log(2):.5g}")
     # A limit that train does not reach is none.
     unlimited = config("small").model_copy(update={"max_tokens": 10**6})
     write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | unlimited.model_dump())
@@ -223,7 +224,7 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     layout = small_training.prepare_stage(tmp_path, TEXT, token="subword", max_tokens=200)
     for stage, *arguments in (("train", "--model", "x"), ("heldout", "--kind", "subword"), ("score", "--model", "x")):
         succeeded(run_stage(stage, *arguments))
-    headline = json.loads(layout.reports("score", "x", "metrics.json").read_text())
+    headline = json.loads(layout.reports("score", "x.json").read_text())
     assert 0 < headline["test_bits"] < 8
     # The run saw 200 tokens of train; the characters of all but the first are scored.
     vocab, beginning = Vocab.load(layout.vocab("subword")), read_beginning_of_train(layout, "subword", 200)

@@ -9,9 +9,10 @@ import pytest
 
 from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.train.callbacks import describe_plan, sample_prefix, train_to_end
+from seqlm.train.callbacks import describe_plan, live_history, sample_prefix, train_to_end
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
+from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
 from small_training import TEXT, config, trainer
 from smoke import ROOT
@@ -28,6 +29,40 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     summary = read_json(tmp_path / "summary.json")
     assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
     assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"
+
+
+def interrupt(made: Trainer, reports: Path) -> None:
+    with live_history(reports) as write:
+        write(made)
+        raise KeyboardInterrupt
+
+
+def test_the_history_grows_at_each_evaluation_and_a_failed_training_removes_it(tmp_path: Path) -> None:
+    made, lengths, history = trainer(config(num_epochs=5, eval_every=2)), set(), tmp_path / "history.csv"
+    with live_history(tmp_path) as write:
+
+        def after_minibatch(trained: Trainer) -> None:
+            write(trained)
+            lengths.add(len(read_csv(history)) if history.exists() else 0)
+
+        made.train(after_minibatch)
+    assert lengths == {0, 1, 2, 4, 5}  # the first row and the last, and every second one
+    live = history.read_bytes()
+    write_table(tmp_path, "history", history_table("x", made.progress.history))
+    assert live == history.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(made, tmp_path)
+    assert not history.exists()
+
+
+def test_the_history_of_an_older_result_stays_until_training_ends(tmp_path: Path) -> None:
+    for name in ("history.csv", "summary.json"):
+        (tmp_path / name).write_text("old")
+    made = trainer(config(num_epochs=1))
+    made.train(lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(made, tmp_path)
+    assert (tmp_path / "history.csv").read_text() == "old"
 
 
 INTERRUPTED = """
@@ -52,7 +87,7 @@ def test_after_ctrl_c_an_experiment_keeps_its_name(again: str, monkeypatch: pyte
     if again.endswith("cc"):
         monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
     with pytest.raises(Interrupted, match=f"^interrupted at epoch 0; `{again}` continues from the last checkpoint$"):
-        train_to_end(made, Checkpoint(tmp_path, "x"), VOCAB, "")
+        train_to_end(made, Checkpoint(tmp_path, "x"), VOCAB, "", tmp_path)
 
 
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})

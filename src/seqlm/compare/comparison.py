@@ -80,16 +80,25 @@ def failures(changes: Sequence[Change], allow_missing: bool) -> list[Change]:
 
 
 def changes_markdown(changes: Sequence[Change]) -> str:
-    """Return the changes as a Markdown table; rows that are the same are only counted."""
-    lines = ["| model | split | before | after | change | verdict |", "| --- | --- | ---: | ---: | ---: | --- |"]
-    shown = [change for change in changes if change.verdict != "same"]
-    for change in shown:
-        relative = f"{change.after / change.before - 1:+.2%}" if change.before and change.after is not None else ""
-        before, after = ("–" if value is None else f"{value:.4f}" for value in (change.before, change.after))
-        cells = [change.model, change.split, before, after, relative, change.verdict]
-        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    summary = f"{len(changes) - len(shown)} of {len(changes)} values are the same within the tolerance."
-    return "\n".join([*lines, "", summary]) if shown else summary
+    """Return the changes as a Markdown table with a row for each model; models that are the same are only counted."""
+    splits = list(dict.fromkeys(change.split for change in changes))
+    of_model = {
+        model: {change.split: _cell(change) for change in changes if change.model == model}
+        for model in dict.fromkeys(change.model for change in changes if change.verdict != "same")
+    }
+    rows = [["model", *splits], ["---"] * (1 + len(splits))]
+    rows += [[model, *(cells.get(split, "") for split in splits)] for model, cells in of_model.items()]
+    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    num_same = sum(change.verdict == "same" for change in changes)
+    summary = f"{num_same} of {len(changes)} values are the same within the tolerance."
+    return "\n".join([*lines, "", summary]) if of_model else summary
+
+
+def _cell(change: Change) -> str:
+    """Return the bits before and after, the relative change, and what it means."""
+    before, after = ("–" if value is None else f"{value:.4f}" for value in (change.before, change.after))
+    relative = f"{change.after / change.before - 1:+.2%}, " if change.before and change.after is not None else ""
+    return f"{before} → {after}, {relative}{change.verdict}"
 
 
 def are_other_corpora(before: CorpusRecord, after: CorpusRecord) -> bool:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _DIGITS = 9
 """Significant digits of the numbers in reports: no reader needs more, and rounding hides the last bits of a sum."""
+_METRICS_DIGITS = 5
+"""Significant digits of the numbers that `dvc metrics` shows."""
 
 
 _GZIP = b"\x1f\x8b"
@@ -136,17 +138,26 @@ def write_json(target: Path, value: Any) -> None:
     write_text(target, _as_json(_rounded(value)))
 
 
+def write_metrics(target: Path, values: Mapping[str, Any]) -> None:
+    """Write the headline numbers that `dvc metrics` shows, floats with five significant digits.
+
+    `dvc metrics show` prints a row for each file and a column for each name in any of them: few short names fit a
+    terminal.
+    """
+    write_text(target, _as_json(_rounded(values, _METRICS_DIGITS)))
+
+
 def _as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _rounded(value: Any) -> Any:
-    """Return a value with nine significant digits in each float that it is or contains."""
+def _rounded(value: Any, digits: int = _DIGITS) -> Any:
+    """Return a value with so many significant digits in each float that it is or contains."""
     if isinstance(value, float | np.floating):
-        return float(f"{value:.{_DIGITS}g}")
+        return float(f"{value:.{digits}g}")
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
-    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _rounded(each, digits) for key, each in value.items()}
+    return [_rounded(each, digits) for each in value] if isinstance(value, list | tuple) else value
 
 
 def write_checksummed(target: Path, value: dict[str, Any]) -> None:

@@ -15,9 +15,8 @@ from seqlm.core.files import read_checksummed, remove_others, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import ScoredText
-from seqlm.score.metrics import finite_bits
 from seqlm.score.model_info import DYNAMIC, ModelInfo
-from seqlm.score.store import Score, load_scores, make_score
+from seqlm.score.store import NUM_PARTNERS, Score, load_scores, make_score, val_bits
 from seqlm.vocab.kinds import KINDS
 
 FORMAT = 1
@@ -25,8 +24,6 @@ MIN_WEIGHT = 0.05
 """A member with a smaller weight is left out."""
 NUM_STEPS = 200
 """Steps of expectation maximisation."""
-NUM_PARTNERS = 4
-"""The best n-gram models on val are tried as partners of the best network: the best of them need not help most."""
 
 Texts = Mapping[str, ScoredText]
 """Split -> its scored text, as tokens of one kind."""
@@ -71,11 +68,6 @@ def _members(networks: Sequence[Score], dynamic: bool) -> list[Score]:
         return [network for network in networks if not network.info.dynamic]
     replaced = {network.info.members[0] for network in networks if network.info.dynamic}
     return [network for network in networks if network.name not in replaced]
-
-
-def val_bits(score: Score) -> float:
-    """Return bits per character on val, infinity if the model gives a token no probability."""
-    return finite_bits(score.metrics["val"])
 
 
 def predicting_all(scores: Iterable[Score]) -> list[Score]:

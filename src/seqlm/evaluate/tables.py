@@ -17,7 +17,6 @@ from seqlm.core.metrics import Nll
 from seqlm.evaluate.mixtures import predicting_all, val_bits
 from seqlm.evaluate.ranking import Result
 from seqlm.heldout.store import Heldout
-from seqlm.score.metrics import headline
 from seqlm.score.store import TRAIN_SUBSET, Score
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import token_kind
@@ -143,13 +142,13 @@ def diagnosed(scores: Sequence[Score]) -> list[Score]:
     return sorted(found, key=lambda score: float(score.nll["val"].sum()))
 
 
-def headlines(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:
-    """Return the figures of the best model on val among n-gram models, networks, and dynamic models and mixtures.
+def headlines(scores: Sequence[Score]) -> dict[str, float | None]:
+    """Return the bits per character on val of the best mixture or dynamic model, network and n-gram model.
 
-    The first two are static. A group without a model has no figures.
+    The last two are static. A group without a model is missing.
     """
-    groups: dict[str, list[Score]] = {"ngram": [], "network": [], "combined": []}
-    for score in predicting_all(scores):
-        is_combined = score.info.dynamic or score.info.family == "mixture"
-        groups["combined" if is_combined else score.info.family].append(score)
-    return {group: headline(min(members, key=val_bits).metrics) if members else {} for group, members in groups.items()}
+    best: dict[str, Score] = {}
+    for score in sorted(predicting_all(scores), key=val_bits):
+        best.setdefault("mixture" if score.info.dynamic else score.info.family, score)
+    groups = (group for group in ("mixture", "network", "ngram") if group in best)
+    return {group: best[group].metrics["val"]["bits_per_character"] for group in groups}

@@ -71,7 +71,7 @@ def compare(values: Values) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, dict[str, int]]]:
+def summarise(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, dict[str, int]]]:
     """Return how many values of each table must be equal or consistent, and how many of them are."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for table, rows in tables.items():
@@ -81,6 +81,12 @@ def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, dict[str,
                 met = int(compared["met"][part].sum())
                 found.setdefault(table, {})[how] = {"compared": int(part.sum()), "met": met}
     return found
+
+
+def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, int]:
+    """Return how many of the values compared with the book's differ more than they may; none for another text."""
+    counts = [counts for by_rule in summarise(tables).values() for counts in by_rule.values()]
+    return {"missed": sum(each["compared"] - each["met"] for each in counts)} if counts else {}
 
 
 def agreement(tables: Mapping[str, pd.DataFrame]) -> list[str]:

@@ -59,6 +59,5 @@ def finite_bits(metrics: Mapping[str, Any]) -> float:
 
 
 def headline(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
-    """Return the figures that experiments are compared by: bits per character and perplexity on val and test."""
-    names = {"bits": "bits_per_character", "perplexity": "perplexity"}
-    return {f"{split}_{short}": metrics[split][key] for split in ("val", "test") for short, key in names.items()}
+    """Return the figures that experiments are compared by: bits per character on val and test."""
+    return {f"{split}_bits": metrics[split]["bits_per_character"] for split in ("val", "test")}

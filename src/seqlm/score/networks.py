@@ -15,7 +15,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.files import write_json
+from seqlm.core.files import write_metrics
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
@@ -152,7 +152,7 @@ def score_run(layout: Layout, run: str, params: ScoreParams, log: Log) -> None:
     """Score a run; write its scores, and the figures that experiments are compared by."""
     scores = _scores(layout, read_config(layout.config(run)), params.dynamic, log)
     metrics = save_scores(layout.scores_of_run(run), scores, log)
-    write_json(layout.reports("score", run, "metrics.json"), headline(metrics[run]))
+    write_metrics(layout.reports("score", f"{run}.json"), headline(metrics[run]))
 
 
 def _scores(layout: Layout, config: RunConfig, dynamic: DynamicParams | None, log: Log) -> Iterator[Score]:

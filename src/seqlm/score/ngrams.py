@@ -19,7 +19,7 @@ from seqlm.ngrams.settings import Unknown
 from seqlm.score.diagnostics import Predictor, diagnose
 from seqlm.score.model_info import describe_ngram
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, if_better, make_score, save_scores, with_train_subset
+from seqlm.score.store import Score, drop_needless_train, if_better, make_score, save_scores, with_train_subset
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
@@ -31,6 +31,7 @@ ModelAfter = Callable[[Sequence[int] | Ids], NGramModel]
 def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> None:
     """Score all n-gram models over a kind of token; one of them keeps counting, unless train is too long."""
     save_scores(layout.scores_of_ngrams(kind), _scores(layout, kind, params, log), log)
+    drop_needless_train(layout.scores_of_ngrams(kind))
 
 
 def _scores(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Iterator[Score]:

@@ -12,12 +12,14 @@ from seqlm.core.files import read_checksummed, read_npy, remove_others, write_ch
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log, clocked
 from seqlm.heldout.scored_text import ScoredText
-from seqlm.score.metrics import shown_bits, summarise, total_nll
+from seqlm.score.metrics import finite_bits, shown_bits, summarise, total_nll
 from seqlm.score.model_info import ModelInfo
 
 FORMAT = 5
 TRAIN_SUBSET = "train_subset"
 """In a score's metrics: the part of train that the model was trained on, if that is not all of it."""
+NUM_PARTNERS = 4
+"""The best n-gram models on val are tried as partners of the best network: the best of them need not help most."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,30 @@ def save_scores(folder: Path, scores: Iterable[Score], log: Log) -> dict[str, Ma
     return metrics
 
 
+def drop_needless_train(folder: Path) -> None:
+    """Remove the surprisals on train of n-gram models that no mixture may have; their sums stay in the metrics.
+
+    Train is most of a text, and only mixtures need its surprisals: those of the best static models on val.
+    """
+    static = sorted((score for score in load_scores(folder) if "train" in score.nll), key=val_bits)
+    for score in static[NUM_PARTNERS:]:
+        _describe(folder / score.name, replace(score, nll={split: score.nll[split] for split in ("val", "test")}))
+        (folder / score.name / "train.npy").unlink()
+
+
+def val_bits(score: Score) -> float:
+    """Return bits per character on val, infinity if the model gives a token no probability."""
+    return finite_bits(score.metrics["val"])
+
+
 def save_score(folder: Path, score: Score) -> None:
     """Write what :func:`load_score` reads."""
     for split, nll in score.nll.items():
         write_npy(folder / f"{split}.npy", nll)
+    _describe(folder, score)
+
+
+def _describe(folder: Path, score: Score) -> None:
     value = {"splits": list(score.nll), "model": asdict(score.info), "metrics": score.metrics}
     write_checksummed(folder / "score.json", {"format": FORMAT, "metadata": score.metadata} | value)
 

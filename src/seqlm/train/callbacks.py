@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from seqlm.core.errors import DataError, Interrupted
+from seqlm.core.files import write_table
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.history import history_table
 from seqlm.train.samples import keep_sample
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
@@ -42,14 +45,15 @@ def checkpoint_writer(checkpoint: Checkpoint, seconds: float) -> Callback:
 _SAMPLE_TOKENS = 50
 
 
-def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str) -> None:
-    """Run a training to its end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
+def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path) -> None:
+    """Run a training to its end; show it on the terminal and in ``reports``. Raises Interrupted after Ctrl-C."""
     save = checkpoint_writer(checkpoint, trainer.config.save_every_s)
     ids = vocab.encode(vocab.tokenize(prefix))
-    with terminal(trainer, vocab, prefix) as show:
+    with terminal(trainer, vocab, prefix) as show, live_history(reports) as write_history:
 
         def after_minibatch(trainer: Trainer) -> None:
             show(trainer)
+            write_history(trainer)
             keep_sample(trainer, ids)
             save(trainer)
 
@@ -99,6 +103,31 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
     options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
     with tqdm(total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options) as bar:
         yield show
+
+
+@contextmanager
+def live_history(reports: Path) -> Iterator[Callback]:
+    """Give a callback that writes ``history.csv`` after each evaluation, so that plots show a run while it trains.
+
+    It is the history of a finished run only if ``summary.json``, which the stage writes last, is beside it. Where that
+    file is already, the folder has an older result, which stays as it is. If training fails or is interrupted, the
+    history is removed; only a killed process leaves it.
+    """
+    is_finished, rows_written = (reports / "summary.json").exists(), 0
+
+    def write(trainer: Trainer) -> None:
+        nonlocal rows_written
+        rows = trainer.progress.history
+        if not is_finished and len(rows) > rows_written and (not rows_written or rows[-1].val_perplexity is not None):
+            rows_written = len(rows)
+            write_table(reports, "history", history_table(trainer.config.run, rows))
+
+    try:
+        yield write
+    except BaseException:
+        if rows_written:
+            (reports / "history.csv").unlink(missing_ok=True)
+        raise
 
 
 def describe_plan(trainer: Trainer) -> list[str]:

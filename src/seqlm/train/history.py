@@ -118,10 +118,5 @@ def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine
     return summary
 
 
-def headline(row: HistoryRow) -> dict[str, Any]:
-    """Return the metrics of a training: epochs so far and the last perplexity on train."""
-    return {"epoch": row.epoch, "train_perplexity": row.train_perplexity}
-
-
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
