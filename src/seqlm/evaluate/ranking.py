@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from seqlm.evaluate.mixtures import Texts, predicting_all, predicts_only_words, val_bits
+from seqlm.evaluate.mixtures import Texts, predicting_all, predicts_only_words
 from seqlm.evaluate.uncertainty import Comparison, Interval, IntervalScales, Pair
 from seqlm.heldout.folds import Folds
 from seqlm.score.metrics import finite_bits
 from seqlm.score.model_info import ModelInfo, display_names
-from seqlm.score.store import Score
+from seqlm.score.store import Score, val_bits
 
 
 @dataclass(frozen=True)
