@@ -19,6 +19,7 @@ from seqlm.evaluate.ranking import Result
 from seqlm.heldout.store import Heldout
 from seqlm.score.store import TRAIN_SUBSET, Score, val_bits
 from seqlm.score.surprisal_view import passage
+from seqlm.train.settings import training_summaries
 from seqlm.vocab.kinds import token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space or line end", "other")
@@ -27,7 +28,11 @@ MAX_PASSAGES = 16
 
 
 def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
-    """Return the runs' histories as one table."""
+    """Return the runs' histories as one table.
+
+    Raises DataError if a training run has not ended: it leaves a history, but no summary.
+    """
+    training_summaries(layout, runs)
     return pd.concat([read_csv(layout.reports("train", run, "history.csv")) for run in runs], ignore_index=True)
 
 
