@@ -145,8 +145,9 @@ def test_tokens_that_are_markup_are_only_text(tmp_path: Path) -> None:
     charts = (workspace.folder / "charts" / "index.html").read_text(encoding="utf-8")
     assert all(token in charts for token in HOSTILE.split())
     titles = [json.loads(found).get("title") for found in re.findall(r"var spec = (\{.*\});$", charts, re.MULTILINE)]
-    titles = [title for title in titles if title]
-    assert len(titles) > 40
+    # Charts whose lines another chart has too are left out.
+    titles = [title for title in titles if title and not title.startswith(("Training of", "Most frequent n-grams"))]
+    assert len(titles) > 35
     without_vega = re.sub(r"<script src=.*?</script>", "", charts)
     found = walk(without_vega, tmp_path, 1280, CHARTS)
     assert found == {"drawn": titles, "cells": len(titles), "heard": []}

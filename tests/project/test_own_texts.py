@@ -52,8 +52,8 @@ def require_page(workspace: Workspace, said: str) -> str:
     page, table = (reports / "index.html").read_text(), (reports / "table.txt").read_text()
     runs = run_names(layout.configs)
     for run in runs:
-        assert re.search(rf"^{run} ", table, re.MULTILINE), run
-        assert f'<th scope="row">{run}</th>' in page
+        assert re.search(rf"  {run}$", table, re.MULTILINE), run
+        assert f"<small>{run}</small>" in page
     assert "diary.txt" in page
     figures = {path.name: path.read_text() for path in (reports / "figures").glob("*.svg")}
     assert set(figures) == {path.name for path in (ROOT / "reports" / "figures").glob("*.svg")}
