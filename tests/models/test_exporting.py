@@ -91,6 +91,7 @@ def test_texts_are_compared_with_intervals(run: Layout) -> None:
     assert set(table.index) == set(chosen)
     # A model over words need not predict spaces, so it comes last and is not compared.
     assert table["only_words"].tolist() == [False, False, True]
+    assert table["label"].is_unique
     assert table["bits_per_character"][:2].is_monotonic_increasing
     assert ((table["ci_low"] < table["bits_per_character"]) & (table["bits_per_character"] < table["ci_high"])).all()
     assert table.loc["small", "verdict"] == "worse"

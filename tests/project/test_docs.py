@@ -12,6 +12,7 @@ from default_params import PARAMS_FILE, skip_if_experiment_is_applied
 from pages import PAGES, blocks, commands
 from seqlm.configure.settings import check_values
 from seqlm.core.errors import ParamsError
+from seqlm.core.files import read_csv
 from smoke import ROOT
 from stages_by_hand import RunStage
 
@@ -60,6 +61,13 @@ def test_every_experiment_has_settings_that_are_accepted() -> None:
         except (ParamsError, AssertionError) as error:
             refused.append(f"{command}: {error}")
     assert not refused, "\n".join(refused)
+
+
+def test_the_readme_names_models_as_the_table_does_and_the_best_one_first() -> None:
+    table = read_csv(ROOT / "reports" / "evaluate" / "table.csv").set_index("model")["label"]
+    named = re.findall(r'^\| ([^|]+) \|.*"model=(\S+) ', (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert named == [(table[model], model) for _, model in named]
+    assert named[0][1] == table.index[0]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])

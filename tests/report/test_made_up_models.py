@@ -1,6 +1,7 @@
 """Models whose names follow no pattern appear in every table, figure and sentence: nothing parses a name."""
 
 import html
+import json
 import math
 import re
 import shutil
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import pytest
+from ruamel.yaml import YAML
 
 from devtools import CHROMIUM, Browser
 from made_scores import network, ngram
@@ -16,12 +18,13 @@ from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_t
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
 from seqlm.heldout.store import load_heldout
+from seqlm.models.loading import Models
 from seqlm.report.captions import all_captions
 from seqlm.report.drawing import all_figures
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import all_findings, highlights
-from seqlm.report.page import build_page, build_table
+from seqlm.report.page import build_page, build_summary, build_table
 from seqlm.report.parity import empty_tables
 from seqlm.report.passages import align
 from seqlm.score.model_info import ModelInfo
@@ -36,10 +39,14 @@ WORDS = ngram("zebra", "word", smoothing="backoff", order=2)
 PLAIN = ngram("uniform-7", smoothing="uniform", order=0)
 SUBWORDS = ngram("kneser-ney", "subword", smoothing="laplace", order=1)
 READ = ngram("lstm-6", counted_token="word", order=4)
+LUCKY = ngram("lucky", smoothing="lucky", order=5)
 RUN, OTHER = network("kneser-ney.dynamic"), network("uniform", "word", network="gru")
 SURPRISALS = {
-    ABSOLUTE: 0.5, WORDS: 6.0, PLAIN: 3.0, SUBWORDS: 5.0, READ: 0.6, RUN: 0.5, RUN.as_dynamic(): 0.4, OTHER: 7.0,
+    ABSOLUTE: 0.5, WORDS: 6.0, PLAIN: 3.0, SUBWORDS: 5.0, READ: 0.6, RUN: 0.5, RUN.as_dynamic(): 0.3, OTHER: 7.0,
+    LUCKY: 2.0,
 }  # fmt: skip
+ON_TEST = {LUCKY: 0.2}
+"""Where val and test disagree."""
 MIXTURE = "kneser-ney.dynamic+char-absolute-3"
 
 
@@ -72,7 +79,7 @@ def save_made_up_score(layout: Layout, info: ModelInfo, nll: float) -> None:
     rng = np.random.default_rng(len(info.name))
     texts = load_heldout(layout.heldout(info.token)).texts()
     surprisals = {
-        split: nll * rng.uniform(0.2, 1.8, text.num_scored)
+        split: (ON_TEST.get(info, nll) if split == "test" else nll) * rng.uniform(0.2, 1.8, text.num_scored)
         for split, text in texts.items()
         if split != "train" or not info.dynamic
     }
@@ -115,7 +122,7 @@ def test_passages_and_diagnostics(layout: Layout) -> None:
     assert PLAIN.name not in passages
     for table in ("positions", "classes", "calibration"):
         models = set(read_csv(layout.reports("evaluate", f"{table}.csv"))["model"])
-        assert models == {RUN.name, ABSOLUTE.name, PLAIN.name, READ.name}, table
+        assert models == {RUN.name, ABSOLUTE.name, PLAIN.name, READ.name, LUCKY.name}, table
 
 
 def test_the_highlights_have_the_best_model_of_each_kind(table: pd.DataFrame) -> None:
@@ -132,7 +139,7 @@ def test_figures(layout: Layout, table: pd.DataFrame) -> None:
     assert all(f">{html.escape(label, quote=False)}</text>" in comparison for label in highlights(table)["label"])
     orders = read_csv(layout.reports("evaluate", "orders.csv"))
     assert orders[["token", "smoothing", "order"]].to_numpy().tolist() == [
-        ["char", "absolute", 3], ["subword", "laplace", 1], ["word", "backoff", 2],
+        ["char", "absolute", 3], ["char", "lucky", 5], ["subword", "laplace", 1], ["word", "backoff", 2],
     ]  # fmt: skip
     drawn = svg_text(order_figure(orders, table, model_styles(table)))
     for label in (
@@ -282,6 +289,33 @@ def test_two_models_are_shown_side_by_side_or_by_their_difference(browser: Brows
         "const other = document.getElementById('other'); other.value = ''; other.dispatchEvent(new Event('change'))"
     )
     assert len(browser.run(shown)) == 1
+
+
+def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.DataFrame) -> None:
+    # A model that keeps learning is better on val and on test, and another one on test.
+    rows = table.set_index("model")
+    best, learning, lucky = rows.loc[MIXTURE], rows.loc[f"{RUN.name}+dynamic"], rows.loc[LUCKY.name]
+    assert learning["val_bits"] < best["val_bits"] < lucky["val_bits"]
+    assert lucky["test_bits"] < best["test_bits"] > learning["test_bits"]
+    page, chart = build_page(layout, "Models", empty_tables()), svg_text(highlights_figure(highlights(table)))
+    labels = set(highlights(table)["label"])
+    # How far each label is from the top.
+    found = re.findall(r'y="([\d.]+)"[^>]*>([^<]+)</text>', chart)
+    heights = {text: float(y) for y, text in reversed(found)}  # the legend comes last
+    plots = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]["evaluate"]["plots"]
+    drawn = next(how for entry in plots for path, how in entry.items() if path.endswith("/table.csv"))
+    template = json.loads((ROOT / ".dvc" / "plots" / f"{drawn['template']}.json").read_text())
+    named = {
+        "sentence": re.findall('class="answer">Best on unseen text: (.+?), with', page)[0],
+        "chart": min(labels, key=heights.__getitem__),
+        "table of the page": re.findall('<th scope="row">(.+?) <small>', page)[0],
+        "table.txt": build_table(layout).splitlines()[1].split("  ")[0],
+        "terminal": build_summary(layout).splitlines()[1].split("  ")[0],
+        "plots": table[drawn["y"]].iloc[0] if template["encoding"]["y"]["sort"] is None else "",
+        "notebook": Models(layout).table["label"].iloc[0],
+    }
+    assert named == dict.fromkeys(named, best["label"])
+    assert labels <= set(heights)
 
 
 def test_page_and_table_say_first_that_the_sample_replaced_the_corpus(layout: Layout) -> None:
