@@ -132,7 +132,7 @@ def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Held
     assert shown["bits"] == [None, pytest.approx(1 + spelling, abs=0.06), 1.0, 1.0]
 
 
-def test_the_ngram_model_of_each_kind_that_is_shown_is_static_and_chosen_on_val(heldouts: dict[str, Heldout]) -> None:
+def test_the_ngram_models_that_are_shown_are_static_and_chosen_on_val(heldouts: dict[str, Heldout]) -> None:
     texts, scores = {kind: heldout.texts() for kind, heldout in heldouts.items()}, []
     # Each with its surprisals on val and on test.
     for info, *sizes in (
@@ -147,4 +147,4 @@ def test_the_ngram_model_of_each_kind_that_is_shown_is_static_and_chosen_on_val(
         scores.append(make_score(info, nll, of_kind))
     results = rank_models(scores, texts, None)
     assert results[1].score.name == "lucky"
-    assert list(passages(results, heldouts, 100)) == ["chosen", "words"]
+    assert list(passages(results, heldouts, 100)) == ["read", "chosen", "words"]

@@ -37,15 +37,17 @@ function record(found) {
   document.body.append(place);
 }
 </script>"""
-# Opens each model's passage in turn, as a person would, and records which passages are visible.
+# Chooses each model in turn, as a person would, and records what is shown.
 WALK = """<script>
 addEventListener("load", () => {
-  const seen = {};
-  for (const section of document.querySelectorAll("details.section")) section.open = true;
-  for (const view of document.querySelectorAll("details[name=passage]")) {
-    view.open = true;
-    seen[view.querySelector(".passage").dataset.model] = [...document.querySelectorAll(".passage")]
-      .filter(passage => passage.checkVisibility()).map(passage => passage.dataset.model);
+  const seen = {}, model = document.getElementById("model"), other = document.getElementById("other");
+  for (const section of document.querySelectorAll("details")) section.open = true;
+  const choose = (select, name) => { select.value = name; select.dispatchEvent(new Event("change")); };
+  choose(other, "");
+  for (const {value, textContent} of model.options) {
+    choose(model, value);
+    const views = [...document.querySelectorAll(".views > div")].filter(view => view.checkVisibility());
+    seen[textContent] = views.map(view => view.querySelector("h3").textContent);
   }
   const requests = performance.getEntriesByType("resource").map(entry => entry.name);
   const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -77,12 +79,12 @@ def test_models_switch_without_errors_requests_or_overflow(width: int, tmp_path:
     assert found["overflow"] <= 0
 
 
-# Points at the "t" of "sat" under the model over characters.
+# Points at the "t" of "sat".
 POINT = """<script>
 addEventListener("load", () => {
-  const letter = document.querySelectorAll('[data-model="lstm"] i')[6];
+  const letter = document.querySelectorAll(".passage i")[6];
   letter.dispatchEvent(new Event("pointerover", {bubbles: true}));
-  record({shown: document.getElementById("bits").textContent, heard});
+  record({shown: [...document.getElementById("bits").children].map(line => line.textContent), heard});
 });
 </script>"""
 
@@ -95,7 +97,8 @@ def test_pointing_at_a_character_shows_its_bits_under_each_model(tmp_path: Path)
     }
     page = build_surprisal_page("x", {name: values | {"passage": shown} for name, shown in passages.items()}, [])
     found = walk(page, tmp_path, 1280, POINT)
-    assert found == {"shown": "lstm: t 6.0 · words: sat 7.5", "heard": []}
+    shown = ["“t”, character 7, difference 3.5", "6.0 bits: lstm", "2.5 bits, of 7.5 for “sat”: words"]
+    assert found == {"shown": shown, "heard": []}
 
 
 # Sorts by the bits on test, rising and then falling.
@@ -117,7 +120,7 @@ def test_only_the_scripts_of_the_page_run(tmp_path: Path) -> None:
     rising, falling = walk(page, tmp_path, 1280, SORT)["sorted"]
     assert rising == sorted(rising)
     assert falling == rising[::-1] != rising
-    injected = page.replace("<main>", f"<main>{HOSTILE}<p style='color: red'>", 1)
+    injected = page.replace("<header>", f"<header>{HOSTILE}<p style='color: red'>", 1)
     heard = walk(injected, tmp_path, 1280, SORT)["heard"]
     assert set(heard) == {"blocked: inline", "blocked: data"}
 

@@ -1,5 +1,7 @@
 """Figures, from small tables, odd texts, and text in other scripts."""
 
+import itertools
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
 from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe, join_splits
-from seqlm.report.drawing import draw_all
+from seqlm.report.drawing import all_figures, draw_all
 from seqlm.report.figures import plots, style
 from seqlm.report.figures.curves import data_figure, time_figure
 from seqlm.report.figures.diagrams import graph_figure, partition_figure, strategies_figure, unrolled_figure
@@ -53,7 +55,35 @@ def test_figures_accept_models_without_some_values() -> None:
     )  # fmt: skip
     assert "<svg" in svg_text(plots.highlights_figure(table))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
-    assert "<svg" in svg_text(plots.learning_figure(history, model_styles(table)))
+    assert "<svg" in svg_text(plots.learning_figure(history, model_styles(table), ["a"]))
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
+    # Three names want nearly the same place, and one of two lines is twice as high as the others.
+    wanted, heights = {"a": 0.5, "b": 0.51, "c": 0.49, "top": 0.99}, {"a": 0.1, "b": 0.2, "c": 0.1, "top": 0.1}
+    found = style._apart(wanted, heights)
+    order = sorted(found, key=lambda name: found[name])
+    assert order == ["c", "a", "b", "top"]
+    for lower, upper in itertools.pairwise(order):
+        assert found[upper] - found[lower] >= (heights[upper] + heights[lower]) / 2 - 1e-9
+    assert found["c"] == 0.49
+
+
+def test_the_best_of_each_family_and_the_worst_model_are_contrasted() -> None:
+    table = pd.DataFrame(
+        [("net", "network", 2.0), ("counts", "ngram", 1.9), ("worse", "network", 2.5), ("worst", "network", None)],
+        columns=["model", "family", "val_bits"],
+    )
+    assert plots.contrasting(set(table["model"]), table) == ["counts", "net", "worst"]
+    assert plots.contrasting({"net"}, table) == ["net"]
+    assert plots.contrasting(set(), table) == []
+
+
+def test_text_in_figures_of_data_has_the_colour_of_the_page() -> None:
+    drawings = ("book-partition", "book-unrolled", "gradients-strategies", "gradients-graph")
+    for name, drawn in all_figures(Layout(ROOT)).items():
+        fills = set(re.findall(r'<text[^>]* fill="([^"]*)"', drawn))
+        assert name in drawings or fills <= {"currentColor"}, name
 
 
 def test_the_drawings_show_the_given_text() -> None:

@@ -98,28 +98,6 @@ def test_the_summary_has_the_models_of_the_chart_and_the_findings() -> None:
     ]
 
 
-def test_the_costliest_class_of_characters_is_that_of_the_table() -> None:
-    def classes(first: float, other: float) -> pd.DataFrame:
-        rows = [("lstm", "first letter", 0.2, first), ("lstm", "other", 0.8, other), ("worse", "other", 0.8, 9.0)]
-        return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
-
-    assert findings.class_finding(classes(3.724, 1.0)).startswith(
-        "The costliest class for lstm is “first letter”: 3.72 bits"
-    )
-    assert "Which word comes next" in findings.class_finding(classes(3.724, 1.0))
-    assert findings.class_finding(classes(1.0, 4.0)) == "The costliest class for lstm is “other”: 4.00 bits on average."
-    assert findings.class_finding(classes(1.0, 4.0).iloc[:0]) == ""
-
-
-def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
-    def history(**val: list[float | None]) -> pd.DataFrame:
-        return pd.concat([pd.DataFrame({"run": run, "val_perplexity": values}) for run, values in val.items()])
-
-    found = findings.overfitting_finding(history(bad=[9.0, 5.0, 7.0, None], good=[9.0, 5.0, 5.1], unknown=[None]))
-    assert found == "These runs overfit; their perplexity on val rises towards the end: bad."
-    assert findings.overfitting_finding(history(good=[9.0, 5.0, 5.1])) == ""
-
-
 def test_highlights_are_chosen_on_val() -> None:
     # The best on val of two networks and of two n-gram models is not the best on test.
     counts = {"counted_token": "char", "smoothing": "kneser-ney", "order": 3}

@@ -2,24 +2,31 @@
 
 import html
 import json
+import math
 import re
 import shutil
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
+from devtools import CHROMIUM, Browser
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
+from seqlm.evaluate.columns import COLUMNS
 from seqlm.heldout.store import load_heldout
 from seqlm.models.loading import Models
+from seqlm.report.captions import all_captions
+from seqlm.report.drawing import all_figures
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import all_findings, highlights
 from seqlm.report.page import build_page, build_summary, build_table
 from seqlm.report.parity import empty_tables
+from seqlm.report.passages import align
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.store import make_score, save_score
 from seqlm.vocab.kinds import KINDS
@@ -135,8 +142,16 @@ def test_figures(layout: Layout, table: pd.DataFrame) -> None:
         ["char", "absolute", 3], ["char", "lucky", 5], ["subword", "laplace", 1], ["word", "backoff", 2],
     ]  # fmt: skip
     drawn = svg_text(order_figure(orders, table, model_styles(table)))
-    for label in ("char absolute", "word backoff (without separators)", "subword laplace", RUN.name):
+    for label in (
+        "characters, Absolute",
+        "words, Backoff",
+        "words only: spaces are not predicted",
+        "subwords, Laplace",
+    ):
         assert f">{label}</text>" in drawn
+    best = table[table["family"] == "network"].sort_values("val_bits")
+    best = best[~best["dynamic"] & ~best["only_words"]]["label"].iloc[0]
+    assert f">{best}</text>" in drawn.replace("</text>\n<text", "")
 
 
 def test_a_colour_means_one_kind_of_model(table: pd.DataFrame) -> None:
@@ -158,11 +173,122 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
         before = page[: page.index(f'scope="rowgroup">{heading}')].count('<th scope="row">')
         assert table.index[group].tolist() == list(range(before, before + group.sum())), heading
         assert group.any()
-    best_of_each = re.search(r"The best of each on test:(.*?)</figcaption>", page, re.DOTALL)
-    assert best_of_each is not None
-    assert re.findall(r"([\w-]+) \d\.\d{3}", best_of_each[1]) == [LUCKY.name, ABSOLUTE.name, SUBWORDS.name, WORDS.name]
+    assert "The best orders on val are 3 for characters (Absolute " in page
     assert f'data-model="{ABSOLUTE.name}"' in page
-    assert all(finding in page for finding in all_findings(layout).values())
+    captions = {**all_findings(layout), **all_captions(layout, table)}.values()
+    assert all(html.escape(caption, quote=False).replace("'", "&#39;") in page for caption in captions)
+    # What a mark means is said only if a row has it.
+    assert ("“~” marks" in page) == (table["best_verdict"] == "not significant").any()
+    assert "the weights of mixtures" in page
+    assert "epsilons" not in page
+
+
+def test_samples_begin_with_the_best_model_and_end_with_repetitions(layout: Layout, table: pd.DataFrame) -> None:
+    best, path = table["model"].iloc[0], layout.reports("generate", "samples.json")
+    sample, before = {"prefix": "a", "text": "b", "copied": 1, "repeated": 0.5}, read_json(path)
+    samples = [sample | {"model": model, "temperature": t} for model in (OTHER.name, best) for t in (0.0, 1.0, 0.5)]
+    write_json(path, samples)
+    page = build_page(layout, "Models", empty_tables())
+    write_json(path, before)
+    shown = page[page.index('<section id="samples">') : page.index('id="contexts"')]
+    assert re.findall(r"<tr><td>(\d\.\d)</td>", shown) == ["0.5", "1.0", "0.0"] * 2
+    assert f"<details open><summary>{html.escape(table['label'].iloc[0], quote=False)}<" in shown.replace("&#39;", "'")
+
+
+def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout) -> None:
+    record = read_json(layout.corpus_record)
+    of_book = build_page(layout, "Models", empty_tables())
+    own = {"name": "my.txt", "description": "your file", "licence": "", "bytes": 150_000}
+    write_json(layout.corpus_record, record | own)
+    page = build_page(layout, "Models", empty_tables())
+    names = set(all_figures(layout))
+    write_json(layout.corpus_record, record)
+    assert "The text is my.txt: your file, 150,000 bytes. Models" in page
+    assert 'id="curves"' in of_book
+    for part in ('id="curves"', "#curves", 'id="book"', "#book", "Shakespeare"):
+        assert part not in page, part
+    assert {name for name in all_figures(layout) if name not in names} == {"curves-data", "curves-time"}
+
+
+def test_warnings_of_the_vocabularies_are_at_the_top(layout: Layout) -> None:
+    path = layout.reports("vocab", "word", "summary.json")
+    summary = read_json(path)
+    assert "Read these results with care" not in build_page(layout, "Models", empty_tables())
+    write_json(path, summary | {"warnings": ["30.0% of the words of val are unknown: val may hold other text"]})
+    page = build_page(layout, "Models", empty_tables())
+    write_json(path, summary)
+    assert "<li>30.0 % of the words of val are unknown: val may hold other text.</li>" in page[: page.index("<nav")]
+
+
+@pytest.fixture(scope="module")
+def browser(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    write_text(layout.page, build_page(layout, "Models", empty_tables()))
+    with Browser(tmp_path_factory.mktemp("browser")) as found:
+        found.open(layout.page)
+        yield found
+        assert found.problems() == []
+        assert found.requests() == [layout.page.resolve().as_uri()]
+
+
+def test_every_column_is_sorted_by_its_values_within_its_group(browser: Browser, table: pd.DataFrame) -> None:
+    headings = browser.run("[...document.querySelectorAll('.sortable thead th')].map(head => head.textContent)")
+    groups = [~table["only_words"] & ~table["dynamic"], table["dynamic"] & ~table["only_words"], table["only_words"]]
+    shown = "[...document.querySelectorAll('.sortable tbody:not(.group)')].map(body => [...body.rows].map("
+    shown += "row => row.querySelector('small').textContent))"
+    columns = {column.heading: column.name for column in COLUMNS if column.heading}
+    assert headings == list(columns)
+    assert headings.index("test") == 1
+    for place, heading in enumerate(headings):
+        name = columns[heading]
+        values = table["ci_high"] - table["ci_low"] if name == "ci_low" else table[name]
+        if name in ("test_bits", "test_perplexity"):
+            values = values.fillna(math.inf)
+        for rising in (True, False):
+            browser.run(f"document.querySelectorAll('.sortable thead button')[{place}].click()")
+            of_model = dict(zip(table["model"], values, strict=True))
+            for group, models in zip(groups, browser.run(shown), strict=True):
+                assert sorted(models) == sorted(table["model"][group])
+                found = [of_model[model] for model in models]
+                known = [value for value in found if not pd.isna(value)]
+                assert known == sorted(known, reverse=not rising), (heading, rising)
+                assert all(pd.isna(value) for value in found[len(known) :]), (heading, rising)
+
+
+def test_pointing_at_a_character_shows_its_bits_and_moves_nothing(browser: Browser, layout: Layout) -> None:
+    passages = align(read_json(layout.passages))
+    tops = "[...document.querySelectorAll('.passage')].map(one => one.getBoundingClientRect().top)"
+    before = browser.run(tops)
+    browser.run("document.querySelectorAll('.passage i')[6].dispatchEvent(new Event('pointerover', {bubbles: true}))")
+    assert browser.run(tops) == before
+    lines = browser.run("[...document.getElementById('bits').children].map(line => line.textContent)")
+    chosen = browser.run("['model', 'other'].map(id => document.getElementById(id).value)")
+    assert chosen[0] != chosen[1]
+    for model, line in zip(chosen, lines[1:], strict=True):
+        assert line.startswith(f"{passages['models'][model][6]:.1f} bits"), (model, line)
+    # The slider moves by keyboard.
+    browser.run("document.getElementById('place').focus()")
+    browser.press("ArrowRight")
+    assert browser.run("document.getElementById('bits').textContent").startswith(
+        {" ": "space"}.get(passages["text"][7], f"“{passages['text'][7]}”")
+    )
+
+
+def test_two_models_are_shown_side_by_side_or_by_their_difference(browser: Browser) -> None:
+    shown = "[...document.querySelectorAll('.views > div')].filter(view => !view.hidden).map(view => view.textContent)"
+    assert len(browser.run(shown)) == 2
+    browser.run("document.getElementById('difference').click()")
+    (difference,) = browser.run(shown)
+    assert " minus " in difference
+    classes = (
+        "[...new Set([...document.querySelectorAll('.views > div:first-child i')].map(i => i.className[0]))].sort()"
+    )
+    assert set(browser.run(classes)) >= {"a", "b"}
+    browser.run(
+        "const other = document.getElementById('other'); other.value = ''; other.dispatchEvent(new Event('change'))"
+    )
+    assert len(browser.run(shown)) == 1
 
 
 def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.DataFrame) -> None:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html
+import json
 import math
 import re
 from html.parser import HTMLParser
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqlm.report.page import build_surprisal_page, inline_svg, passage_html
+from seqlm.report.page import build_surprisal_page, inline_svg
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import token_kind
 from smoke import ROOT
@@ -82,12 +83,14 @@ def test_names_with_markup_are_shown_as_text(tmp_path: Path) -> None:
     assert 'xlink:href="#x-a"' in found
 
 
-def test_a_passage_shades_scored_tokens_and_shows_markup_as_text() -> None:
-    found = passage(token_kind("word"), ["<b>", "&", "x"], np.array([math.log(2), np.inf]), 100)
-    # The first token is not scored, so it has no shade.
-    assert passage_html(found) == (
-        '<i title="not scored">&lt;b&gt; </i><i class=s0 title=1.0>&amp; </i><i class=s9 title=infinite>x </i>'
-    )
+def test_a_passage_with_markup_is_only_data() -> None:
+    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0, "separator_bits": 0.0}
+    shown = passage(token_kind("word"), ["</script><b>", "&"], np.array([math.log(2)]), 100)
+    page = build_surprisal_page("x", {"a": values | {"passage": shown}}, [])
+    assert "<b>" not in page
+    data = re.search(r'<script type="application/json" id="passages">(.*?)</script>', page)
+    assert data is not None
+    assert json.loads(data[1])["text"] == "</script><b> &"
 
 
 def test_a_model_over_words_is_marked_on_the_page_of_a_text() -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
+from seqlm.core.progress import quantity
 from seqlm.report.figures.plots import STUDIED, best_smoothings, contrasting, most_clipped, smoothed
 from seqlm.vocab.kinds import token_kind
 
@@ -234,7 +235,7 @@ def information_caption(information: pd.DataFrame) -> str:
     where = (
         "at every distance that was measured"
         if farthest == information["distance"].max()
-        else f"up to {farthest} tokens apart"
+        else f"up to {quantity(farthest, 'token')} apart"
     )
     return f"Tokens tell something about each other {where}."
 

@@ -173,7 +173,7 @@ def _apart(wanted: Mapping[str, float], heights: Mapping[str, float]) -> dict[st
     """Return the middles of labels that do not overlap, near those wanted, between 0 and 1 if there is room."""
     found: dict[str, float] = {}
     bottom = -math.inf
-    for name in sorted(wanted, key=lambda name: (wanted[name], name)):
+    for name in sorted(wanted, key=lambda name: (round(wanted[name], 6), name)):  # equal on every processor
         found[name] = max(wanted[name], bottom + heights[name] / 2)
         bottom = found[name] + heights[name] / 2
     top = 1 + min(heights.values(), default=0) / 2

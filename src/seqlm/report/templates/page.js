@@ -1,6 +1,6 @@
 // Without JavaScript the rows keep their order, and headings look like headings.
 for (const table of document.querySelectorAll("table.sortable")) {
-  const value = (row, place) => { const cell = row.cells[place]; return cell.dataset.value ? parseFloat(cell.dataset.value) : cell.textContent.trim(); };
+  const value = (row, place) => { const cell = row.cells[place]; return cell.dataset.value ? parseFloat(cell.dataset.value) : (cell.firstChild?.textContent ?? "").trim(); };
   const hasValue = found => typeof found === "number" || !["", "-"].includes(found);
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, place) => {

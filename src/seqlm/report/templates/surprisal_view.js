@@ -50,7 +50,9 @@
     const token = end - start > 1 ? `, of ${round(bits)} for “${characters.slice(start, end).join("")}”` : "";
     return `${round(share)} bits${token}: ${nameOf(select)}`;
   };
+  let isChosen = false;
   const show = at => {
+    isChosen = true;
     const isPair = Boolean(other?.value);
     place.value = at;
     for (const element of document.querySelectorAll(".passage i.here")) element.classList.remove("here");
@@ -69,7 +71,7 @@
     const element = event.target.closest?.(".passage i");
     if (element) show([...element.parentNode.children].indexOf(element));
   };
-  for (const control of [model, other, difference]) control?.addEventListener("change", () => { draw(); if (status[1].textContent) show(+place.value); });
+  for (const control of [model, other, difference]) control?.addEventListener("change", () => { draw(); if (isChosen) show(+place.value); });
   for (const kind of ["pointerover", "click"]) addEventListener(kind, point);
   place.addEventListener("input", () => show(+place.value));
   const passages = document.querySelectorAll(".passage");

@@ -1,0 +1,108 @@
+"""Captions say what the numbers say, whatever the settings."""
+
+import pandas as pd
+import pytest
+
+from seqlm.report import captions
+
+LABELS = {"lstm": "LSTM", "rnn": "RNN"}
+
+
+def test_the_costliest_class_of_characters_is_that_of_the_best_model() -> None:
+    def classes(first: float, other: float) -> pd.DataFrame:
+        rows = [("lstm", "first letter", 0.2, first), ("lstm", "other", 0.8, other), ("rnn", "other", 0.8, 9.0)]
+        return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
+
+    said = captions.class_caption(classes(3.724, 1.0), ["lstm", "rnn"], LABELS)
+    assert said.startswith("“first letter” costs LSTM most: 3.72 bits on average. Which word comes next")
+    assert (
+        captions.class_caption(classes(1.0, 4.0), ["lstm"], LABELS) == "“other” costs LSTM most: 4.00 bits on average."
+    )
+    assert captions.class_caption(classes(1.0, 4.0).iloc[:0], [], LABELS) == ""
+
+
+def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
+    def history(**val: list[float | None]) -> pd.DataFrame:
+        runs = [
+            pd.DataFrame({"run": run, "epoch": range(1, len(of) + 1), "val_perplexity": of}) for run, of in val.items()
+        ]
+        return pd.concat(runs)
+
+    labels = {"bad": "Bad", "good": "Good", "unknown": "?"}
+    said = captions.overfitting_caption(history(bad=[9, 5, 7, None], good=[9, 5, 5.1], unknown=[None]), labels)
+    assert said == "Overfitting: perplexity on val rises towards the end for Bad (from 5.0 at epoch 2 to 7.0)."
+    assert captions.overfitting_caption(history(good=[9.0, 5.0, 5.1]), labels) == ""
+
+
+AT_THE_END = "3 steps ahead, the errors are 1.00 (repeat the last value), 3.00 (MLP) and 4.00 (RNN)."
+
+
+@pytest.mark.parametrize(
+    ("repeat", "said"),
+    [
+        ([1.0, 1.0, 1.0], f"At every distance, repeating the last value beats both networks: {AT_THE_END}"),
+        ([5.0, 1.0, 1.0], f"From 2 steps ahead on, repeating the last value beats both networks: {AT_THE_END}"),
+        ([1.0, 1.0, 3.5], "3 steps ahead, MLP has the smallest error: 3.50 (repeat the last value), 3.00 (MLP)"),
+    ],
+)
+def test_whether_repeating_the_last_value_beats_the_networks(repeat: list[float], said: str) -> None:
+    errors = {"MLP": [2.0, 2.0, 3.0], "RNN": [2.0, 3.0, 4.0], "repeat the last value": repeat}
+    rows = [(network, k, rmse) for network, of in errors.items() for k, rmse in enumerate(of, start=1)]
+    assert captions.repeating_caption(pd.DataFrame(rows, columns=["network", "k", "rmse"])).startswith(said)
+
+
+def test_context_helps_one_model_and_misleads_another() -> None:
+    helped = [16, 8, *[4.0] * 6]
+    rows = [("lstm", place, value) for place, value in enumerate(helped, start=1)]
+    rows += [("rnn", place, float(10 * place)) for place in range(1, 9)]
+    positions = pd.DataFrame(rows, columns=["model", "position", "perplexity"])
+    assert captions.position_caption(positions, ["lstm", "rnn"], LABELS) == (
+        "More than about 3 characters of context hardly help LSTM. "
+        "Context misleads RNN: its perplexity is 10 after one character and 75 after 8."
+    )
+    assert captions.position_caption(positions, ["rnn"], LABELS).startswith("Context misleads RNN")
+    assert captions.position_caption(positions.iloc[:1], ["lstm"], LABELS) == ""
+
+
+def test_models_that_claim_too_much_are_right_less_often() -> None:
+    rows = [("lstm", 0.5, 0.52, 10), ("lstm", 0.9, 0.88, 10), ("rnn", 0.9, 0.4, 10)]
+    found = captions.calibration_caption(
+        pd.DataFrame(rows, columns=["model", "confidence", "accuracy", "tokens"]), LABELS
+    )
+    assert found == (
+        "Closest to the line: LSTM, 2.0 % away on average. "
+        "Furthest: RNN, 50.0 %; it is right less often than it claims."
+    )
+
+
+@pytest.mark.parametrize(
+    ("best", "verdict"), [([7.0, 7.1], "and each of its seeds is better"), ([7.0, 8.2], "but their seeds overlap")]
+)
+def test_the_best_truncation_is_stated_with_its_certainty(best: list[float], verdict: str) -> None:
+    rows = [("regular", 4, seed, value) for seed, value in enumerate(best)]
+    rows += [("full", 48, seed, value) for seed, value in enumerate((8.0, 8.1))]
+    columns = ["strategy", "length", "seed", "val_perplexity"]
+    assert verdict in captions.trained_caption(pd.DataFrame(rows, columns=columns))
+    assert captions.trained_caption(pd.DataFrame(rows[2:], columns=columns)).startswith(
+        "Without truncation, the mean is"
+    )
+
+
+def test_small_numbers_are_written_with_powers_of_ten() -> None:
+    reach = pd.DataFrame(
+        [("lstm", "trained", 5, 0.25), ("scratch", "trained", 5, 9.7e-5), ("gru", "trained", 5, 0.0)],
+        columns=["model", "moment", "k", "norm"],
+    )
+    left = "0.25 (LSTM), 1 × 10⁻⁴ (RNN with tanh) and 0 (GRU)"
+    assert captions.reach_caption(reach) == f"After training, 5 steps back, this much is left of the gradient: {left}."
+
+
+def test_a_text_without_information_between_tokens_says_so() -> None:
+    def table(*bits: float) -> pd.DataFrame:
+        return pd.DataFrame({"distance": range(1, len(bits) + 1), "bits": bits, "shuffled_deviation": 0.1})
+
+    assert captions.information_caption(table(0.1, 0.2)).startswith("At no distance")
+    assert (
+        captions.information_caption(table(0.9, 0.1)) == "Tokens tell something about each other up to 1 token apart."
+    )
+    assert captions.information_caption(table(0.9, 0.8)).endswith("at every distance that was measured.")
