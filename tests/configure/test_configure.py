@@ -133,8 +133,10 @@ def test_each_run_is_described_by_its_network_and_its_differences() -> None:
     [
         ({}, "runs: must map at least one run's name to its settings"),
         ({"char-x": {}}, "does not begin with char-"),
-        ({"../up": {}}, "runs.'../up': a run's name has letters"),
-        ({"": {}}, "runs.'': a run's name has letters"),
+        ({"../up": {}}, "runs.'../up': a run's name has 1 to 100 letters from a to z"),
+        ({"": {}}, "runs.'': a run's name has 1 to 100 letters"),
+        ({"x" * 101: {}}, "a run's name has 1 to 100 letters"),
+        ({"-x": {}}, "begins with a letter or digit"),
         ({"end.": {}}, "does not end with '.'"),
         ({True: {}}, "runs.True: YAML reads this name as a number, a date, a truth value or null"),
         ({"2026-01-99": {}}, "YAML reads this name as"),

@@ -16,9 +16,11 @@ import torch
 from devtools import CHROMIUM, Browser
 from seqlm.core.files import write_checksummed, write_csv, write_json
 from seqlm.core.layout import Layout
+from seqlm.core.settings import check
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.loading import Models
-from seqlm.networks.building import build_network, save_network
+from seqlm.networks.building import build_network, read_weights, save_network
+from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.models.registry import SMOOTHINGS
 from seqlm.report import playground
 from seqlm.report.playground import build_playground
@@ -152,6 +154,29 @@ def compare(browser: Browser, layout: Layout, num_contexts: int, num_continued: 
     return differences
 
 
+def compare_exactly(browser: Browser, layout: Layout, num_contexts: int, max_length: int) -> dict[str, float]:
+    """Return for each network the largest difference between the page and double precision with the page's weights."""
+    vocab, ids = Vocab.load(layout.vocab("char"), "char"), np.asarray(load_split(layout.corpus("char"), "test"))
+    rng, differences = np.random.default_rng(0), {}
+    for run, sent in browser.run("app.data.networks.map(one => [one.name, one.arrays])"):
+        stored = read_weights(layout.run(run), run, vocab.key)[0]
+        settings = check(stored | {"engine": "framework"}, "network", NetworkSettings, source=run)
+        network = build_network(settings, len(vocab), 0).double()
+        weights = {
+            one["name"]: torch.tensor(browser.run(f"Array.from(app.byName.get('{run}').weights['{one['name']}'])"))
+            for one in sent
+        }
+        network.load_weights({one["name"]: weights[one["name"]].reshape(one["shape"]) for one in sent})
+        lengths = rng.integers(1, max_length + 1, num_contexts)
+        contexts = [ids[start : start + n].tolist() for n in lengths for start in rng.integers(0, len(ids) - n, 1)]
+        browser.run(f"one = app.byName.get('{run}'); read = (state, id) => one.read(state, id)")
+        shown = browser.run(f"{json.dumps(contexts)}.map(ids => Array.from(one.probs(ids.reduce(read, one.start()))))")
+        logits = [network.logits(np.array([context]), network.initial_state(1))[0][0, -1] for context in contexts]
+        exact = torch.softmax(torch.from_numpy(np.array(logits)), 1).numpy()
+        differences[run] = float(np.abs(np.array(shown) - exact).max())
+    return differences
+
+
 @needs_browser
 def test_every_model_gives_the_probabilities_of_python(page: Browser, project: Layout) -> None:
     differences = compare(page, project, 40, 2)
@@ -164,17 +189,26 @@ def test_every_model_gives_the_probabilities_of_python(page: Browser, project: L
 
 
 @needs_browser
-def test_large_networks_are_stored_in_half_precision_and_the_page_says_so(
+def test_large_networks_are_stored_in_fewer_bytes_and_the_page_says_so(
     project: Layout, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(playground, "_precisions", lambda sizes, _: dict.fromkeys(sizes, "float16"))
+    monkeypatch.setattr(playground, "_precisions", lambda sizes, _: {run: fewest for run, (_, fewest) in sizes.items()})
     path = tmp_path / "half.html"
     path.write_text(build_playground(project, "x"), encoding="utf-8")
     open_page(browser, path)
-    assert "half precision" in browser.run("find('precision').textContent")
+    assert browser.run("[...find('precision').children].map(one => one.textContent)") == [
+        "chapter, elman, rectified: weights rounded to 24 bits",
+        "attending, gated, long, tied: weights rounded to 16 bits (half precision)",
+    ]
     values = np.array([0.0, -0.0, 1.0, -2.5, 65504.0, 6e-8, 1e-5, 0.1], np.float16)
     decoded = browser.run(f"Array.from(fromHalf(Uint16Array.from({values.view(np.uint16).tolist()})))")
     assert decoded == values.astype(float).tolist()
+    # 16 binary digits: the last of them, at most half of which is lost, is 2 to the -15 of the first.
+    weights = read_weights(project.run("chapter"), "chapter", Vocab.load(project.vocab("char"), "char").key)[1]["W_hh"]
+    shown = np.array(browser.run("Array.from(app.byName.get('chapter').weights.W_hh)")).reshape(weights.shape)
+    assert 2**-19 < np.abs(shown / weights - 1).max() <= 2**-16
+    # With the weights that it has, the page computes what double precision gives, after long texts too.
+    assert max(compare_exactly(browser, project, 20, 60).values()) < 1e-7
 
 
 @pytest.mark.slow
@@ -185,9 +219,10 @@ def test_the_models_of_the_book_give_the_probabilities_of_python(browser: Browse
         pytest.skip("needs a finished run of the project: dvc repro")
     open_page(browser, layout.playground)
     assert layout.playground.stat().st_size < 8_000_000
-    is_half = {one["name"] for one in browser.run("app.data.networks") if one["type"] == "float16"}
+    is_rounded = {one["name"] for one in browser.run("app.data.networks") if one["type"] != "float32"}
     differences = compare(browser, layout, 1000, 20)
-    assert {name for name, value in differences.items() if value > (1e-3 if name in is_half else 1e-5)} == set()
+    assert {name for name, value in differences.items() if value > (1e-3 if name in is_rounded else 1e-5)} == set()
+    assert max(compare_exactly(browser, layout, 100, 200).values()) < 1e-6
 
 
 @needs_browser
@@ -396,16 +431,14 @@ def test_the_policy_allows_the_pages_own_script_and_style_only(project: Layout) 
 
 
 def test_the_largest_networks_are_left_out_or_in_half_precision_so_that_the_page_is_small_enough() -> None:
-    sizes = {"medium": 200, "large": 300, "small": 100}
-    single, half = "float32", "float16"
-    # All in half precision take 1,200 bytes; single precision takes 200, 400 and 600 more.
-    # Without the largest one it is 600, and 200 and 400 more.
+    # Bytes in single precision, and at least: small 400, 200; even 800, 600; large 1200, 600.
+    sizes = {"even": (200, 3), "large": (300, 2), "small": (100, 2)}
     expected = {
-        2400: dict.fromkeys(sizes, single),
-        2399: {"small": single, "medium": single, "large": half},
-        1400: {"small": single, "medium": half, "large": half},
-        1200: dict.fromkeys(sizes, half),
-        1199: {"small": single, "medium": half},
+        2400: {"small": 4, "even": 4, "large": 4},
+        2399: {"small": 4, "even": 4, "large": 2},
+        1799: {"small": 4, "even": 3, "large": 2},
+        1400: {"small": 2, "even": 3, "large": 2},
+        1399: {"small": 4, "even": 4},
         0: {},
     }
     assert {budget: playground._precisions(sizes, budget) for budget in expected} == expected
@@ -420,7 +453,7 @@ def test_what_the_page_leaves_out_is_named(project: Layout, monkeypatch: pytest.
 
     unknown = {f"n-grams, {method.smoothing}" for method in SMOOTHINGS} - {f"n-grams, {name}" for name in SUPPORTED}
     assert left_out() == {"words": "reads word tokens, and this page characters"}
-    monkeypatch.setattr(playground, "MAX_BYTES", 100)
+    monkeypatch.setattr(playground, "MAX_PAGE", 150)
     assert left_out()["n-gram models of order 2 to 3"] == "too large"
     assert re.fullmatch(r"too large \(\d\.\d MB\)", left_out()["long"])
     assert set(RUNS) <= set(left_out())

@@ -84,8 +84,9 @@ def _check_names(names: list[object], source: str) -> None:
         name = str(key)
         if not _RUN_NAME.fullmatch(name) or name.startswith(MODEL_PREFIXES):
             raise ParamsError(
-                f"{source}: runs.{name!r}: a run's name has letters, digits, '_', '.' and '-', does not end with '.', "
-                f"and does not begin with {' or '.join(MODEL_PREFIXES)}"
+                f"{source}: runs.{name!r}: a run's name has 1 to 100 letters from a to z, digits, '_', '.' and '-', "
+                f"begins with a letter or digit, does not end with '.', and does not begin with "
+                f"{' or '.join(MODEL_PREFIXES)}"
             )
         if not (isinstance(key, str) and _is_yaml_text(name)):
             raise ParamsError(f"{source}: runs.{name}: YAML reads this name as a number, a date, a truth value or null")

@@ -8,6 +8,7 @@ the page allows only its own script and style, by their hashes, and no request a
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from importlib import resources
 from typing import Any
@@ -27,10 +28,16 @@ from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
-MAX_BYTES = 5_600_000
-"""Largest sum of all counts and weights. Base64 adds a third and the rest is small, so a page has at most 8 MB."""
-_KINDS = {"scratch", "rnn", "gru", "lstm", "transformer"}
-"""Kinds of networks that the page can compute."""
+MAX_PAGE = 8_000_000
+"""Bytes of the largest page."""
+_CODE = 120_000
+"""Bytes of the page without its numbers and texts, at most."""
+_ROUNDED = {"scratch": 3, "rnn": 3, "gru": 2, "lstm": 2, "transformer": 2}
+"""Bytes per weight of networks that do not fit in single precision, for each kind that the page can compute.
+
+A network without gates carries a rounding on from character to character, so its weights keep 16 binary digits; those
+of the others keep 11.
+"""
 _SMOOTHINGS = {"uniform", "laplace", "kneser-ney"}
 """Smoothing methods that the page can compute."""
 _PASSAGE = 20_000
@@ -53,21 +60,24 @@ def build_playground(layout: Layout, title: str) -> str:
     blocks: dict[str, str] = {}
     unsupported = "this page cannot compute this smoothing method"
     left_out = [{"name": f"n-grams, {name}", "why": unsupported} for name in settings if name not in _SMOOTHINGS]
-    tables, size = _ngram_tables(counts, blocks, left_out)
+    tables = _ngram_tables(counts, blocks, left_out)
     networks, runs = [], {run: read_json(layout.config(run)) for run in run_names(layout.configs)}
+    passages = {split: load_split(layout.corpus("char"), split)[:_PASSAGE] for split in ("val", "test")}
+    blocks |= {split: _base64([_smallest(ids)]) for split, ids in passages.items()}
+    history = {run: _history(layout, run, config, vocab) for run, config in runs.items()}
     stored = _read_networks(layout, vocab, runs, left_out)
-    sizes = {run: sum(array.size for array in weights.values()) for run, (_, weights) in stored.items()}
-    precisions = _precisions(sizes, MAX_BYTES - size)
+    sizes = {run: (sum(array.size for array in weights.values()), _ROUNDED[network["model"]])
+             for run, (network, weights) in stored.items()}  # fmt: skip
+    used = _CODE + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
+    precisions = _precisions(sizes, (MAX_PAGE - used) * 3 // 4)
     for run, (network, weights) in stored.items():
         if run not in precisions:
-            left_out.append({"name": run, "why": f"too large ({2 * sizes[run] / 1e6:,.1f} MB)"})
+            left_out.append({"name": run, "why": f"too large ({math.prod(sizes[run]) / 1e6:,.1f} MB)"})
             continue
         shapes = [{"name": name, "shape": list(array.shape)} for name, array in weights.items()]
         kept = {key: network[key] for key in ("model", "activation", "num_layers", "num_heads", "num_steps")}
-        networks.append({"name": run, **kept, "arrays": shapes, "type": precisions[run]})
-        blocks[f"weights-{run}"] = _base64(array.astype(precisions[run]) for array in weights.values())
-    passages = {split: load_split(layout.corpus("char"), split)[:_PASSAGE] for split in ("val", "test")}
-    blocks |= {split: _base64([_smallest(ids)]) for split, ids in passages.items()}
+        networks.append({"name": run, **kept, "arrays": shapes, "type": f"float{8 * precisions[run]}"})
+        blocks[f"weights-{run}"] = _base64(_rounded(array, precisions[run]) for array in weights.values())
     table = read_csv(layout.reports("evaluate", "table.csv"))
     bits = {row.model: row.test_bits for row in table.itertuples() if row.test_bits == row.test_bits}
     data = {
@@ -78,17 +88,15 @@ def build_playground(layout: Layout, title: str) -> str:
         "networks": networks,
         "leftOut": left_out,
         "bits": bits,
-        "history": {run: _history(layout, run, config, vocab) for run, config in runs.items()},
+        "history": history,
         "passages": {split: {"length": len(ids), "type": str(_smallest(ids).dtype)} for split, ids in passages.items()},
     }
     corpus = read_json(layout.corpus_record)
     return _render(title, f"{corpus['name']} ({corpus['description']})", data, blocks)
 
 
-def _ngram_tables(
-    counts: NgramCounts, blocks: dict[str, str], left_out: list[dict[str, str]]
-) -> tuple[list[dict[str, Any]], int]:
-    """Put the tables of the orders that fit into ``blocks``; return what describes them, and their size in bytes.
+def _ngram_tables(counts: NgramCounts, blocks: dict[str, str], left_out: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """Put the tables of the orders that fit into half of the page into ``blocks``; return what describes them.
 
     A table is stored as three arrays: for each row of the order below, how many n-grams continue it; the last token of
     each n-gram; and its count.
@@ -99,15 +107,15 @@ def _ngram_tables(
         prefixes, tokens = table.split()
         children = np.bincount(prefixes, minlength=1 if table.below is None else len(table.below))
         arrays = [_smallest(array) for array in (children, tokens, np.asarray(table.counts))]
-        size += sum(array.nbytes for array in arrays)
-        if size > MAX_BYTES / 2:
-            size -= sum(array.nbytes for array in arrays)
+        encoded = _base64(arrays)
+        size += len(encoded)
+        if size > MAX_PAGE / 2:
             names = f"n-gram models of order {order}" + (f" to {counts.max_order}" if order < counts.max_order else "")
             left_out.append({"name": names, "why": "too large"})
             break
         described.append({"types": [str(array.dtype) for array in arrays], "lengths": [len(array) for array in arrays]})
-        blocks[f"counts-{order}"] = _base64(arrays)
-    return described, size
+        blocks[f"counts-{order}"] = encoded
+    return described
 
 
 def _read_networks(
@@ -118,7 +126,7 @@ def _read_networks(
     for run, config in runs.items():
         if config["token"] != "char":
             left_out.append({"name": run, "why": f"reads {config['token']} tokens, and this page characters"})
-        elif config["model"] not in _KINDS:
+        elif config["model"] not in _ROUNDED:
             left_out.append({"name": run, "why": f"this page cannot compute networks of the kind {config['model']}"})
         else:
             network, weights = read_weights(layout.run(run), run, vocab.key)
@@ -126,18 +134,28 @@ def _read_networks(
     return found
 
 
-def _precisions(sizes: dict[str, int], budget: int) -> dict[str, str]:
-    """Return in which precision networks with these numbers of parameters are stored within a number of bytes.
+def _precisions(sizes: dict[str, tuple[int, int]], budget: int) -> dict[str, int]:
+    """Return how many bytes a weight takes in each network, so that all fit into a number of bytes.
 
-    The largest networks are left out until half precision fits; the smallest of the others are in single precision.
+    ``sizes`` has the number of parameters of each network, and the fewest bytes of one. The largest networks are left
+    out until the others fit with these; the smallest of the others are in single precision.
     """
-    kept = sorted(sizes, key=lambda run: sizes[run])
-    while (spare := budget - 2 * sum(sizes[run] for run in kept)) < 0 and kept:
+    kept = sorted(sizes, key=lambda run: math.prod(sizes[run]))
+    while (spare := budget - sum(math.prod(sizes[run]) for run in kept)) < 0 and kept:
         kept.pop()
     found = {}
     for run in kept:
-        found[run] = "float32" if (spare := spare - 2 * sizes[run]) >= 0 else "float16"
+        num_parameters, fewest = sizes[run]
+        found[run] = 4 if (spare := spare - num_parameters * (4 - fewest)) >= 0 else fewest
     return found
+
+
+def _rounded(weights: NDArray[np.float32], num_bytes: int) -> NDArray[Any]:
+    """Return weights in half precision, in single precision, or between: then as bytes, without the lowest."""
+    if num_bytes == 3:
+        # Half of the lowest byte is added, so that the rest is rounded.
+        return (weights.astype("<f4").view("<u4") + 128).view(np.uint8).reshape(-1, 4)[:, 1:]
+    return weights.astype(f"f{num_bytes}")
 
 
 def _history(layout: Layout, run: str, config: dict[str, Any], vocab: Vocab) -> dict[str, Any]:

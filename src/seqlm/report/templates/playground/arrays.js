@@ -1,7 +1,15 @@
-// Numbers from base64: arrays of whole numbers, and weights in single or half precision.
+// Numbers from base64: arrays of whole numbers, and weights in three precisions.
 "use strict";
 
-const ARRAY_TYPES = {uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, float32: Float32Array, float16: Uint16Array};
+// For each type, its bytes per number, and how bytes become numbers.
+const ARRAY_TYPES = {
+  uint8: [1, bytes => bytes],
+  uint16: [2, bytes => new Uint16Array(bytes.buffer)],
+  uint32: [4, bytes => new Uint32Array(bytes.buffer)],
+  float32: [4, bytes => new Float32Array(bytes.buffer)],
+  float24: [3, fromThreeBytes],
+  float16: [2, bytes => fromHalf(new Uint16Array(bytes.buffer))],
+};
 
 function bytesOf(id) {
   const text = atob(document.getElementById(id).textContent.trim()), bytes = new Uint8Array(text.length);
@@ -14,11 +22,18 @@ function arraysOf(id, types, lengths) {
   const bytes = bytesOf(id);
   let start = 0;
   return types.map((type, index) => {
-    const kind = ARRAY_TYPES[type], size = kind.BYTES_PER_ELEMENT * lengths[index];
-    const array = new kind(bytes.slice(start, start + size).buffer);
-    start += size;
-    return type === "float16" ? fromHalf(array) : array;
+    const [size, decode] = ARRAY_TYPES[type], end = start + size * lengths[index];
+    const array = decode(bytes.slice(start, end));
+    start = end;
+    return array;
   });
+}
+
+// Single precision without its last byte, which comes first.
+function fromThreeBytes(bytes) {
+  const all = new Uint8Array(bytes.length / 3 * 4);
+  for (let from = 0, to = 1; from < bytes.length; from += 3, to += 4) all.set(bytes.subarray(from, from + 3), to);
+  return new Float32Array(all.buffer);
 }
 
 // Half precision has one bit for the sign, five for the exponent and ten for the digits.

@@ -60,6 +60,7 @@ function drawChart(rows, row) {
       svg("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, value)]),
     ...ticks(first, last).map(value => svg("text", {x: x(value), y: height - bottom + 16, "text-anchor": "middle"}, value)),
     svg("text", {x: width - right, y: height - 3, "text-anchor": "end"}, "epoch"),
+    svg("text", {x: left + 4, y: top + 8}, "perplexity"),
     line(1, {stroke: "currentColor"}), line(2, {stroke: "var(--val)", "stroke-dasharray": "6 3"}),
     svg("line", {x1: x(row[0]), x2: x(row[0]), y1: top, y2: height - bottom, stroke: "currentColor", "stroke-dasharray": "2 3"}));
   chart.setAttribute("aria-label", `Perplexity from epoch ${first} to ${last}: on train from ${fixed(rows[0][1])} to ${fixed(rows.at(-1)[1])}`);

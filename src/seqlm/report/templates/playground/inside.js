@@ -30,6 +30,7 @@ const layer = () => Number(find("layer").value) - 1;
 
 function chooseNetwork() {
   find("layer").max = find("layer").value = network().numLayers;
+  find("layers").textContent = `of ${network().numLayers}`;
   find("layer-label").hidden = network().numLayers === 1;
   const state = network().read(network().start(), 1);
   find("unit").max = network().units(state, layer()).length - 1;
@@ -72,12 +73,11 @@ function drawHeat(columns, unit) {
   columns.forEach((column, x) => {
     for (let y = 0; y < height; y++) {
       const value = column[Math.floor(y / thickness)], share = Math.abs(value) / largest;
-      const [red, green, blue] = (value < 0 ? WARM : COLD).map(part => 255 + (part - 255) * share);
-      image.data.set([red, green, blue, 255], 4 * (y * width + x));
+      image.data.set([...(value < 0 ? WARM : COLD), 255 * share], 4 * (y * width + x));  // at 0 the paper is seen
     }
   });
   context.putImageData(image, 0, 0);
-  context.fillStyle = "rgb(0 0 0)";
+  context.fillStyle = getComputedStyle(canvas).color;
   for (const y of [unit * thickness - 1, (unit + 1) * thickness]) context.fillRect(0, y, width, 1);
 }
 

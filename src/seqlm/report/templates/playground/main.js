@@ -29,9 +29,10 @@ function defaultSlots() {
 function showLeftOut() {
   find("left-out").replaceChildren(...data.leftOut.map(({name, why}) => make("li", {textContent: `${name}: ${why}`})));
   find("left-out-heading").hidden = !data.leftOut.length;
-  find("precision").replaceChildren(...data.networks.map(({name, type}) => make("li", {
-    textContent: `${name}: weights in ${type === "float16" ? "half precision (16 bits); probabilities differ from the project’s by less than 0.001" : "single precision (32 bits), as trained"}`,
-  })));
+  const said = {float32: "as trained (single precision)", float24: "rounded to 24 bits", float16: "rounded to 16 bits (half precision)"};
+  const named = type => data.networks.filter(one => one.type === type).map(one => one.name).join(", ");
+  find("precision").replaceChildren(...Object.keys(said).filter(named).map(type => make("li", {textContent: `${named(type)}: weights ${said[type]}`})));
+  find("rounding").hidden = !data.networks.length;
 }
 
 showTyping();
