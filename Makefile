@@ -27,9 +27,13 @@ $(STAMP): pyproject.toml $(PINS)
 	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[pipeline,test]'
 	@touch $@
 
+# A build of PyTorch from TORCH_INDEX has other hashes than those of PyPI and needs none of CUDA's packages.
 install-hashed: ## make .venv and install the pinned packages, each checked against its SHA-256
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement $(PINS)
+	awk '/^[a-z0-9]/ {keep = !/^(torch|triton|cuda-[a-z]+|nvidia-[a-z0-9-]+)==/} keep' $(PINS) > $(VENV)/hashed.txt
+	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement $(if $(TORCH_INDEX),$(VENV)/hashed.txt,$(PINS))
+	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-deps --index-url '$(TORCH_INDEX)' \
+	    "$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' $(PINS))")
 	$(VENV)/bin/python -m pip install --quiet --no-deps --editable .
 	@touch $(STAMP)
 

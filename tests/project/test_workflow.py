@@ -83,6 +83,21 @@ def test_no_shell_script_has_an_expression() -> None:
             assert step.get("uses", "actions/").startswith("actions/")
 
 
+def test_actions_are_pinned_by_commits_and_name_their_version() -> None:
+    lines = [line.strip() for line in PATH.read_text().splitlines() if "uses: " in line]
+    assert len(lines) > 10
+    pattern = r"(- )?uses: (actions/[a-z-]+(?:/[a-z]+)?)@([0-9a-f]{40}) # v\d+\.\d+\.\d+"
+    found = [re.fullmatch(pattern, line) for line in lines]
+    assert all(found), [line for line, match in zip(lines, found, strict=True) if not match]
+    # One version of each action.
+    assert len({match[2] for match in found if match}) == len({match[0].removeprefix("- ") for match in found if match})
+
+
+@pytest.mark.skipif(shutil.which("zizmor") is None, reason="no zizmor on this machine")
+def test_zizmor_accepts_the_files_for_github() -> None:
+    subprocess.run(["zizmor", "--offline", str(ROOT / ".github")], check=True)
+
+
 def test_the_key_of_the_cache_depends_on_every_file_that_decides_a_result() -> None:
     step = PIPELINE[place("cache/restore@")]["with"]
     (files,) = re.findall(r"hashFiles\(([^)]*)\)", step["key"])
@@ -109,9 +124,9 @@ def test_every_dependency_is_pinned_once_with_hashes() -> None:
     assert {re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", line)[0]).lower() for line in wanted} - {"seqlm"} <= names
 
 
-def commands_of_make(start: str, *arguments: str) -> list[str]:
-    """Return the commands with this start that ``make install`` would run."""
-    command = ["make", "--dry-run", "--always-make", "install", *arguments]
+def commands_of_make(start: str, *arguments: str, target: str = "install") -> list[str]:
+    """Return the commands with this start that ``make install``, or another target, would run."""
+    command = ["make", "--dry-run", "--always-make", target, *arguments]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [line for line in said.replace("\\\n", "").splitlines() if start in line]
 
@@ -129,6 +144,23 @@ def test_make_reads_the_pins_and_can_install_another_build_of_pytorch() -> None:
     pip = commands_of_make("pip install", "TORCH_INDEX=https://x.org/cpu")
     assert re.search(r"--no-deps --index-url 'https://x.org/cpu' .* torch$", pip[0])
     assert "--index-url" not in pip[1]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine")
+def test_another_build_of_pytorch_leaves_out_its_hashes_and_the_packages_of_cuda() -> None:
+    (command,) = commands_of_make("awk ", "TORCH_INDEX=https://x.org/cpu", target="install-hashed")
+    kept = subprocess.run(["sh", "-c", command.partition(" > ")[0]], cwd=ROOT, capture_output=True, text=True).stdout
+    names, all_names = (set(re.findall(r"^([a-z0-9-]+)==", pins, flags=re.MULTILINE)) for pins in (kept, PINS))
+    left_out = all_names - names
+    assert {"torch", "triton", "nvidia-nccl-cu13", "cuda-toolkit"} < left_out
+    assert {name.partition("-")[0] for name in left_out} == {"torch", "triton", "nvidia", "cuda"}
+    assert kept.count("--hash") > 1000
+    pip = commands_of_make("pip install", "TORCH_INDEX=https://x.org/cpu", target="install-hashed")
+    assert "--require-hashes --requirement .venv/hashed.txt" in pip[0]
+    assert "--no-deps --index-url 'https://x.org/cpu' \"$(sed" in pip[1]
+    pip = commands_of_make("pip install", target="install-hashed")
+    assert "--require-hashes --requirement requirements-hashed.txt" in pip[0]
+    assert len(pip) == 2
 
 
 def test_the_version_is_the_newest_in_the_changelog() -> None:
