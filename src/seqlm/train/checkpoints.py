@@ -80,14 +80,14 @@ class Checkpoint:
 def run_lock(folder: Path) -> AbstractContextManager[object]:
     """Take the lock of a run's training in ``folder``, where its checkpoints are.
 
-    The system releases it however the process ends. Raises MachineError if another training of the run does not end
-    within some seconds.
+    The system releases it however the process ends. Raises MachineError if another process trains the run, and does not
+    finish within some seconds.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
     except Timeout as error:
-        raise MachineError(f"run {folder.name}: another training of it is running: wait until it ends") from error
+        raise MachineError(f"run {folder.name}: another process is training it: wait until it has finished") from error
     except OSError as error:
         raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
 
