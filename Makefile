@@ -71,8 +71,8 @@ diff: install ## compare the results with those of another revision: make diff R
 	python stages/compare.py $(REV)
 
 CHROMIUM ?= chromium
-picture: ## draw docs/page.png, the README's picture of the page (needs Chromium)
-	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,660 --screenshot=docs/page.png reports/index.html
+picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
+	@CHROMIUM='$(CHROMIUM)' python tools/picture.py
 
 test: install lint ## run the tests (minutes)
 	pytest

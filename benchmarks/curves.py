@@ -9,7 +9,7 @@ those of the pipeline for every size, so the vocabulary also has characters that
 - data: models of the first 10,000, 20,000, 40,000 ... characters of train, and of all of it, go to
   benchmarks/results/curves_data.csv. Val chooses the order of n-grams, the epoch of a network and the weights of a
   mixture; the column ``chosen`` says what. Networks have the settings of their runs, except for :data:`NETWORKS` and
-  :data:`MAX_TOKENS`, which end a training.
+  :data:`MAX_TOKENS`, which end a training run.
 - time: evaluations on val while networks train on all of train go to benchmarks/results/curves_time.csv. Seconds are
   those of the minibatches alone: their number times the median time of one.
 
@@ -210,7 +210,7 @@ def mix(network: Score, ngrams: list[Score], texts: Streams) -> tuple[Score, str
 
 @dataclass
 class Stopwatch:
-    """Measures the minibatches of a training, as its callback; those that end with an evaluation are left out."""
+    """Measures the minibatches of a training run, as its callback; those that end with an evaluation are left out."""
 
     seconds: list[float] = field(default_factory=list)
     _last: tuple[float, int, int] = (0.0, -1, -1)
@@ -273,7 +273,7 @@ def data_rows(corpus: Corpus, num_chars: int, models: set[str]) -> Iterator[tupl
 
 
 def time_rows(corpus: Corpus, model: str, trainer: Trainer, watch: Stopwatch) -> list[dict[str, Any]]:
-    """Return the evaluations on val of a training."""
+    """Return the evaluations on val of a training run."""
     of_minibatch, rows = statistics.median(watch.seconds), []
     low, high = np.quantile(watch.seconds, [0.1, 0.9])
     print(f"{model}: a minibatch takes {of_minibatch:.4f} s, 80 % of them {low:.4f} to {high:.4f}", flush=True)

@@ -113,7 +113,7 @@ def main() -> None:
         return
     measurements = len(arguments.network) * arguments.rounds * len(POLICIES) * len(PLACES)
     minutes = measurements * (arguments.seconds + START_SECONDS) / 60
-    print(f"{measurements} trainings: about {minutes:.0f} minutes", file=sys.stderr, flush=True)
+    print(f"{measurements} training runs: about {minutes:.0f} minutes", file=sys.stderr, flush=True)
     processes = f"{arguments.busy} busy process{'es' * (arguments.busy > 1)}"
     print(f"tokens per second, medians; shared: beside {processes} per core")
     print("network    threads  waiting            alone      shared    slower", flush=True)

@@ -3,7 +3,8 @@
     python benchmarks/trainings.py book|wrong|exercises [--seeds N] [--epochs N] [--names NAME ...]
 
 Every training is on the first 10,000 characters of The Time Machine, with one thread, and adds a row to
-benchmarks/results/trainings.csv. Trainings that the file already holds are skipped, so an interrupted series continues.
+benchmarks/results/trainings.csv. Training runs that the file already has are skipped, so an interrupted series
+continues.
 ``SEQLM_DATA_DIR`` names a folder with timemachine.txt.
 
 - book: the bounds on training perplexities in src/seqlm/report/book.yaml come from these (benchmarks/bounds.py).
@@ -113,7 +114,7 @@ def main() -> None:
     parser.add_argument("group", choices=["book", "wrong", "exercises"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, help="instead of the run's own")
-    parser.add_argument("--names", nargs="*", help="only these trainings")
+    parser.add_argument("--names", nargs="*", help="only these training runs")
     options = parser.parse_args()
     if options.group == "wrong":
         show_targets()

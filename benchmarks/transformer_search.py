@@ -14,7 +14,7 @@ thread, and seconds are those of the processor. All rows are in benchmarks/resul
 3. ``stage`` longer: the transformer's best setting, one seed, for as long as its first one needs for the tokens of
    curves.py. So the row can be compared with that of the first setting in curves_data.csv.
 
-A row without ``val_bits`` is planned but not trained yet. The file is written after each training, and rows that it
+A row without ``val_bits`` is planned but not trained yet. The file is written after each training run, and rows that it
 already holds are kept, so an interrupted search continues.
 """
 

@@ -40,7 +40,10 @@ from seqlm.vocab.settings import KINDS
 )
 @click.option("--by", type=click.Choice(UNITS), default="word", help="With --table: the unit of a row.")
 @click.option(
-    "--space", type=click.Choice(SPACES), default="before", help="With --table: the word that a blank belongs to."
+    "--space",
+    type=click.Choice(SPACES),
+    default="before",
+    help="With --table: which word a space between two words counts towards.",
 )
 def main(
     layout: Layout,

@@ -1,4 +1,4 @@
-"""Train one run, or resume an interrupted training of it."""
+"""Train one run, or resume it if it was interrupted."""
 
 import shutil
 from contextlib import nullcontext
@@ -15,7 +15,7 @@ from seqlm.core.layout import Layout
 def main(layout: Layout, run: str) -> None:
     """Train one run.
 
-    An interrupted training resumes from its last checkpoint and ends with the same
+    An interrupted run resumes from its last checkpoint and ends with the same
     weights as one that was not interrupted. If torchrun starts several processes, they
     train together, each on some rows of every minibatch.
     """

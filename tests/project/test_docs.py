@@ -8,6 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import doc_values
+import picture
 from default_params import PARAMS_FILE, skip_if_experiment_is_applied
 from pages import PAGES, blocks, commands
 from seqlm.configure.settings import check_values
@@ -131,6 +132,11 @@ def test_the_docs_have_the_values_of_the_reports(capsys: pytest.CaptureFixture[s
     assert code == 0, f"`python tools/doc_values.py --write` would repair:\n{capsys.readouterr().out}"
 
 
+def test_the_picture_in_the_readme_is_one_of_the_page() -> None:
+    skip_if_experiment_is_applied()
+    assert picture.hash_in_picture() == picture.shown_hash(), "`make picture` draws it again"
+
+
 def test_the_guide_has_every_equation_and_figure_of_the_chapter() -> None:
     for number, page in enumerate(SECTIONS, start=1):
         expected = [f"8.{number}.{place + 1}" for place in range(EQUATIONS.get(number, 0))]
@@ -183,6 +189,10 @@ def test_every_exercise_has_an_answer_and_no_exercise_is_missing() -> None:
     exercises, answers = labels("exercises.md"), labels("answers.md")
     numbers = list(dict.fromkeys(label.split()[0] for label in exercises))
     assert numbers == [f"8.{section}-{place + 1}" for section, count in EXERCISES.items() for place in range(count)]
+    text = (ROOT / "docs" / "exercises.md").read_text()
+    assert len(re.findall(r"^\*\*8\.\d-\d\.\*\* \*\((?:easy|medium|hard), \d+ minutes\)\*", text, re.MULTILINE)) == len(
+        numbers
+    )
     # An exercise with parts has an answer for each part.
     parts = {label.split()[0] for label in exercises if " " in label}
     assert answers == [label for label in exercises if " " in label or label not in parts]

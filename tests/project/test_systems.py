@@ -90,7 +90,7 @@ with checkpoints.run_lock(folder):
 @linux_only
 def test_trainings_of_one_run_exclude_each_other_without_file_locks_of_the_system(tmp_path: Path) -> None:
     refusal, after = succeeded(run_python(TWO_TRAININGS, tmp_path)).splitlines()
-    assert "another training of it is running" in refusal
+    assert "another process is training it" in refusal
     assert after == "free"
 
 

@@ -218,7 +218,7 @@ def test_other_code_has_other_checkpoints(tmp_path: Path, monkeypatch: pytest.Mo
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqlm.train.checkpoints._LOCK_TIMEOUT_S", 0.3)
     with run_lock(tmp_path / "x"):
-        with pytest.raises(MachineError, match="run x: another training of it is running"):
+        with pytest.raises(MachineError, match="run x: another process is training it"):
             run_lock(tmp_path / "x")
         with run_lock(tmp_path / "y"):
             pass

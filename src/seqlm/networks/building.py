@@ -62,7 +62,7 @@ def save_network(
 ) -> None:
     """Write ``weights.safetensors``, and ``model.json`` with the settings and the SHA-256 of the weights.
 
-    Of the settings of a training only those of the network are stored, and the engine that trained it.
+    Of the settings of a run only those of the network are stored, and the engine that trained it.
     """
     path = folder / _WEIGHTS
     write_bytes(path, save_arrays({name: weight.numpy() for name, weight in weights.items()}))

@@ -134,7 +134,7 @@ class Network(ABC):
             weight.copy_(weights[name])
 
     def thread_team(self) -> AbstractContextManager[None]:
-        """Keep the threads of a training ready inside this context. PyTorch's own need no such care."""
+        """Keep the threads of a training run ready inside this context. PyTorch's own need no such care."""
         return nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""The random factors that a training draws anew for each minibatch."""
+"""The random factors that a training run draws anew for each minibatch."""
 
 from typing import Protocol
 

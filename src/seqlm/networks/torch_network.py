@@ -35,7 +35,7 @@ class TorchNetwork(nn.Module, Network):
     def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step.
 
-        ``noise`` gives the dropout masks of a training.
+        ``noise`` gives the dropout masks of a training run.
         """
 
     @property

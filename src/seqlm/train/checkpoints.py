@@ -1,4 +1,4 @@
-"""Checkpoints of interrupted trainings, and the lock that keeps two trainings of one run apart.
+"""Checkpoints of interrupted training runs, and the lock that keeps two processes from training one run.
 
 They are kept outside the pipeline's outputs, because DVC deletes a stage's outputs before it runs the stage. A
 checkpoint's name holds a hash of everything that decides the result, so that one of other settings, other data or other
@@ -35,7 +35,7 @@ _LOCK_TIMEOUT_S = 10.0
 
 
 def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
-    """Return a hash of everything that decides a training's result: its config and its data.
+    """Return a hash of everything that decides the result of training: its config and its data.
 
     ``vocab`` has the hashes of the encoded splits. The key also depends on all code of this package as it is now, on
     PyTorch's version, and on whether networks may run as compiled loops, whose states and optimizers have their own
@@ -73,21 +73,21 @@ class Checkpoint:
         return tensors, json.loads(tensors.pop(_VALUES).numpy().tobytes())
 
     def remove_all(self) -> None:
-        """Remove all that trainings of the run have left: their settings, data or code may have been others."""
+        """Remove all checkpoints of the run: their settings, data or code may have been others."""
         remove_others([_LOCK], self.path.parent)
 
 
 def run_lock(folder: Path) -> AbstractContextManager[object]:
     """Take the lock of a run's training in ``folder``, where its checkpoints are.
 
-    The system releases it however the process ends. Raises MachineError if another training of the run does not end
-    within some seconds.
+    The system releases it however the process ends. Raises MachineError if another process trains the run, and does not
+    finish within some seconds.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
     except Timeout as error:
-        raise MachineError(f"run {folder.name}: another training of it is running: wait until it ends") from error
+        raise MachineError(f"run {folder.name}: another process is training it: wait until it has finished") from error
     except OSError as error:
         raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""The progress of a training and its history: one row for each epoch, and the figures that summarise it."""
+"""The progress of a training run and its history: one row for each epoch, and the figures that summarise it."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from seqlm.train.minibatches import Plan
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """One epoch, or an equal part of a training that a budget ends."""
+    """One epoch, or an equal part of a training run that a budget ends."""
 
     epoch: float
     """Epochs trained so far."""
@@ -44,7 +44,7 @@ class RunningTotals:
 
 @dataclass
 class Progress:
-    """How far a training is."""
+    """How far a training run has come."""
 
     plan: Plan
     history: list[HistoryRow] = field(default_factory=list)
@@ -95,7 +95,7 @@ def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
 
 
 def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine: str) -> dict[str, Any]:
-    """Return the result of a training and the shape of its minibatches; values that are not finite are None."""
+    """Return the result of a training run and the shape of its minibatches; values that are not finite are None."""
     plan, last = progress.plan, progress.history[-1]
     evaluations = [row.val_perplexity for row in progress.history if row.val_perplexity is not None]
     summary: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""How a text is cut into minibatches (section 8.3.4), how many a training takes, and the learning rate of each.
+"""How a text is cut into minibatches (section 8.3.4), how many a training run takes, and the learning rate of each.
 
 Both samplers skip a random number of tokens at the start, so that epochs cut the text at different positions. Targets
 are the inputs shifted by one token.
@@ -76,7 +76,7 @@ _FINAL_LR_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Plan:
-    """The minibatches of a training."""
+    """The minibatches of a training run."""
 
     num_tokens: int
     """Tokens of the training text."""
@@ -87,7 +87,7 @@ class Plan:
     num_rows: int
     """Rows of the complete history."""
     num_minibatches: int | None = None
-    """Minibatches of a training that ends before its last epoch; None: all epochs are trained."""
+    """Minibatches of a training run that ends before its last epoch; None: all epochs are trained."""
     limit: str | None = None
     """The setting that ends it."""
 
@@ -162,7 +162,7 @@ def largest_that_fits(num_tokens: int, batch_size: int, num_steps: int, num_proc
 
 
 def scheduled_lr(config: RunConfig, share_done: float) -> float:
-    """Return the learning rate after a share of a training, from 0 to 1."""
+    """Return the learning rate after a share of a training run, from 0 to 1."""
     if config.schedule == "constant":
         return config.lr
     if share_done < config.warmup_share:
