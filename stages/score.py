@@ -113,7 +113,7 @@ def _score_texts(
     scored = user_text.score_texts(texts, models)
     say = partial(click.echo, err=table == STDOUT)
     for text in texts:
-        remarks = [*text.remarks, *(user_text.remark_on_length(text.text) if page else ())]
+        remarks = [*text.remarks, *(user_text.remark_on_length(text.read.text) if page else ())]
         lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
         say("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
         if page is not None:

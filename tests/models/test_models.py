@@ -2,7 +2,6 @@
 
 import math
 import shutil
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,68 +15,15 @@ from hypothesis import strategies as st
 from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
-from seqlm.core.settings import Device, load
-from seqlm.evaluate.mixtures import describe_mixture, mix, save_mixtures
-from seqlm.heldout.store import load_heldout
+from seqlm.core.settings import Device
 from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.models.loading import Models, open_models
 from seqlm.models.user_text import surprisal_table
 from seqlm.networks.building import build_network, save_network
 from seqlm.networks.network import stream_nll
-from seqlm.score.networks import score_run
-from seqlm.score.ngrams import score_kind
-from seqlm.score.settings import ScoreParams
-from seqlm.score.store import Score, load_score, make_score
-from seqlm.score.word_to_char import score_word_to_char
+from seqlm.score.store import Score
 from seqlm.train.settings import CONFIG_FORMAT
-from seqlm.vocab.kinds import KINDS
-from small_runs import config, write_models
-from smoke import change_params
-from stages_by_hand import prepare
-
-# A text whose beginning says little about its end, so that models which keep learning gain.
-SEA, LAND = "the sea came in\nand the sea went out\n", "a land of sand and stone\nno tree at all stood on the land\n"
-SETTINGS = {
-    "preprocess.normalise": "letters",
-    "score.dynamic.rms_segments": 4,
-    "score.dynamic_counts.num_updates": 3,
-    "score.train_subset": {"max_tokens": 90, "orders": {"char": [1, 3]}},
-    "score.dynamic_counts.order.char": 4,
-    "score.dynamic_counts.order.word": 3,
-    "score.dynamic_counts.order.subword": 3,
-}
-MIXTURES = [("char-kneser-ney-3", "char-by-word-kneser-ney-3"), ("char-kneser-ney-4+dynamic", "small")]
-WEIGHTS = [0.25, 0.75]
-
-
-@pytest.fixture(scope="module")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, dict[str, Score]]:
-    layout = write_models(prepare(tmp_path_factory.mktemp("scored")), SEA * 10 + LAND * 2 + SEA)
-    change_params(layout.params, SETTINGS)
-    params, scores = load(layout.params, "score", ScoreParams), dict[str, Score]()
-    for kind in KINDS:
-        score_kind(layout, kind, params, print)
-    score_word_to_char(layout, params, print)
-    score_run(layout, "small", params, print)
-    for path in layout.scores.rglob("score.json"):
-        scores[path.parent.name] = load_score(path.parent)
-    for names in MIXTURES:
-        mixture = _mixture(layout, [scores[name] for name in names])
-        scores[mixture.name] = mixture
-    save_mixtures(layout.mixtures, list(scores.values()))
-    return layout, scores
-
-
-def _mixture(layout: Layout, members: Sequence[Score]) -> Score:
-    texts = load_heldout(layout.heldout("char")).texts()
-    nll = {split: mix([member.nll[split] for member in members], np.array(WEIGHTS)) for split in ("val", "test")}
-    weights = dict(zip([member.name for member in members], WEIGHTS, strict=True))
-    return make_score(describe_mixture([member.info for member in members]), nll, texts, {"weights": weights})
-
-
-@pytest.fixture(scope="module")
-def models(scored: tuple[Layout, dict[str, Score]]) -> Models:
-    return open_models(scored[0].root)
+from small_runs import config
 
 
 def test_every_model_scores_a_text_as_the_stages_do(scored: tuple[Layout, dict[str, Score]], models: Models) -> None:
@@ -132,9 +78,10 @@ def test_the_network_of_a_run_is_that_of_its_tokens_and_epoch(models: Models, tm
 
 
 def test_a_mixture_mixes_the_distributions_of_its_members(models: Models) -> None:
-    for names in MIXTURES:
-        name = next(name for name in models if set(models[name].info.members) == set(names))
-        readers = [models[each].reader(2) for each in (name, *names)]
+    mixtures = [model for model in models.values() if model.info.family == "mixture"]
+    assert len(mixtures) == 2
+    for mixture in mixtures:
+        readers = [model.reader(2) for model in (mixture, *(models[name] for name in mixture.info.members))]
         for tokens in ([1, 2], [3, 3], [2, 1]):
             for reader in readers:
                 reader.read(np.array(tokens))
@@ -241,7 +188,7 @@ def test_a_table_has_a_column_for_each_model(models: Models) -> None:
     chosen = ["small", "word-kneser-ney-3", "subword-kneser-ney-3"]
     scored = {name: {model: models[model].score_tokens("the sea came\nin") for model in chosen} for name in ("a", "b")}
     table = surprisal_table(scored, "word")
-    assert list(table) == ["file", "position", "text", "space", *chosen]
+    assert list(table) == ["file", "position", "text", "original", "start", "end", "reason", "space", *chosen]
     assert table["text"].tolist() == ["the", "sea", "came", "in"] * 2
     assert table["word-kneser-ney-3"].isna().tolist() == [True, False, False, False] * 2
     with pytest.raises(ParamsError, match="different tokens"):

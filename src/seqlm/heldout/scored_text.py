@@ -98,6 +98,19 @@ class Stream(ScoredText):
         chars = round(self.scored_chars * (num_tokens - 1) / (len(self.ids) - 1))
         return stream_of(self.ids[:num_tokens], self.unknown_costs[:num_tokens], self.ends[:num_tokens], chars)
 
+    def since(self, first: int, scored_chars: int) -> "Stream":
+        """Return the scored tokens from one of them on; those before it are only read.
+
+        ``scored_chars``: the number of characters after this token.
+        """
+        is_scored = self.is_scored.copy()
+        is_scored[: np.flatnonzero(is_scored)[first]] = False
+        return Stream(
+            input_ids=self.input_ids, is_scored=is_scored, scored_chars=scored_chars,
+            unknown_costs=self.unknown_costs[first:], ends=self.ends[first:],
+            unknown_share=unknown_share(self.ids[first:]),
+        )  # fmt: skip
+
 
 Streams = dict[str, Stream]
 """Split -> its scored text."""

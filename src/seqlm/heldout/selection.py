@@ -169,13 +169,16 @@ def select_heldout(layout: Layout, kind: Kind, max_chars: int) -> dict[str, Sele
     return selections
 
 
-def encode_text(vocab: Vocab, text: str) -> tuple[Stream, list[str]]:
-    """Return a cleaned text that is no split of the corpus as a stream, and its tokens."""
+def encode_text(vocab: Vocab, text: str, *, with_separators: bool = True) -> tuple[Stream, list[str]]:
+    """Return a cleaned text that is no split of the corpus as a stream, and its tokens.
+
+    ``with_separators``: with what the separators between words would cost, which takes some time.
+    """
     tokens = vocab.tokenize(text)
     ids, ends = vocab.encode(tokens), np.cumsum(vocab.lengths(tokens))
     chars = len(text.replace("\n", vocab.line_separator)) - _chars_up_to_first(vocab, text, tokens)
     stream = stream_of(ids, unknown_costs(vocab, tokens, ids), ends, chars)
-    if vocab.token_kind.is_lossless:
+    if vocab.token_kind.is_lossless or not with_separators:
         return stream, tokens
     return replace(stream, separator_nll=separator_nll([text], vocab.line_separator, vocab.separators)), tokens
 

@@ -9,12 +9,14 @@ reported.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.text import NUM_CODE_POINTS
+from seqlm.core.vocab_key import VocabKey
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -24,6 +26,8 @@ NLL_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
 ORDER = 4
 _KEPT_DISTRIBUTIONS = 1000
 """Distributions of the next character that are cached; with thousands of characters, each is large."""
+_KEPT_COSTS = 10_000
+"""Words whose costs are cached."""
 _KEPT_MODELS = 4
 """Spelling models that are kept."""
 _END = "\n"
@@ -43,8 +47,7 @@ class SpellingModel:
 
     def nll(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return -log p of spelling each word, including its end; shape ``(len(words),)``."""
-        costs = {word: self._cost(word) for word in set(words)}
-        return np.array([costs[word] for word in words])
+        return np.array([self._cost(word) for word in words])
 
     def knows(self, character: str) -> bool:
         """Return whether a word of the vocabulary has this character."""
@@ -66,7 +69,11 @@ class SpellingModel:
         model, encode = self._model, self._encode
         return lru_cache(_KEPT_DISTRIBUTIONS)(lambda context: model.next_distribution(encode(context)))
 
-    def _cost(self, word: str) -> float:
+    @cached_property
+    def _cost(self) -> Callable[[str], float]:
+        return lru_cache(_KEPT_COSTS)(self._find_cost)
+
+    def _find_cost(self, word: str) -> float:
         ids = self._encode(_END + word + _END)
         unknown = int(np.count_nonzero(ids == 0))
         return float(token_nll(self._model, ids).sum()) + unknown * NLL_OF_ANY_CHARACTER
@@ -81,11 +88,24 @@ def spelling_model(words: tuple[str, ...]) -> SpellingModel:
     return SpellingModel(words)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """A vocabulary, told from others by its key: to compare all of its words takes too long."""
+
+    key: VocabKey
+    vocab: Vocab = field(compare=False)
+
+
+@lru_cache(_KEPT_MODELS)
+def _spelling_of(known: _Known) -> SpellingModel:
+    return spelling_model(tuple(token for token in known.vocab.tokens if token != UNKNOWN))
+
+
 def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     """Return the cost in nats of each of some tokens that a vocabulary lacks; shape ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), NLL_OF_ANY_CHARACTER)
-    return spelling_model(tuple(token for token in vocab.tokens if token != UNKNOWN)).nll(tokens)
+    return _spelling_of(_Known(vocab.key, vocab)).nll(tokens)
 
 
 def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:

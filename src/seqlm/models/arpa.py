@@ -82,10 +82,10 @@ class ArpaLanguageModel(LanguageModel):
             probs[self.vocab.encode([_BEGIN])] = 0
         return np.asarray(probs)
 
-    def encode(self, text: str) -> tuple[Stream, TokensInText]:
+    def encode(self, text: str, *, with_separators: bool = True) -> tuple[Stream, TokensInText]:
         """Return a text as a stream, with sentence marks if the model predicts the end of a sentence."""
         if not self.has_marks:
-            return super().encode(text)
+            return super().encode(text, with_separators=with_separators)
         lines = [self.vocab.tokenize(line) for line in text.split("\n")]
         tokens = [_BEGIN, *(token for line in lines for token in [*line, _END])]
         ids, begin = self.vocab.encode(tokens), self.vocab.encode([_BEGIN])

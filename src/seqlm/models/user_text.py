@@ -11,9 +11,9 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.progress import quantity, shown
 from seqlm.core.text import TextSize, words
 from seqlm.download.corpora import copy_own_text
-from seqlm.models.language_model import LanguageModel, ScoredTokens, clean_with_remarks
-from seqlm.models.units import unit_bits, unit_texts
-from seqlm.preprocess.cleaning import DecodingReport, RawText
+from seqlm.models.language_model import LanguageModel, ScoredTokens, cleaning_remarks
+from seqlm.models.units import ReadText
+from seqlm.preprocess.cleaning import CleanedText, DecodingReport, RawText
 from seqlm.preprocess.preparing import require_enough
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.settings import By, Space
@@ -31,11 +31,11 @@ _MIN_CHARS = 2
 
 @dataclass(frozen=True)
 class UserText:
-    """A text cleaned like the corpus, without its last line end."""
+    """A text of a user's own."""
 
     name: str
     """The path of its file, as it is shown."""
-    text: str
+    read: ReadText
     remarks: list[str]
     """What a user should know about the cleaning of the text."""
 
@@ -54,14 +54,16 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
         copy_own_text(path, max_bytes, copy, name)
-        original = b"".join(RawText(copy, name).decoded_blocks(preprocess.errors, decoding)).decode()
-    text, remarks = clean_with_remarks(original, preprocess.normalise, decoding.replaced)
+        original = "".join(RawText(copy, name).decoded(preprocess.errors, decoding))
+    remarks = cleaning_remarks(original, preprocess.normalise, decoding.replaced)
+    read = ReadText(CleanedText(original, preprocess.normalise))
+    text = read.text
     num_ends, num_words = text.count("\n"), len(words(text.replace("\n", " ")))
     try:
         require_enough(TextSize(num_ends, len(text) - num_ends, num_words), preprocess.normalise, _MIN_CHARS)
     except DataError as error:
         raise DataError(f"{name}: {error}") from error
-    return UserText(name, text, remarks)
+    return UserText(name, read, remarks)
 
 
 def describe_score(name: str, scored: ScoredTokens) -> str:
@@ -99,22 +101,30 @@ def surprisal_table(
 ) -> "pd.DataFrame":
     """Return one row for each unit of some texts, with its surprisal in bits under each model.
 
-    ``scored``: name of a text -> model -> its scored tokens. The columns are ``file`` if there are several texts,
-    ``position`` and ``text`` of the unit, ``space`` if blanks belong to units, and one for each model, which adds up
-    to the model's total. Raises ParamsError if the models do not share these units.
+    ``scored``: name of a text -> model -> its scored tokens. The columns are ``file`` if there are several texts;
+    ``position``, ``text``, ``original``, ``start``, ``end`` and ``reason`` as in :meth:`LanguageModel.surprisals`;
+    ``space`` if blanks belong to units; and one for each model, which adds up to the model's total. Raises ParamsError
+    if the models do not share these units.
     """
     import pandas as pd
 
     parts = []
     for name, of_models in scored.items():
-        texts, *others = [list(unit_texts(found.text, by)) for found in of_models.values()]
-        if any(other != texts for other in others):
+        units, originals = {}, []
+        for model, found in of_models.items():
+            units[model] = found.units(by, space)
+            originals.append(units[model].originals(found.read.original))
+        first, *others = units.values()
+        if any(other.text != first.text or other.start.tolist() != first.start.tolist() for other in others):
             raise ParamsError("these models have different tokens: set by to char, word or line")
-        part = pd.DataFrame({"file": name, "position": range(len(texts)), "text": texts})
+        columns = {"text": first.text, "original": originals[0], "start": first.start, "end": first.end}
+        part = pd.DataFrame({"file": name, "position": range(len(first.text))} | columns)
+        reasons = zip(*(each.reason for each in units.values()), strict=True)
+        part["reason"] = ["; ".join(dict.fromkeys(filter(None, each))) for each in reasons]
         if by in ("word", "line"):
             part["space"] = space
-        for model, found in of_models.items():
-            part[model] = unit_bits(found.text, found.bits, by, space)
+        for model, each in units.items():
+            part[model] = each.bits
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
     return table if len(scored) > 1 else table.drop(columns="file")
@@ -129,4 +139,7 @@ def score_texts(texts: Sequence[UserText], models: Sequence[LanguageModel]) -> d
         raise ParamsError("the same text is given twice")
     if len({model.name for model in models}) < len(models):
         raise ParamsError("two models have the same name: rename an ARPA file")
-    return {text.name: {model.name: model.score_cleaned(text.text) for model in models} for text in texts}
+    return {
+        text.name: {model.name: model.score_read([text.read], with_separators=True)[0] for model in models}
+        for text in texts
+    }
