@@ -78,10 +78,8 @@ def times(environment: Path, folder: Path, model: str) -> dict[str, object]:
     all_found = [[float(part) for part in run(*command, NUMBA_CACHE_DIR=cache).split()] for _ in range(1 + ROUNDS)]
     first, best = all_found[0], [min(each) for each in zip(*all_found[1:], strict=True)]
     megabytes = sum(path.stat().st_size for path in (folder / model).rglob("*") if path.is_file()) / 1e6
-    return {
-        "model": model, "megabytes": megabytes, "import_s": best[0], "open_s": best[1], "score_s": best[2],
-        "compile_s": max(first[2] - best[2], 0.0),
-    }  # fmt: skip
+    seconds = {"import": best[0], "open": best[1], "first_score": best[2], "compile_once": max(first[2] - best[2], 0.0)}
+    return {"model": model, "megabytes": round(megabytes, 1)} | {name: round(each, 2) for name, each in seconds.items()}
 
 
 def main(machine: str | None) -> None:

@@ -41,14 +41,14 @@ def main() -> None:
                 model.save(Path(folder) / "saved")
                 arpa = (Path(folder) / "model.arpa").stat().st_size
                 saved = sum(path.stat().st_size for path in (Path(folder) / "saved").rglob("*") if path.is_file())
-            bits = {split: model.score_cleaned(text).score().bits_per_character for split, text in texts.items()}
+            bits = {split: model.score(text).bits_per_character for split, text in texts.items()}
             row = {
-                "model": name, "order": model.info.order, "prune": " ".join(map(str, prune)),
-                "ngrams": sum(map(len, model.model.counts.tables[: model.info.order])), "arpa_mb": arpa / 1e6,
-                "saved_mb": saved / 1e6, "val_bits": bits["val"], "test_bits": bits["test"],
+                "model": name, "order": model.info.order, "prune": " ".join(map(str, prune)) or "nothing",
+                "ngrams": sum(map(len, model.model.counts.tables[: model.info.order])), "arpa_mb": round(arpa / 1e6, 2),
+                "saved_mb": round(saved / 1e6, 2),
+                "val_bits": round(bits["val"], 3), "test_bits": round(bits["test"], 3),
             }  # fmt: skip
             rows.append(row)
-            row["cost"] = row["test_bits"] - next(each["test_bits"] for each in rows if each["model"] == name)
             print(row)
     write_csv(Layout(ROOT).benchmark("pruning.csv"), rows)
 

@@ -78,7 +78,7 @@ class PrunedKneserNey(BackoffTables, NGramModel):
         return cls(NgramCounts(arrays), listed, backoffs, tuple(prune))
 
     def save(self, folder: Path, vocab: VocabKey) -> None:
-        """Write what :func:`load_pruned` needs: ``keys_N.npy`` and ``probs_N.npy``, and ``weights_N.npy`` below the highest order."""
+        """Write what :func:`load_pruned` needs: keys and probabilities, and weights below the highest order."""
         for n, table in enumerate(self.counts.tables, start=1):
             keys = table.keys.astype(np.min_scalar_type(int(table.keys.max(initial=0))))
             write_npy(folder / f"keys_{n}.npy", keys)
