@@ -35,15 +35,20 @@ def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
         assert np.array_equal(ours.counts, theirs.counts)
 
 
-# 8 tokens of 10 bits, or 5 of 16 bits, are more than the 63 bits of a packed key. In memory, 4 pairs of tokens fit.
-@pytest.mark.parametrize(("max_order", "vocab_size"), [(1, 1000), (2, 1000), (3, 1000), (8, 1000), (6, 2**16)])
+# 8 tokens of 10 bits, or 5 of 16 bits, are more than the 63 bits of a packed key. In memory, and if there are only 300
+# different ones, pairs of tokens are packed. Those of 21 bits alone divide the keys into ranges.
+@pytest.mark.parametrize(
+    ("max_order", "vocab_size"),
+    [(1, 1000), (2, 1000), (3, 1000), (8, 1000), (8, 300), (7, 300), (6, 2**16), (3, 2**21)],
+)
 def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: Path) -> None:
-    chunked = count_ngrams(TEXT, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path))
-    assert_equal(chunked, count_ngrams(TEXT, vocab_size, max_order))
+    text = TEXT % min(vocab_size, 1000)
+    chunked = count_ngrams(text, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path))
+    assert_equal(chunked, count_ngrams(text, vocab_size, max_order))
     # Only the finished tables are left, and none of a text that fits into memory.
     assert {path.stem for path in tmp_path.iterdir()} == {f"order{order}" for order in range(2, max_order + 1)}
     (tmp_path / "none").mkdir()
-    count_ngrams(TEXT, vocab_size, max_order, Chunking(1 << 30, tmp_path / "none"))
+    count_ngrams(text, vocab_size, max_order, Chunking(1 << 30, tmp_path / "none"))
     assert not list((tmp_path / "none").iterdir())
 
 
@@ -110,10 +115,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_a_cluster_of_two_processes_counts_the_same(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "whole").mkdir()
-    first = NgramCounter(TEXT[:40_000], 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "first", cluster.address))
+    np.save(tmp_path / "text.npy", TEXT)
+    text = np.load(tmp_path / "text.npy", mmap_mode="r")  # the workers read a file, and a copy of its first part
+    first = NgramCounter(text[:40_000], 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "first", cluster.address))
     assert_equal(first.count(), count_ngrams(TEXT[:40_000], 1000, 7))
-    whole = NgramCounter(TEXT, 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "whole", cluster.address), first.packed)
+    whole = NgramCounter(text, 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "whole", cluster.address), first.packed)
     assert_equal(whole.count(), count_ngrams(TEXT, 1000, 7))
+    assert [path.name for path in tmp_path.rglob("tasks-*/ids")] == ["ids"]
 
 
 LONG_TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 2_000_000), 999).astype(np.uint16)

@@ -43,7 +43,7 @@ Count = Callable[[Ids], CountsInMemory]
 """Counts the n-grams of a chunk."""
 
 BYTES_PER_TOKEN = 48
-"""Memory that counting one order takes at most, per token of a chunk."""
+"""Memory that counting packed n-grams takes at most, per token of a chunk."""
 _BYTES_PER_ENTRY = 16
 """A key and its count."""
 _MERGE_COPIES = 5
@@ -108,7 +108,8 @@ class Shuffle:
         """Count the n-grams of the order above the tables, which begin with order 2. Return their table."""
         order = len(tables) + 2
         count = partial(count_over_tables, tables, self._vocab_size)
-        _, ranges = self._counted_ranges(order, count)
+        # Each lower order has its row for each token.
+        _, ranges = self._counted_ranges(order, count, bytes_per_token=BYTES_PER_TOKEN + 8 * order)
         tasks = [(self.folder / f"part{index}", runs) for index, runs in enumerate(ranges)]
         parts = self._workers.map(partial(merge_runs, self._workers.memory), tasks)
         _remove(ranges)
@@ -120,7 +121,13 @@ class Shuffle:
         return table
 
     def _counted_ranges(
-        self, order: int, count: Count, shift: int = 0, start: int = 0, earlier: Sequence[SortedCounts] = ()
+        self,
+        order: int,
+        count: Count,
+        shift: int = 0,
+        start: int = 0,
+        earlier: Sequence[SortedCounts] = (),
+        bytes_per_token: int = BYTES_PER_TOKEN,
     ) -> tuple[Keys, list[list[CountsInFiles]]]:
         """Count the n-grams of an order that begin at position ``start`` or later.
 
@@ -129,7 +136,7 @@ class Shuffle:
         """
         stop = len(self._ids) - order + 1
         cuts = self._cuts(order, count, shift)
-        chunk = min(self._workers.memory // (BYTES_PER_TOKEN + 8 * order), max(stop // self._num_tasks, _MIN_CHUNK))
+        chunk = min(self._workers.memory // bytes_per_token, max(stop // self._num_tasks, _MIN_CHUNK))
         starts = range(start, stop, max(chunk, _MIN_ROWS))
         tasks = [
             (self.folder / f"run{order}-{index}", begin, begin + starts.step + order - 1)
