@@ -28,6 +28,7 @@ from subwords import build, write_splits
 
 def test_figures_of_curves_have_a_panel_for_each_corpus_and_a_line_for_each_model() -> None:
     families = {"char-kneser-ney": "ngram", "lstm": "network", "lstm+n-gram": "mixture"}
+    names = ("character n-grams", "LSTM", "LSTM + n-grams")
     sizes = pd.DataFrame(
         [(corpus, *model, size, 10 / size) for corpus in "AB" for model in families.items() for size in (1, 2)],
         columns=["corpus", "model", "family", "train_chars", "test_bits"],
@@ -36,7 +37,7 @@ def test_figures_of_curves_have_a_panel_for_each_corpus_and_a_line_for_each_mode
     for figure, x_label in ((data_figure(sizes), "characters of training text"),
                             (time_figure(times), "processor seconds of training")):  # fmt: skip
         drawn = svg_text(figure)
-        assert [text for text in ("A", "B", x_label, *families) if f">{text}</text>" not in drawn] == []
+        assert [text for text in ("A", "B", x_label, *names) if f">{text}</text>" not in drawn] == []
 
 
 def test_the_curves_are_what_the_page_says_of_them() -> None:
@@ -48,7 +49,7 @@ def test_the_curves_are_what_the_page_says_of_them() -> None:
 
 def test_figures_accept_models_without_some_values() -> None:
     table = pd.DataFrame(
-        {"model": ["a", "b"], "family": "network", "smoothing": None, "order": None, "dynamic": False, "members": None,
+        {"model": ["a", "b"], "label": ["A", "B"], "family": "network", "smoothing": None, "order": None, "dynamic": False, "members": None,
          "network": "gru", "seen_bits": [1.0, None],
          "test_bits": [2.0, None], "ci_low": [1.9, None], "ci_high": [2.1, None]}
     )  # fmt: skip
