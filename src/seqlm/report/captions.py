@@ -58,7 +58,8 @@ def order_caption(table: pd.DataFrame) -> str:
     models = models[models["order"] > 0].dropna(subset=["test_bits"]).sort_values("val_bits", kind="stable")
     best = models.drop_duplicates(["token", "smoothing"])
     kinds = []
-    for token, smoothing in best_smoothings(table).items():
+    smoothings = sorted(best_smoothings(table).items(), key=lambda item: not token_kind(item[0]).is_lossless)
+    for token, smoothing in smoothings:  # words, whose bits do not compare with others', come last
         rows = best[best["token"] == token]
         others = [f"{row.smoothing.title()} {row.test_bits:.2f}" for row in rows.itertuples()]
         chosen = rows[rows["smoothing"] == smoothing]
@@ -225,8 +226,8 @@ def trained_caption(trained: pd.DataFrame) -> str:
     )
     several = len(best) > 1 and len(full) > 1
     return (
-        f"The mean is lowest with {strategy} truncation to {length} tokens: {best.mean():.2f}, against "
-        f"{full.mean():.2f} without truncation{', ' + overlap if several else ''}."
+        f"The mean is lowest with {strategy} truncation to {quantity(int(length), 'token')}: {best.mean():.2f}, "
+        f"against {full.mean():.2f} without truncation{', ' + overlap if several else ''}."
     )
 
 
