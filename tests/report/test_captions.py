@@ -61,6 +61,8 @@ def test_context_helps_one_model_and_misleads_another() -> None:
         "Context misleads RNN: its perplexity is 10 after one character and 75 after 8."
     )
     assert captions.position_caption(positions, ["rnn"], LABELS).startswith("Context misleads RNN")
+    flat = positions.assign(perplexity=9.0)
+    assert captions.position_caption(flat, ["lstm"], LABELS) == "Context hardly helps LSTM."
     assert captions.position_caption(positions.iloc[:1], ["lstm"], LABELS) == ""
 
 
@@ -86,6 +88,11 @@ def test_the_best_truncation_is_stated_with_its_certainty(best: list[float], ver
     assert captions.trained_caption(pd.DataFrame(rows[2:], columns=columns)).startswith(
         "Without truncation, the mean is"
     )
+
+
+def test_large_epsilons_are_written_out() -> None:
+    curve = pd.DataFrame({"order": [1, 1, 2], "epsilon": [0.001, 1.0, 681.3], "val_perplexity": [2.0, 3.0, 1.0]})
+    assert captions.epsilon_caption(curve) == "Best on val: 0.001 for order 1 and 681 for order 2."
 
 
 def test_small_numbers_are_written_with_powers_of_ten() -> None:

@@ -98,7 +98,7 @@ def test_a_model_over_words_is_marked_on_the_page_of_a_text() -> None:
     shown = passage(token_kind("word"), ["cat", "sat"], np.array([1.0]), 100)
     scores = {name: values | {"passage": shown, "separator_bits": bits} for name, bits in (("a", 0.0), ("b", 0.42))}
     page = build_surprisal_page("x", scores, [])
-    assert re.findall(r'<th scope="row">(.*?)</th>', page) == ["a", "b &gt;"]
+    assert re.findall(r'<th scope="row">(.*?)</th>', page)[:2] == ["a", "b &gt;"]
     assert "&gt; predicts words only" in page
     assert "0.420 bits" in page
     assert "predicts words only" not in build_surprisal_page("x", {"a": scores["a"]}, [])

@@ -58,7 +58,8 @@ def order_caption(table: pd.DataFrame) -> str:
     models = models[models["order"] > 0].dropna(subset=["test_bits"]).sort_values("val_bits", kind="stable")
     best = models.drop_duplicates(["token", "smoothing"])
     kinds = []
-    for token, smoothing in best_smoothings(table).items():
+    smoothings = sorted(best_smoothings(table).items(), key=lambda item: not token_kind(item[0]).is_lossless)
+    for token, smoothing in smoothings:  # words, whose bits do not compare with others', come last
         rows = best[best["token"] == token]
         others = [f"{row.smoothing.title()} {row.test_bits:.2f}" for row in rows.itertuples()]
         chosen = rows[rows["smoothing"] == smoothing]
@@ -76,8 +77,11 @@ def position_caption(positions: pd.DataFrame, models: list[str], labels: Labels)
             continue
         first, last = rows["perplexity"].iloc[0], rows["perplexity"].iloc[-(len(rows) // 4 or 1) :].mean()
         needed = int(rows["position"][rows["perplexity"] <= _NEAR * last].min())
-        if model == models[0] and first > _NEAR * last:
-            found.append(f"More than about {needed} characters of context hardly help {labels[model]}.")
+        if model == models[0] and last <= _OVERFITTED * first:
+            if first > _NEAR * last:
+                found.append(f"More than about {needed} characters of context hardly help {labels[model]}.")
+            else:
+                found.append(f"Context hardly helps {labels[model]}.")
         elif model == models[-1] and last > _OVERFITTED * first:
             found.append(
                 f"Context misleads {labels[model]}: its perplexity is {first:.0f} after one character and {last:.0f} "
@@ -150,7 +154,8 @@ def epsilon_caption(curve: pd.DataFrame) -> str:
     if curve["val_perplexity"].notna().sum() == 0:
         return ""
     best = curve.loc[curve.groupby("order")["val_perplexity"].idxmin().dropna()]
-    return f"Best on val: {_listed([f'{row.epsilon:.2g} for order {row.order}' for row in best.itertuples()])}."
+    listed = [f"{_short(row.epsilon)} for order {row.order}" for row in best.itertuples()]
+    return f"Best on val: {_listed(listed)}."
 
 
 def step_caption(predictions: pd.DataFrame) -> str:
@@ -221,8 +226,8 @@ def trained_caption(trained: pd.DataFrame) -> str:
     )
     several = len(best) > 1 and len(full) > 1
     return (
-        f"The mean is lowest with {strategy} truncation to {length} tokens: {best.mean():.2f}, against "
-        f"{full.mean():.2f} without truncation{', ' + overlap if several else ''}."
+        f"The mean is lowest with {strategy} truncation to {quantity(int(length), 'token')}: {best.mean():.2f}, "
+        f"against {full.mean():.2f} without truncation{', ' + overlap if several else ''}."
     )
 
 
@@ -243,6 +248,11 @@ def information_caption(information: pd.DataFrame) -> str:
 def _listed(items: list[str], comma: str = ", ") -> str:
     """Return items as in a sentence: a, b and c."""
     return comma.join(items[:-1]) + (" and " if len(items) > 1 else "") + "".join(items[-1:])
+
+
+def _short(value: float) -> str:
+    """Return a number with two digits, or as an integer from 100 on."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _power(value: float) -> str:
