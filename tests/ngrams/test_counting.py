@@ -163,6 +163,25 @@ def test_a_lost_scheduler_is_an_error_of_one_line(cluster: Cluster, tmp_path: Pa
         count_ngrams(LONG_TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, cluster.address))
 
 
+@pytest.mark.slow
+def test_workers_without_this_version_and_no_workers_are_errors_of_one_line(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunking = Chunking(SMALL_MEMORY, tmp_path, cluster.address)
+    with monkeypatch.context() as patch:
+        patch.setattr("seqlm.ngrams.counts.workers._TASKS", "seqlm.ngrams.newer")
+        with pytest.raises(
+            MachineError, match=r"No module named 'seqlm\.ngrams\.newer', says a worker .*: install the same"
+        ):
+            count_ngrams(TEXT, 1000, 3, chunking)
+    monkeypatch.setattr("seqlm.ngrams.counts.workers._CONNECT_S", 3)
+    for worker in cluster.workers:
+        worker.kill()
+        worker.wait()
+    with pytest.raises(MachineError, match="has no worker: start one"):
+        count_ngrams(TEXT, 1000, 3, chunking)
+
+
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqlm.ngrams.counts.workers._CONNECT_S", 1)
     with pytest.raises(MachineError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,6 +25,8 @@ _CONNECT_S = 10
 _RETRIES = 2
 """How often a task is tried again after an error, such as one of a network's disk."""
 _IDS_AT_ONCE = 1 << 20
+_TASKS = "seqlm.ngrams.counts.shuffle"
+"""The module of the tasks."""
 
 
 class Workers(Protocol):
@@ -159,4 +162,8 @@ def cluster(scheduler: str, memory: int) -> Iterator[Workers]:
             client.wait_for_workers(1, timeout=_CONNECT_S)
         except TimeoutError as error:
             raise MachineError(f"the Dask scheduler at {scheduler} has no worker: start one") from error
+        try:
+            client.run(import_module, _TASKS)  # a worker that cannot read a task would end without a message
+        except ImportError as error:
+            raise MachineError(f"{error}, says a worker of the cluster: install the same version on all") from error
         yield DaskWorkers(client, memory)
