@@ -46,7 +46,8 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
 	    echo "  git init && git add . && git commit -m 'Start from a download'" >&2; exit 5; }
 	@python tools/restore.py --check
-	dvc repro
+	@# Beside the first stages, which leave a processor idle.
+	@python tools/warm_up.py >/dev/null 2>&1 & dvc repro
 	@python tools/check_lock.py --prune
 	@cat reports/summary.txt
 	@echo "All models: reports/table.txt. The page: reports/index.html"

@@ -175,7 +175,9 @@ def test_the_page_of_experiments_does_what_it_says(identity: bool, workspace: Wo
         assert "Failed" not in status, status
         time.sleep(2)
 
-    (output,) = section("Compare")
+    output, shown = section("Compare")
+    assert {"network", "train.lr"} < set(shown.split())
+    assert max(map(len, shown.splitlines())) <= 120, shown
     table, _, compared = output.partition("Path ")
     _, _, head, commit, *rows = table.splitlines()
     assert head.split()[-4:] == ["scratch-sequential", "lstm", "changed", "settings"]
@@ -229,6 +231,11 @@ def test_the_page_of_sharing_does_what_it_says(workspace: Workspace) -> None:
     project_weights, clone_weights = workspace.folder / weights, clone.folder / weights
     old = project_weights.read_bytes()
     assert clone_weights.read_bytes() == old
+
+    for _ in range(2):
+        type_next("One model for others")
+    got = workspace.folder.parent / "best-network" / "weights.safetensors"
+    assert got.read_bytes() == (workspace.folder / "data/models/runs/lstm/weights.safetensors").read_bytes()
 
     output = type_next("Experiments between two clones")
     assert "train@scratch-sequential" in stages_run(output)

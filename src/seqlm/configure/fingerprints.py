@@ -17,7 +17,7 @@ CANNOT_CHANGE_NUMBERS = {
     "seqlm.core.errors": "the kinds of errors",
     "seqlm.core.layout": "paths: dvc.yaml has the same ones, so a stage whose paths change is rerun anyway",
     "seqlm.core.progress": "times for the person at the terminal",
-    "seqlm.train.callbacks": "what the terminal shows during training, and when checkpoints are saved",
+    "seqlm.train.callbacks": "what is shown during training, and when checkpoints are saved",
 }
 """Modules of which no change reruns a stage, and what they do."""
 SHARED_SCRIPTS = {

@@ -1,0 +1,27 @@
+"""Compile the loops of networks, so that the first training finds them in the cache.
+
+`make repro` starts this beside `dvc repro`: compiling takes one processor and about 25 seconds, and the stages before
+the first training leave a processor idle. Nothing depends on it: a stage that does not find the loops compiles them.
+"""
+
+import numpy as np
+
+from seqlm.networks.building import build_network
+from seqlm.networks.network import stream_nll
+from seqlm.networks.settings import NetworkSettings
+
+
+def main() -> None:
+    """Train and read a few tokens with a tiny network; all kinds and sizes share the loops."""
+    settings = NetworkSettings(
+        model="scratch", activation="tanh", num_hiddens=8, num_layers=1, num_heads=1, num_steps=3, embedding="one_hot",
+        embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
+    )  # fmt: skip
+    network, ids = build_network(settings, vocab_size=4, seed=0), np.zeros((2, 3), np.int64)
+    with network.thread_team():
+        network.compute_gradients(ids, ids, network.initial_state(len(ids)))
+    stream_nll(network, ids[0])
+
+
+if __name__ == "__main__":
+    main()
