@@ -1,7 +1,7 @@
 // Section 4: training from the first epoch to the last.
 "use strict";
 
-const CHART = {width: 560, height: 240, left: 44, right: 12, top: 12, bottom: 34};
+const CHART = {width: 560, height: 240, left: 44, right: 12, top: 22, bottom: 34};
 
 function prepareHistory() {
   const runs = Object.keys(app.data.history);
@@ -60,7 +60,7 @@ function drawChart(rows, row) {
       svg("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, value)]),
     ...ticks(first, last).map(value => svg("text", {x: x(value), y: height - bottom + 16, "text-anchor": "middle"}, value)),
     svg("text", {x: width - right, y: height - 3, "text-anchor": "end"}, "epoch"),
-    svg("text", {x: left + 4, y: top + 8}, "perplexity"),
+    svg("text", {x: left, y: 12}, "perplexity"),
     line(1, {stroke: "currentColor"}), line(2, {stroke: "var(--val)", "stroke-dasharray": "6 3"}),
     svg("line", {x1: x(row[0]), x2: x(row[0]), y1: top, y2: height - bottom, stroke: "currentColor", "stroke-dasharray": "2 3"}));
   chart.setAttribute("aria-label", `Perplexity from epoch ${first} to ${last}: on train from ${fixed(rows[0][1])} to ${fixed(rows.at(-1)[1])}`);
