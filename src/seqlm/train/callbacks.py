@@ -43,7 +43,7 @@ _SAMPLE_TOKENS = 50
 
 
 def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str) -> None:
-    """Train to the end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
+    """Run a training to its end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
     save = checkpoint_writer(checkpoint, trainer.config.save_every_s)
     ids = vocab.encode(vocab.tokenize(prefix))
     with terminal(trainer, vocab, prefix) as show:
@@ -102,7 +102,7 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
 
 
 def describe_plan(trainer: Trainer) -> list[str]:
-    """Return what a training run will do, in lines."""
+    """Return what a training will do, in lines."""
     config, plan = trainer.config, trainer.plan
     tokens, epochs = plan.batches_per_epoch * plan.tokens_per_batch, _format_epochs(plan.epochs_to_train)
     lines = [f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}"]

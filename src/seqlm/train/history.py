@@ -119,7 +119,7 @@ def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine
 
 
 def headline(row: HistoryRow) -> dict[str, Any]:
-    """Return the metrics of a training run: epochs so far and the last perplexity on train."""
+    """Return the metrics of a training: epochs so far and the last perplexity on train."""
     return {"epoch": row.epoch, "train_perplexity": row.train_perplexity}
 
 
