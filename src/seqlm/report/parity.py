@@ -89,19 +89,6 @@ def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, int]:
     return {"missed": sum(each["compared"] - each["met"] for each in counts)} if counts else {}
 
 
-def agreement(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return what the terminal says: how many values the run reproduces, and those that it does not."""
-    rows = [row for table in tables.values() for row in table.itertuples(index=False) if row.met is not None]
-    others = [row for row in rows if not row.met]
-    if not rows:
-        return []
-    reproduced = f"the book: {len(rows) - len(others)} of {len(rows)} compared values are reproduced"
-    if not others:
-        return [reproduced]
-    lines = [f"  {row.section} {row.quantity}: {row[2]} in the book, {row.here} here" for row in others]
-    return [f"{reproduced}; settings other than the book's change the rest:", *lines]
-
-
 def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
     here, source = values.get(entry.get("here", ""), (None, ""))
     book = values.get(entry["like"], (None, ""))[0] if "like" in entry else entry.get("book")
@@ -128,6 +115,19 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def agreement(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return what the terminal says: how many values the run reproduces, and those that it does not."""
+    rows = [row for table in tables.values() for row in table.itertuples(index=False) if row.met is not None]
+    others = [row for row in rows if not row.met]
+    if not rows:
+        return []
+    reproduced = f"the book: {len(rows) - len(others)} of {len(rows)} compared values are reproduced"
+    if not others:
+        return [reproduced]
+    lines = [f"  {row.section} {row.quantity}: {row[2]} in the book, {row.here} here" for row in others]
+    return [f"{reproduced}; settings other than the book's change the rest:", *lines]
 
 
 def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
