@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
-    from seqlm.models.fitting import By, Normalise, Smoothing
+    from seqlm.models.fitting import By, Normalise, Smoothing, Unknown
     from seqlm.models.fixed_ngrams import FixedNGram
     from seqlm.models.loading import Models
-    from seqlm.ngrams.settings import Unknown
 
 
 def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
