@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import seqlm
-from seqlm.core.errors import DataError
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.loading import Models
 from seqlm.models.ngram_models import NGram, Recounting
@@ -18,7 +19,7 @@ from seqlm.ngrams.models.base import Uniform
 from smoke import ROOT
 
 LMPLZ = ROOT / "tests" / "ngrams" / "lmplz.arpa"
-EIGHTEEN = "The old man, who didn't care -- he'd said so -- paid $5.00 in 1984 for it."
+SENTENCE = "The old man, who didn't care -- he'd said so -- paid $5.00 in 1984"
 CHOSEN = [
     "small", "small+dynamic", "char-kneser-ney-3", "char-kneser-ney-4+dynamic", "word-kneser-ney-3",
     "word-kneser-ney-3+dynamic", "subword-kneser-ney-3", "char-by-word-kneser-ney-3", "char-laplace-2", "word-uniform",
@@ -56,7 +57,7 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join)
 @pytest.mark.parametrize("name", [*CHOSEN, *UNCLEANED, "mixture", "arpa", "joined"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=8)
 @given(text=TEXTS, context=st.sampled_from([None, "and so", "the land.\n", "5"]), score_first=st.booleans())
-@example(text=EIGHTEEN, context=None, score_first=False)
+@example(text=SENTENCE, context=None, score_first=False)
 @example(text="'the\r\n\n -- \n sea'", context="the", score_first=False)
 @example(text="...", context=None, score_first=False)
 @example(text="", context=None, score_first=True)
@@ -103,5 +104,165 @@ def total_bits(model: LanguageModel, text: str, **options: Any) -> float:
         score = model.score_tokens(text, **options)
     except DataError:
         return 0.0
-    assert score.score() == model.score(text, **options)
+    assert score.score() == model.score(text, **options)._replace(remarks=())
     return score.score().bits_per_character * max(score.stream.scored_chars, 1)
+
+
+def test_each_word_has_a_row(models: Models) -> None:
+    words = SENTENCE.split()
+    table = models["small"].surprisals(words=words)
+    assert len(words) == len(table) == 15
+    assert table["original"].tolist() == words
+    assert table["text"].tolist() == [
+        "the",
+        "old",
+        "man",
+        "who",
+        "didn t",
+        "care",
+        "",
+        "he d",
+        "said",
+        "so",
+        "",
+        "paid",
+        "",
+        "in",
+        "",
+    ]
+    removed = ["--", "--", "$5.00", "1984"]
+    assert table.loc[table["reason"] == "removed by cleaning", "original"].tolist() == removed
+    assert table.loc[table["bits"].isna(), "original"].tolist() == removed
+    assert table["reason"][0] == "without the first character"
+    # A word that cleaning divides has the bits of all its characters, and of the space before it.
+    chars = models["small"].surprisals(SENTENCE, by="char")
+    begin, end = SENTENCE.index("didn't") - 1, SENTENCE.index("didn't") + len("didn't")
+    inside = (chars["start"] >= begin) & (chars["end"] <= end)
+    assert chars.loc[inside, "text"].tolist() == list(" didn t")
+    assert table["bits"][4] == pytest.approx(chars.loc[inside, "bits"].sum())
+    # The text itself gives the same rows, with places in it.
+    again = models["small"].surprisals(SENTENCE, by="word")
+    pd.testing.assert_frame_equal(again, table)
+    assert (again["start"][4], again["end"][4]) == (17, 23)
+
+
+# Self-paced reading of a sentence of Aesop's fable of the fox and the grapes (in public domain), word by word; times in
+# milliseconds as they could have been measured.
+READING_TIMES = pd.DataFrame(
+    {
+        "word": ["“I", "am", "sure", "they’re", "sour,”", "said", "the", "fox;", "--", "and", "off", "he", "went."],
+        "sentence": [1] * 5 + [2] * 8,
+        "ms": [312, 287, 341, 402, 455, 301, 268, 377, 220, 281, 299, 290, 420],
+    },
+    index=range(100, 113),
+)
+
+
+def test_reading_times_are_joined_to_surprisals_by_hand(models: Models) -> None:
+    uniform, bits = models["char-uniform"], math.log2(len(models["char-uniform"].vocab))
+    found = uniform.surprisals(words=READING_TIMES["word"], groups=READING_TIMES["sentence"], space="after")
+    joined = READING_TIMES.assign(bits=found["bits"], reason=found["reason"], cleaned=found["text"])
+    # Each character costs the same. So a word costs its letters and the one space after it, except for the last word of
+    # a sentence, and the first character is not scored: "i " one, "am " three, "sure " five, "they re " eight, "sour".
+    characters = [1, 3, 5, 8, 4, 4, 4, 4, math.nan, 4, 4, 3, 4]
+    assert joined["bits"].tolist() == pytest.approx([number * bits for number in characters], nan_ok=True)
+    cleaned = "i|am|sure|they re|sour|said|the|fox||and|off|he|went"
+    assert joined["cleaned"].tolist() == cleaned.split("|")
+    first, removed = "without the first character", "removed by cleaning"
+    assert joined["reason"].tolist() == [first, "", "", "", "", first, "", "", removed, "", "", "", ""]
+    assert joined["ms"].tolist() == READING_TIMES["ms"].tolist()
+    # Rows of a sentence need not be together, and labels may be anything.
+    shuffled = READING_TIMES.assign(sentence=["ab"[number - 1] for number in READING_TIMES["sentence"]])
+    shuffled = shuffled.iloc[[0, 5, 1, 6, 2, 7, 3, 8, 4, 9, 10, 11, 12]]
+    again = uniform.surprisals(words=shuffled["word"], groups=shuffled["sentence"], space="after")
+    assert again.loc[READING_TIMES.index, "bits"].equals(found["bits"])
+    assert again["group"].tolist()[:3] == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("name", [*CHOSEN, "mixture", "arpa"])
+def test_a_context_is_read_and_not_scored(name: str, kinds: dict[str, LanguageModel]) -> None:
+    model, (before, text) = kinds[name], ("The sea came, and", "the land -- went out")
+    if name in ("char-kneser-ney-4+dynamic", "word-kneser-ney-3+dynamic"):
+        pytest.skip("counted anew in equal parts of the whole text")
+    for by, space in units_of(model):
+        whole = model.surprisals(f"{before} {text}", by, space)
+        own = whole[whole["end"] > len(before) + 1].reset_index(drop=True)
+        found = model.surprisals(text, by, space, context=before)
+        found = found[found["end"] > 0].reset_index(drop=True)  # without the blank after the context
+        if by != "line":
+            assert found["text"].tolist() == own["text"].tolist()
+            assert found["bits"].tolist() == pytest.approx(own["bits"].tolist(), nan_ok=True), (by, space)
+        assert found["reason"].isin(["", "removed by cleaning"]).all()
+    for context in (before, f"{before}\n"):
+        assert model.score(text, context=context).tokens > model.score(text).tokens - (name == "arpa")
+
+
+def test_the_first_token_is_scored_by_a_documented_distribution(models: Models) -> None:
+    text = "the sea"
+    for name in ("small", "char-kneser-ney-3", "char-by-word-kneser-ney-3"):
+        table, reader = models[name].surprisals(text, "char", score_first=True), models[name].reader()
+        reader.read(models[name].vocab.encode([" "]))
+        expected = -math.log2(reader.next_probs()[0, models[name].vocab.encode(["t"])[0]])
+        assert table["bits"][0] == pytest.approx(expected, rel=1e-5)
+        assert models[name].surprisals(text, "char")["reason"][0] == "not scored: the first character"
+        assert set(table["reason"]) == {""}
+    words = models["word-kneser-ney-3"]
+    unigram = words.reader().next_probs()[0, words.vocab.encode(["the"])[0]]
+    assert words.surprisals(text, score_first=True)["bits"][0] == pytest.approx(-math.log2(unigram))
+    assert words.score(text, score_first=True).tokens == words.score(text).tokens + 1 == 2
+    assert words.surprisals("sea", score_first=True)["bits"].notna().all()
+
+
+def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> None:
+    texts = ["the sea came", "And, the zebra went\nout", "a no", "sea and sea", "the sea came in and the sea went out"]
+    for name, model in kinds.items():
+        alone = [model.score(text) for text in texts]
+        for found, expected in zip(model.score(texts), alone, strict=True):
+            assert found == pytest.approx(expected), name
+        contexts = ["the", "", "land 5", "and so", "the"]
+        tables = model.surprisals(texts, "word", context=contexts)
+        assert tables["group"].tolist() == [index for index, text in enumerate(texts) for _ in text.split()]
+        last = model.surprisals(texts[4], "word", context="the")
+        pd.testing.assert_frame_equal(
+            tables[tables["group"] == 4].drop(columns="group").reset_index(drop=True), last, rtol=1e-6
+        )
+
+
+def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> None:
+    model, text = models["char-uniform"], "the app\nle's tree."
+    table = model.surprisals(text, words=["the", "app\nle", "'s", "tree", "."])
+    assert table["text"].tolist() == ["the", "app le", "s", "tree", ""]
+    assert (table["bits"] / math.log2(len(model.vocab))).tolist() == pytest.approx([2, 7, 2, 5, math.nan], nan_ok=True)
+    assert table["start"].tolist() == [0, 4, 10, 13, 17]
+    parts = models["word-uniform"].surprisals("so the sea", words=["so", "the", "s", "ea"])
+    assert parts["reason"].tolist() == ["not scored: the first word", "", "", "part of the token before"]
+    empty = model.surprisals(words=["the", "", " ", "sea"])
+    assert empty["reason"].tolist() == ["without the first character", "empty", "empty", ""]
+    assert len(model.surprisals(words=[])) == len(model.surprisals([])) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"words": "the sea"}, "words must be a list of words, not str"),
+        ({"words": ["the", 3]}, r"words\[1\] must be a string, not int"),
+        ({"words": [["the"], [3]]}, r"words\[1\]\[0\] must be a string, not int"),
+        ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
+        ({"text": "the sea", "words": ["the"]}, "the text goes on with 'sea' after the last word"),
+        ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "there are 1 texts, but words of 2"),
+        ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
+        ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
+        ({"words": ["the", "sea"], "groups": [1]}, "there are 2 words, but 1 groups"),
+        ({"words": ["the"], "by": "char"}, "by = 'char': with words it must be word"),
+        ({"text": "the sea", "context": 3}, "the context must be a string, not int"),
+        ({"text": ["the sea", "a"], "context": ["the"]}, "there are 2 texts, but 1 contexts"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], complaint: str, models: Models) -> None:
+    with pytest.raises(ParamsError, match=complaint):
+        models["small"].surprisals(**arguments)
+
+
+def test_a_short_text_among_others_is_named(models: Models) -> None:
+    with pytest.raises(DataError, match="small: text 1 has only 0 characters: use a longer text"):
+        models["small"].score(["the sea", "..."])

@@ -26,7 +26,7 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, write_lines
 from seqlm.ngrams.models.kneser_ney import KneserNey
 
@@ -154,15 +154,17 @@ class ArpaModel:
             return []
         return [f"{self.name}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
 
-    def probs(self, ids: Ids) -> Probs:
+    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it.
 
-        Raises DataError, which names the n-gram, if one is larger than 1.
+        ``places``: the place of each token in its text, if several texts follow one another. Raises DataError, which
+        names the n-gram, if one is larger than 1.
         """
         result: Probs = self.listed[0][ids[1:]]
         for n, contexts, rows in self.counts.lookups(ids, self.counts.max_order):
             weights = np.where(contexts >= 0, self.backoffs[n - 2][contexts], 1.0)
-            result[n - 2 :] = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
+            found = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
+            result[n - 2 :] = found if places is None else np.where(places[n - 1 :] >= n - 1, found, result[n - 2 :])
         if len(result) and result[worst := int(result.argmax())] > _MAX_PROB:
             self._fail(ids[: worst + 2], result[worst])
         return result
