@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -146,15 +147,17 @@ def test_each_word_has_a_row(models: Models) -> None:
     assert (again["start"][4], again["end"][4]) == (17, 23)
 
 
-# Self-paced reading of a sentence of Aesop's fable of the fox and the grapes (in public domain), word by word; times in
-# milliseconds as they could have been measured.
+# The beginnings of two sentences of The Time Machine (1895), as a screen shows them in self-paced reading: a cross, and
+# then one word after the other. The times are made up.
+FIRST, SECOND = (
+    ["+", "'It", "sounds", "plausible", "enough", "to-night,'", "said", "the", "Medical", "Man;"],
+    ["+", "The", "Time", "Traveller", "(for", "so", "it", "will", "be", "convenient", "to", "speak", "of", "him)"],
+)
+SENTENCES = [1] * len(FIRST) + [2] * len(SECOND)
+TIMES = "503 312 341 455 402 430 301 268 377 420 498 287 299 410 281 290 266 305 278 433 262 350 258 391"
 READING_TIMES = pd.DataFrame(
-    {
-        "word": ["“I", "am", "sure", "they’re", "sour,”", "said", "the", "fox;", "--", "and", "off", "he", "went."],
-        "sentence": [1] * 5 + [2] * 8,
-        "ms": [312, 287, 341, 402, 455, 301, 268, 377, 220, 281, 299, 290, 420],
-    },
-    index=range(100, 113),
+    {"word": [*FIRST, *SECOND], "sentence": SENTENCES, "ms": [int(time) for time in TIMES.split()]},
+    index=range(100, 124),
 )
 
 
@@ -162,18 +165,23 @@ def test_reading_times_are_joined_to_surprisals_by_hand(models: Models) -> None:
     uniform, bits = models["char-uniform"], math.log2(len(models["char-uniform"].vocab))
     found = uniform.surprisals(words=READING_TIMES["word"], groups=READING_TIMES["sentence"], space="after")
     joined = READING_TIMES.assign(bits=found["bits"], reason=found["reason"], cleaned=found["text"])
-    # Each character costs the same. So a word costs its letters and the one space after it, except for the last word of
-    # a sentence, and the first character is not scored: "i " one, "am " three, "sure " five, "they re " eight, "sour".
-    characters = [1, 3, 5, 8, 4, 4, 4, 4, math.nan, 4, 4, 3, 4]
-    assert joined["bits"].tolist() == pytest.approx([number * bits for number in characters], nan_ok=True)
-    cleaned = "i|am|sure|they re|sour|said|the|fox||and|off|he|went"
+    # Each character costs the same. A word costs its letters and the space after it, which the last one lacks. The
+    # first character of a sentence is not scored: "t ", "sounds ", "plausible ", "enough ", "to night ", and so on.
+    characters = "nan 2 7 10 7 9 5 4 8 3   nan 3 5 10 4 3 3 5 3 11 3 6 3 3"
+    # b, g, k, p and v are not in train: each is also charged as one of all 1,114,112 characters.
+    unknown = "0 0 0 2 1 1 0 0 0 0   0 0 0 1 0 0 0 0 1 1 0 2 0 0"
+    pairs = zip(characters.split(), unknown.split(), strict=True)
+    expected = [float(number) * bits + int(more) * math.log2(1_114_112) for number, more in pairs]
+    assert joined["bits"].tolist() == pytest.approx(expected, nan_ok=True)
+    cleaned = "|it|sounds|plausible|enough|to night|said|the|medical|man"
+    cleaned += "||the|time|traveller|for|so|it|will|be|convenient|to|speak|of|him"
     assert joined["cleaned"].tolist() == cleaned.split("|")
     first, removed = "without the first character", "removed by cleaning"
-    assert joined["reason"].tolist() == [first, "", "", "", "", first, "", "", removed, "", "", "", ""]
-    assert joined["ms"].tolist() == READING_TIMES["ms"].tolist()
+    assert joined["reason"].tolist() == [removed, first, *[""] * 8, removed, first, *[""] * 12]
+    assert joined[["word", "ms"]].equals(READING_TIMES[["word", "ms"]])
     # Rows of a sentence need not be together, and labels may be anything.
     shuffled = READING_TIMES.assign(sentence=["ab"[number - 1] for number in READING_TIMES["sentence"]])
-    shuffled = shuffled.iloc[[0, 5, 1, 6, 2, 7, 3, 8, 4, 9, 10, 11, 12]]
+    shuffled = shuffled.iloc[[*np.arange(20).reshape(2, 10).T.ravel(), 20, 21, 22, 23]]
     again = uniform.surprisals(words=shuffled["word"], groups=shuffled["sentence"], space="after")
     assert again.loc[READING_TIMES.index, "bits"].equals(found["bits"])
     assert again["group"].tolist()[:3] == ["a", "b", "a"]
@@ -194,7 +202,7 @@ def test_a_context_is_read_and_not_scored(name: str, kinds: dict[str, LanguageMo
             assert found["bits"].tolist() == pytest.approx(own["bits"].tolist(), nan_ok=True), (by, space)
         assert found["reason"].isin(["", "removed by cleaning"]).all()
     for context in (before, f"{before}\n"):
-        assert model.score(text, context=context).tokens > model.score(text).tokens - (name == "arpa")
+        assert model.score(text, context=context).tokens >= model.score(text).tokens
 
 
 def test_the_first_token_is_scored_by_a_documented_distribution(models: Models) -> None:
@@ -218,7 +226,8 @@ def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> 
     for name, model in kinds.items():
         alone = [model.score(text) for text in texts]
         for found, expected in zip(model.score(texts), alone, strict=True):
-            assert found == pytest.approx(expected), name
+            assert found[:-1] == pytest.approx(expected[:-1]), name
+            assert found.remarks == expected.remarks
         contexts = ["the", "", "land 5", "and so", "the"]
         tables = model.surprisals(texts, "word", context=contexts)
         assert tables["group"].tolist() == [index for index, text in enumerate(texts) for _ in text.split()]
@@ -229,11 +238,11 @@ def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> 
 
 
 def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> None:
-    model, text = models["char-uniform"], "the app\nle's tree."
-    table = model.surprisals(text, words=["the", "app\nle", "'s", "tree", "."])
-    assert table["text"].tolist() == ["the", "app le", "s", "tree", ""]
-    assert (table["bits"] / math.log2(len(model.vocab))).tolist() == pytest.approx([2, 7, 2, 5, math.nan], nan_ok=True)
-    assert table["start"].tolist() == [0, 4, 10, 13, 17]
+    model, text = models["char-uniform"], "the san\nd's tree."
+    table = model.surprisals(text, words=["the", "san\nd", "'s", "tree", "."])
+    assert table["text"].tolist() == ["the", "san d", "s", "tree", ""]
+    assert (table["bits"] / math.log2(len(model.vocab))).tolist() == pytest.approx([2, 6, 2, 5, math.nan], nan_ok=True)
+    assert table["start"].tolist() == [0, 4, 9, 12, 16]
     parts = models["word-uniform"].surprisals("so the sea", words=["so", "the", "s", "ea"])
     assert parts["reason"].tolist() == ["not scored: the first word", "", "", "part of the token before"]
     empty = model.surprisals(words=["the", "", " ", "sea"])

@@ -266,8 +266,8 @@ class LanguageModel(ABC):
         are allowed.
         """
         encoded = [self.encode(read.text, with_separators=with_separators) for read in texts]
-        all_nll = self.texts_nll([stream.input_ids for stream, _ in encoded])
-        scored = []
+        inputs, scored = [stream.input_ids for stream, _ in encoded], list[ScoredTokens]()
+        all_nll = self.texts_nll(inputs) if len(inputs) > 1 else [self.token_nll(ids) for ids in inputs]
         for number, (read, (stream, tokens), nll) in enumerate(zip(texts, encoded, all_nll, strict=True)):
             nll = nll[stream.is_scored[1:]]
             found = ScoredTokens(read, tokens, stream, nll)
