@@ -36,10 +36,11 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
     folder holds no run, or if an exported file was changed.
     """
     path = _path(folder, "folder")
-    from seqlm.core.settings import Device, check
+    from seqlm.core import settings
     from seqlm.models.loading import open_models
 
-    return open_models(path, check(device, "device", Device, source="open"))
+    devices: Any = settings.Device
+    return open_models(path, settings.check(device, "device", devices, source="open"))
 
 
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":

@@ -130,15 +130,11 @@ class InterpolatedModel(NGramModel):
     def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the shares of some n-grams of order n, by their rows, and the weights of their contexts."""
 
-    def probs(self, ids: Ids) -> Probs:
-        """Return p of tokens 2..N."""
-        return self._probs(ids)
-
     def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
         """Return p of tokens 2..N of each of some texts."""
-        return split_texts(self._probs, texts)
+        return split_texts(self.probs, texts)
 
-    def _probs(self, ids: Ids, places: Rows | None = None) -> Probs:
+    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N. ``places``: the place of each token in its text, if several follow one another."""
         unigram = result = self.unigram[ids[1:]]
         for n, contexts, rows in self.counts.lookups(ids, self.order):
