@@ -21,8 +21,8 @@ from seqlm.vocab.vocabulary import Vocab
 
 _ROWS = 64
 """Texts that a network reads at the same time."""
-_STEPS = 4096
-"""Tokens of each of them that it reads at once."""
+_TOKENS = 1 << 14
+"""Tokens of all of them together that it reads at once."""
 
 
 class StaticNetwork(LanguageModel):
@@ -49,7 +49,7 @@ class StaticNetwork(LanguageModel):
             rows = np.zeros((len(indices), len(texts[indices[-1]])), np.int64)
             for row, index in zip(rows, indices, strict=True):
                 row[: len(texts[index])] = texts[index]
-            for nll, index in zip(rows_nll(self.network, rows, _STEPS), indices, strict=True):
+            for nll, index in zip(rows_nll(self.network, rows, _TOKENS // len(rows)), indices, strict=True):
                 found[index] = nll[: len(texts[index]) - 1]
         return found
 
