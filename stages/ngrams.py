@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from harness import NewFile, stage
+from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.ngrams.settings import NgramsParams
@@ -32,7 +33,7 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None, prune:
         _export(layout, kind, arpa, order, prune.split())
         return
     if order is not None or prune:
-        raise click.UsageError("--order and --prune belong to --arpa")
+        raise ParamsError("--order and --prune belong to --arpa")
 
     from seqlm.core.files import fresh_folder, write_table
     from seqlm.ngrams.counts.counting import Chunking, NgramCounter

@@ -1,41 +1,63 @@
 """Sequence language models, from n-grams to recurrent networks.
 
-``seqlm.open()`` gives the trained models of a finished run, and ``seqlm.fit_ngram()`` trains an n-gram model; importing
-this package imports nothing else.
+``seqlm.open()`` gives the trained models of a finished run, and ``seqlm.fit_ngram()`` trains an n-gram model. Importing
+this package imports nothing else. Everything that it refuses raises a subclass of ``seqlm.SeqlmError`` with a message
+of one line.
 """
 
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from seqlm.core.errors import ParamsError, SeqlmError
 
 if TYPE_CHECKING:
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
-    from seqlm.models.fitting import By, Normalise, Smoothing
+    from seqlm.models.fitting import By, Normalise, Smoothing, Unknown
     from seqlm.models.fixed_ngrams import FixedNGram
     from seqlm.models.loading import Models
-    from seqlm.ngrams.settings import Unknown
+
+__all__ = ["SeqlmError", "__version__", "fit_ngram", "open", "open_arpa"]
+
+__version__: str
+
+
+def __getattr__(name: str) -> Any:
+    """Return the version, which takes a while to find, when it is asked for."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("seqlm")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
     """Return the models of a finished run, or of a folder that was exported from one, by name.
 
-    ``device`` is where networks run. Raises DataError if the folder holds no run, or if an exported file was changed.
+    ``device`` is where networks run: cpu, cuda, mps or auto. Raises ParamsError for other values, and DataError if the
+    folder holds no run, or if an exported file was changed.
     """
+    path = _path(folder, "folder")
+    from seqlm.core import settings
     from seqlm.models.loading import open_models
 
-    return open_models(Path(folder), device)
+    devices: Any = settings.Device
+    return open_models(path, settings.check(device, "device", devices, source="open"))
 
 
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     """Return the n-gram model in an ARPA file, plain or packed with gzip, for example one of KenLM or SRILM.
 
-    Warns if its probabilities do not sum to 1.
+    Warns if its probabilities do not sum to 1. Raises DataError if it is no such file.
     """
+    path = _path(path, "path")
     from seqlm.models import arpa
 
-    return arpa.open_arpa(Path(path), warnings.warn)
+    model = arpa.open_arpa(path, warnings.warn)
+    model.opened_by = open_arpa, (path.resolve(),)
+    return model
 
 
 def fit_ngram(
@@ -55,3 +77,9 @@ def fit_ngram(
     return fitting.fit_ngram(
         texts, order, by, smoothing, normalise=normalise, min_freq=min_freq, unknown=unknown, epsilon=epsilon
     )
+
+
+def _path(value: object, name: str) -> Path:
+    if not isinstance(value, (str, Path)):
+        raise ParamsError(f"{name} must be a string or a Path, not {type(value).__name__}")
+    return Path(value)

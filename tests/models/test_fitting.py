@@ -52,6 +52,7 @@ def test_a_smaller_model_costs_bits_and_takes_less_space(words: FixedNGram, tmp_
     for name, model in models.items():
         model.to_arpa(tmp_path / f"{name}.arpa")
         sizes[name], bits[name] = (tmp_path / f"{name}.arpa").stat().st_size, model.score(TEST).bits_per_character
+        assert model.score(STORY[200:203]) == [model.score(line) for line in STORY[200:203]]
     assert sizes["whole"] > 1.3 * sizes["pruned"]
     assert sizes["whole"] > 1.3 * sizes["bigrams"]
     assert bits["pruned"] != bits["whole"] != bits["bigrams"]

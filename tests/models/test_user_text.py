@@ -30,6 +30,7 @@ from stages_by_hand import Finished, RunStage, prepare, refused, succeeded
 
 PAGE = "surprisal.html"
 ARPA = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\tsea\n\n\\end\\\n"
+COLUMNS = ["position", "text", "original", "start", "end", "reason", "space"]
 Score = Callable[..., Finished]
 
 
@@ -164,8 +165,12 @@ def test_several_texts_become_one_table(run_stage: RunStage, trained: Layout) ->
     assert "the table, bits by word, blanks added to the word after which they come: out.csv" in printed
     assert not (trained.root / PAGE).exists()
     table = pd.read_csv(trained.root / "out.csv")
-    assert list(table) == ["file", "position", "text", "space", "small", "word-kneser-ney-3"]
+    assert list(table) == ["file", *COLUMNS, "small", "word-kneser-ney-3"]
     assert table["text"].tolist() == ["the", "sea", "came", "in", "the", "land"]
+    assert table["original"].tolist() == ["The", "sea", "came", "in", "the", "land"]
+    assert table["start"].tolist() == [0, 4, 8, 13, 0, 4]
+    first = "without the first character; not scored: the first word"
+    assert table["reason"].fillna("").tolist() == [first, "", "", "", first, ""]
     assert set(table["space"]) == {"after"}
     # The columns add up to the totals: fourteen scored characters of a.txt, and seven of b.txt.gz.
     bits = [float(found) for found in re.findall(r"small: .*?([\d.]+) bits per character", printed)]
@@ -179,7 +184,7 @@ def test_standard_input_and_an_arpa_file(trained: Layout) -> None:
     done = subprocess.run(command, cwd=prepare(trained.root), input="the sea\n", capture_output=True, text=True)
     assert succeeded(done).startswith("x.arpa: perplexity 3.162 per word")
     table = pd.read_csv(trained.root / "out.csv")
-    assert list(table) == ["position", "text", "space", "x.arpa"]
+    assert list(table) == [*COLUMNS, "x.arpa"]
     # The first word of a stream is not scored; the second has log10 p = -0.5.
     assert table["x.arpa"].tolist() == pytest.approx([math.nan, 0.5 / math.log10(2)], nan_ok=True)
 
@@ -233,7 +238,7 @@ def test_names_that_are_not_utf_8_are_shown_with_escapes(run_script: RunStage, t
     assert "\\udce9.arpa: perplexity 3.162" in succeeded(run_script("score", text, arpa))
     assert "\\udce9.txt" in (trained.root / PAGE).read_text()
     printed = succeeded(run_script("score", text, arpa, "--text=other.txt", "--table=-"))
-    assert printed.splitlines()[1].startswith("\\udce9.txt,0,the,before,")
+    assert printed.splitlines()[1].startswith("\\udce9.txt,0,the,the,0,3,")
     refused(run_script("score", "--text", os.fsdecode(b"\xe9")), 3, "\\udce9: no such file")
 
 

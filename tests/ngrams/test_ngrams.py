@@ -1,6 +1,8 @@
 """The ngrams stage by hand: what it describes, what it stores, and the ARPA files that it writes."""
 
 import json
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +109,11 @@ def test_arpa_writes_the_model_that_was_counted_and_nothing_else(run_stage: RunS
     assert read.probs(np.array([read.tokens.index(token) for token in ("the", "sea", "came")]))[-1] > 0.4
     write_arpa(layout.root / "expected.arpa", KneserNey(count_ngrams(train, 8, 3), 3), read.tokens[2:])
     assert written.read_bytes() == (layout.root / "expected.arpa").read_bytes()
+
+    smaller = ["--order", "2", "--prune", "0 14"]
+    printed = succeeded(run_stage("ngrams", "--kind", "word", "--arpa", "out/word.arpa", *smaller))
+    assert "of order 2" in printed
+    read, ids = read_arpa(written), Counter(pairwise(train.tolist()))
+    assert list(map(len, read.counts.tables)) == [8 + 2, sum(count > 14 for count in ids.values())]
+    refused(run_stage("ngrams", "--kind", "word", "--arpa", "x.arpa", "--prune", "1"), 2, "must begin with 0")
+    refused(run_stage("ngrams", "--kind", "word", "--order", "2"), 2, "--order and --prune belong to --arpa")

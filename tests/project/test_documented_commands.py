@@ -20,7 +20,7 @@ SKIPPED = {
     ". .venv/bin/activate": "the copy uses the environment of this suite",
     "pip install --require-hashes --requirement requirements-hashed.txt": "installs packages from the network",
     "pip install --no-deps --editable .": "belongs to the line before",
-    "pip wheel --no-deps --wheel-dir dist .": "gets setuptools from the network; tests/models/test_exporting.py does it",
+    "pip wheel --no-deps --wheel-dir dist .": "needs the network; test_exporting.py does it",
     "pytest": "is this suite",
     "dvc exp run -S device=cuda": "needs a GPU",
     "make preset NAME=tiny_shakespeare": "downloads the corpus, and the sample is too short for its splits",

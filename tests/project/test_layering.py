@@ -59,7 +59,7 @@ def name_of(path: Path) -> str:
 
 
 def test_every_package_has_its_place_in_the_order() -> None:
-    assert {path.name for path in SOURCE.iterdir()} - {"__pycache__"} == {*ALLOWED}
+    assert {path.name for path in SOURCE.iterdir()} - {"__pycache__", "py.typed"} == {*ALLOWED}
 
 
 def test_imports_go_one_way() -> None:

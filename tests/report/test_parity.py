@@ -78,7 +78,6 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert found["tokens per second, random sampling"].allowed == "not compared: another computer"
     two, one, none = ({"compared": n, "met": met} for n, met in ((2, 1), (1, 1), (0, 0)))
     expected = {"printed": {"equal": two, "consistent": two}, "derived": {"equal": one, "consistent": none}}
-<<<<<<< HEAD
     assert parity.summarise(tables) == expected
     assert parity.metrics(tables) == {"missed": 2}
     assert parity.agreement(tables) == [
@@ -92,9 +91,6 @@ def test_a_run_that_reproduces_every_value_says_so_in_one_line() -> None:
     tables = parity.compare({"text.lines": (3221, "a"), "sine.loss.1": (0.07, "b")})
     assert parity.agreement(tables) == ["the book: 2 of 2 compared values are reproduced"]
     assert parity.agreement(parity.empty_tables()) == []
-=======
-    assert parity.metrics(tables) == expected
->>>>>>> wdocs
 
 
 @pytest.mark.parametrize(
@@ -218,14 +214,3 @@ def test_twenty_other_seeds_of_the_right_sine_are_accepted() -> None:
 def test_every_wrong_sine_is_noticed(seed: int) -> None:
     assert len(sine.WRONG) >= 9
     assert {version for version in sine.WRONG if not rows_not_met(seed, version)} == set()
-
-
-def test_the_terminal_names_only_values_that_are_not_reproduced() -> None:
-    values = {"text.lines": (3221, "a"), "text.line.0": ("another line", "a"), "sine.loss.1": (0.07, "b")}
-    assert parity.agreement(parity.compare(values)) == [
-        "the book: 2 of 3 compared values are reproduced; settings other than the book's change the rest:",
-        "  8.2 line 0: the time machine by h g wells in the book, another line here",
-    ]
-    del values["text.line.0"]
-    assert parity.agreement(parity.compare(values)) == ["the book: 2 of 2 compared values are reproduced"]
-    assert parity.agreement(parity.empty_tables()) == []

@@ -126,4 +126,5 @@ def stream_of(ids: Ids, unknown_costs: Nll, ends: NDArray[np.int64], scored_char
 
 def unknown_share(ids: Ids) -> float:
     """Return the share of tokens 2 to N that the vocabulary lacks."""
-    return float(np.mean(np.asarray(ids[1:]) == 0)) if len(ids) > 1 else 0.0
+    number = len(ids) - 1
+    return (number - int(np.count_nonzero(ids[1:]))) / number if number > 0 else 0.0

@@ -111,6 +111,8 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
 def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
     costs = np.zeros(len(ids))
+    if ids.all():
+        return costs
     unknown = [token for token, index in zip(tokens, ids.tolist(), strict=True) if index == 0]
     costs[ids == 0] = spelling_costs(vocab, unknown)
     return costs

@@ -4,6 +4,7 @@ If a model predicts the end of a sentence, each line of a text is a sentence: li
 it after ``<s>`` and predicts ``</s>`` after its last word. Otherwise a text is one stream of tokens.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader,
 from seqlm.models.units import TokensInText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
+from seqlm.ngrams.models.base import split_texts
 from seqlm.score.model_info import ModelInfo
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import separator_nll
@@ -70,6 +72,10 @@ class ArpaLanguageModel(LanguageModel):
     def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N."""
         return -log(self.model.probs(self.to_file_ids(ids)))
+
+    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+        """Return -log p of tokens 2 to N of each text."""
+        return [-log(probs) for probs in split_texts(self.model.probs, [self.to_file_ids(ids) for ids in texts])]
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts, each the beginning of a sentence."""

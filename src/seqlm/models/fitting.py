@@ -16,7 +16,8 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
-from seqlm.ngrams.settings import Epsilon, Unknown
+from seqlm.ngrams.settings import Epsilon
+from seqlm.ngrams.settings import Unknown as Unknown
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.corpus import build_corpus, load_split
 from seqlm.vocab.kinds import token_kind

@@ -168,8 +168,6 @@ class ScoredTokens:
     """-log p of tokens 2 to N in nats, without the cost of spelling unknown ones."""
     num_context: int = 0
     """How many of the tokens belong to what was read before the text: 0 or 1."""
-    remarks: tuple[str, ...] = ()
-    """What cleaning changed in the text."""
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
@@ -192,14 +190,14 @@ class ScoredTokens:
         """The number of tokens of the text itself."""
         return len(self.text.tokens) - self.num_context if self.read.has_text else 0
 
-    def score(self) -> TextScore:
-        """Return the figures that sum up the surprisals."""
+    def score(self, remarks: Sequence[str] = ()) -> TextScore:
+        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
         number, nll = len(self.nll), float(self.nll.sum())
         with_spelling = float(self.stream.with_unknown_cost(self.nll).sum())
         bits = bits_per_character(with_spelling, max(self.stream.scored_chars, 1))
         each = perplexity(nll, max(number, 1))
         bits, each = (figure if math.isfinite(figure) else math.inf for figure in (bits, each))
-        return TextScore(number, nll, bits, each, self.stream.unknown_share, self.remarks)
+        return TextScore(number, nll, bits, each, self.stream.unknown_share, tuple(remarks))
 
 
 class LanguageModel(ABC):
@@ -252,8 +250,7 @@ class LanguageModel(ABC):
         The arguments and the errors are those of :meth:`score`.
         """
         read = self._read_text(text, context, score_first=score_first)
-        found = self.score_read([read], score_first=score_first, with_separators=True)[0]
-        return replace(found, remarks=tuple(cleaning_remarks(read.original, read.cleaned.normalise)))
+        return self.score_read([read], score_first=score_first, with_separators=True)[0]
 
     def score_read(
         self,
@@ -269,8 +266,8 @@ class LanguageModel(ABC):
         are allowed.
         """
         encoded = [self.encode(read.text, with_separators=with_separators) for read in texts]
-        all_nll = self.texts_nll([stream.input_ids for stream, _ in encoded])
-        scored = []
+        inputs, scored = [stream.input_ids for stream, _ in encoded], list[ScoredTokens]()
+        all_nll = self.texts_nll(inputs) if len(inputs) > 1 else [self.token_nll(ids) for ids in inputs]
         for number, (read, (stream, tokens), nll) in enumerate(zip(texts, encoded, all_nll, strict=True)):
             nll = nll[stream.is_scored[1:]]
             found = ScoredTokens(read, tokens, stream, nll)
@@ -291,7 +288,7 @@ class LanguageModel(ABC):
         """Return a text, and what the model reads before it. Raises as :func:`require_text` does."""
         text, normalise = require_text(text, "the text"), self.vocab.normalise
         before = "" if context is None else require_text(context, "the context")
-        if clean_text(before, normalise).strip():
+        if before and clean_text(before, normalise).strip():
             before += "" if before[-1].isspace() else " "
             return ReadText(CleanedText(before + text, normalise), len(before), scores_blank=space == "before")
         cleaned = CleanedText(text, normalise)
@@ -356,8 +353,8 @@ class LanguageModel(ABC):
             for each, before in zip(texts, _contexts(context, len(texts)), strict=True)
         ]
         scored = [
-            replace(found, remarks=tuple(cleaning_remarks(found.read.original, self.vocab.normalise))).score()
-            for found in self.score_read(reads, score_first=score_first)
+            found.score(cleaning_remarks(each, self.vocab.normalise))
+            for each, found in zip(texts, self.score_read(reads, score_first=score_first), strict=True)
         ]
         return scored[0] if alone else scored
 
@@ -396,8 +393,6 @@ class LanguageModel(ABC):
         Raises ParamsError if the model's tokens cannot be divided into such units, and if the text does not have the
         given words; and as :meth:`score` does.
         """
-        import pandas as pd
-
         request = read_request(text, words, groups)
         by = by or ("token" if words is None else "word")
         if words is not None and by != "word":
@@ -408,13 +403,8 @@ class LanguageModel(ABC):
             for each, before in zip(request.texts, _contexts(context, len(request.texts)), strict=True)
         ]
         spans: Sequence[Spans | None] = [None] * len(reads) if request.words is None else request.words
-        parts = []
-        for found, places in zip(self.score_read(reads, score_first=score_first, allow_short=True), spans, strict=True):
-            units = found.units(by, space, places)
-            part = pd.DataFrame(units._asdict()).rename_axis("position").reset_index()
-            part.insert(2, "original", units.originals(found.read.original))
-            parts.append(part)
-        return request.table(parts)
+        scored = self.score_read(reads, score_first=score_first, allow_short=True)
+        return request.table([found.units(by, space, places) for found, places in zip(scored, spans, strict=True)])
 
     @overload
     def generate(

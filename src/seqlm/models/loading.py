@@ -20,6 +20,7 @@ from seqlm.models.fixed_ngrams import FixedNGram
 from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.manifest import sealed_models
 from seqlm.models.ngram_models import NGram, Recounting, WordToChar
+from seqlm.models.requests import strings
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.pruned import PRUNED, load_pruned
 from seqlm.ngrams.models.registry import highest_orders, load_counts, load_models
@@ -49,6 +50,11 @@ class Mixture(LanguageModel):
     def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N."""
         return mix([member.token_nll(ids) for member in self.members], self.weights)
+
+    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+        """Return -log p of tokens 2 to N of each text."""
+        members = [member.texts_nll(texts) for member in self.members]
+        return [mix(each, self.weights) for each in zip(*members, strict=True)]
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts. Members that are dynamic learn from what it reads."""
@@ -116,9 +122,20 @@ class Models(Mapping[str, LanguageModel]):
 
     def __getitem__(self, name: str) -> LanguageModel:
         """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of this name."""
+        if not isinstance(name, str):
+            raise ModelNotFoundError(f"the name of a model must be a string, not {type(name).__name__}")
         if name not in self._loaded:
             self._loaded[name] = self._find([name])[name].load()
+            self._loaded[name].opened_by = _open_model, (*self._opened_by, name)
         return self._loaded[name]
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle where the models are; they are opened there again."""
+        return _open_again, self._opened_by
+
+    @property
+    def _opened_by(self) -> tuple[Path, Device, int | None]:
+        return self.layout.root.resolve(), self.device, self.num_threads
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._find(()))
@@ -148,8 +165,10 @@ class Models(Mapping[str, LanguageModel]):
         """The main table: name, family and metrics of every model, the best one first."""
         return read_csv(self.layout.reports("evaluate", "table.csv"))
 
-    def compare(self, text: str, names: Sequence[str]) -> "pd.DataFrame":
-        """Return how well models predict a text, the best first, models that keep learning after the others.
+    def compare(self, text: str, names: Iterable[str]) -> "pd.DataFrame":
+        """Return how well models, given by name, predict a text.
+
+        The best is first; models that keep learning come after the others.
 
         ``ci_low`` and ``ci_high`` are the 95 % interval of ``bits_per_character``, ``difference`` and ``margin``
         compare a model with the best one, and ``verdict`` holds for all together (:mod:`seqlm.evaluate.uncertainty`).
@@ -159,7 +178,7 @@ class Models(Mapping[str, LanguageModel]):
 
         from seqlm.evaluate.ranking import rank_models
 
-        selected = self.select(names)
+        selected = self.select(strings(names, "names"))
         scored = {name: model.score_tokens(text) for name, model in selected.items()}
         texts = {found.text.vocab.kind: {"test": found.stream} for found in scored.values()}
         scores = [
@@ -342,6 +361,14 @@ class Models(Mapping[str, LanguageModel]):
 
     def _vocab(self, kind: Kind) -> Vocab:
         return Vocab.load(self.layout.vocab(kind), kind)
+
+
+def _open_again(folder: Path, device: Device, num_threads: int | None) -> Models:
+    return Models(Layout(folder), device, num_threads, sealed_models(folder))
+
+
+def _open_model(folder: Path, device: Device, num_threads: int | None, name: str) -> LanguageModel:
+    return _open_again(folder, device, num_threads)[name]
 
 
 def open_models(folder: Path, device: Device = "cpu") -> Models:

@@ -1,6 +1,6 @@
 """Networks, static ones and ones that keep learning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +13,16 @@ from seqlm.core.settings import Device
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
 from seqlm.networks.building import open_network
-from seqlm.networks.network import Logits, Network, probabilities, stream_nll
+from seqlm.networks.network import Logits, Network, probabilities, rows_nll, stream_nll
 from seqlm.score.model_info import ModelInfo
 from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
 from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
+
+_ROWS = 64
+"""Texts that a network reads at the same time."""
+_TOKENS = 1 << 14
+"""Tokens of all of them together that it reads at once."""
 
 
 class StaticNetwork(LanguageModel):
@@ -31,6 +36,22 @@ class StaticNetwork(LanguageModel):
     def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N."""
         return stream_nll(self.network, ids)
+
+    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+        """Return -log p of tokens 2 to N of each text; texts of about one length are read together."""
+        found = [np.empty(0)] * len(texts)
+        by_length = sorted(
+            (index for index, ids in enumerate(texts) if len(ids) > 1), key=lambda index: len(texts[index])
+        )
+        for start in range(0, len(by_length), _ROWS):
+            indices = by_length[start : start + _ROWS]
+            # What follows the end of a text changes nothing before it.
+            rows = np.zeros((len(indices), len(texts[indices[-1]])), np.int64)
+            for row, index in zip(rows, indices, strict=True):
+                row[: len(texts[index])] = texts[index]
+            for nll, index in zip(rows_nll(self.network, rows, _TOKENS // len(rows)), indices, strict=True):
+                found[index] = nll[: len(texts[index]) - 1]
+        return found
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts, which the network reads together."""

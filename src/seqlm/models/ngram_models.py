@@ -1,10 +1,12 @@
 """n-gram models, static and dynamic ones, including models over words that are read as models over characters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
+from seqlm.core.elementary import log
 from seqlm.core.metrics import Nll
 from seqlm.heldout.scored_text import Ids
 from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
@@ -47,6 +49,14 @@ class NGram(LanguageModel):
     def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N, each predicted before it is counted."""
         return recounted_nll(self._recounting.model_after, ids, num_updates=self._recounting.num_updates)
+
+    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+        """Return -log p of tokens 2 to N of each text; those of a model that does not count are found together."""
+        if self.info.dynamic:
+            return super().texts_nll(texts)
+        probs = self._recounting.model_after(()).texts_probs(texts)
+        ends = np.cumsum([len(each) for each in probs])
+        return np.split(-log(np.concatenate(probs)), ends[:-1]) if probs else []
 
     def reader(self, num_rows: int = 1) -> Reader:
         """Return a reader of new texts."""

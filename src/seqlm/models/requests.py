@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seqlm.core.errors import ParamsError
-from seqlm.models.units import Spans, find_words
+from seqlm.models.units import Spans, Units, find_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,14 +31,19 @@ class Request:
     index: Any = None
     """The index of the table that the given words are a column of."""
 
-    def table(self, parts: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
-        """Return one table of those of all texts, with rows in the order in which words were given."""
+    def table(self, parts: Sequence[Units]) -> "pd.DataFrame":
+        """Return the units of all texts as one table, with rows in the order in which words were given."""
         import pandas as pd
 
-        if self.labels is not None:
-            for part, label in zip(parts, self.labels, strict=True):
-                part.insert(0, "group", [label] * len(part))
-        table = pd.concat(parts, ignore_index=True) if len(parts) != 1 else parts[0]
+        columns: dict[str, Any] = {} if self.labels is None else {"group": []}
+        for label, units in zip(self.labels or (), parts, strict=False):
+            columns["group"] += [label] * len(units.text)
+        columns["position"] = [place for units in parts for place in range(len(units.text))]
+        for name in Units._fields:
+            found = [getattr(units, name) for units in parts]
+            is_list = name in ("text", "original", "reason")
+            columns[name] = list(chain(*found)) if is_list else np.concatenate(found) if found else []
+        table = pd.DataFrame(columns)
         if self.order is not None:
             table = table.iloc[self.order].reset_index(drop=True)
         return table if self.index is None else table.set_index(self.index)
@@ -69,7 +76,7 @@ def read_request(text: object, words: object, groups: object) -> Request:
 
 def strings(value: object, what: str) -> list[str]:
     """Return some strings as a list. Raises ParamsError for anything else."""
-    found = _items(value, f"{what} must be a string")
+    found = _items(value, f"{what} must be a {'list of strings' if what.endswith('s') else 'string'}")
     for index, each in enumerate(found):
         if not isinstance(each, str):
             raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")

@@ -45,10 +45,10 @@ class ReadText:
     scores_blank: bool = True
     """Whether the blank between the context and the text is scored with the text."""
 
-    @cached_property
+    @property
     def text(self) -> str:
         """All that is read: spaces, context and text, cleaned."""
-        return " " * self.num_blanks + self.cleaned.text
+        return " " * self.num_blanks + self.cleaned.text if self.num_blanks else self.cleaned.text
 
     @property
     def original(self) -> str:
@@ -64,7 +64,7 @@ class ReadText:
         )
         return starts, ends
 
-    @cached_property
+    @property
     def first(self) -> int:
         """The index in :attr:`text` of the first character of the text itself."""
         if not self.context_chars:
@@ -76,11 +76,11 @@ class ReadText:
         """Whether cleaning leaves a character of the text itself."""
         return len(self.text) > self.first
 
-    @cached_property
+    @property
     def begin(self) -> int:
         """The index in :attr:`text` of the first character that is scored if anything is read before it."""
-        if self.num_blanks:
-            return 1
+        if not self.context_chars:
+            return min(self.num_blanks, 1)
         has_blank = self.first > 0 and self.has_text and self.text[self.first - 1] in " \n"
         return self.first - (has_blank and self.scores_blank)
 
@@ -161,6 +161,8 @@ class Units(NamedTuple):
 
     text: list[str]
     """The cleaned text of each unit; empty if cleaning leaves nothing of it."""
+    original: list[str]
+    """Each unit as it is in the original text."""
     start: Indices
     """Where it begins in the original text, in characters."""
     end: Indices
@@ -171,10 +173,6 @@ class Units(NamedTuple):
     """Whether one of its tokens is unknown."""
     reason: list[str]
     """Why bits are missing, or what they lack; empty for others."""
-
-    def originals(self, original: str) -> list[str]:
-        """Return each unit as it is in the original text."""
-        return [original[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)]
 
 
 Spans = Sequence[tuple[int, int]]
@@ -228,7 +226,7 @@ class ScoredUnits:
         last = np.maximum.accumulate(np.append(0, ends)[stops])
         first = np.where(begins < stops, np.append(starts, 0)[begins], last)
         reasons = [_NOT_SCORED.format(kind.noun) if missing else "" for missing in np.isnan(bits)]
-        return Units(texts, first, last, bits, unknown, reasons)
+        return Units(texts, _originals(self.read, first, last), first, last, bits, unknown, reasons)
 
     def _sums(self, spans: Spans, units: Indices) -> Units:
         """Return units with the sums of their tokens; ``units`` has for each character that is read its unit."""
@@ -247,7 +245,8 @@ class ScoredUnits:
             index = int(units[first])
             reasons[index] = (_WITHOUT_FIRST if has_scored[index] else _NOT_SCORED).format(noun)
         unknown = np.bincount(of_token, self.is_unknown[own], number) > 0
-        return Units(texts, starts, np.array([end for _, end in spans], np.int64), sums, unknown, reasons)
+        ends = np.array([end for _, end in spans], np.int64)
+        return Units(texts, _originals(self.read, starts, ends), starts, ends, sums, unknown, reasons)
 
     def _first_unscored(self) -> int | None:
         """Return the anchor of the first token of the text if it is not scored; the mark of a beginning needs none."""
@@ -277,14 +276,21 @@ def _with_removed(read: ReadText, units: Units) -> Units:
     if not (removed := [gap for gap in gaps if gap[1] < gap[2]]):
         return units
     places, starts, ends = (list(column) for column in zip(*removed, strict=True))
+    all_starts, all_ends = np.insert(units.start, places, starts), np.insert(units.end, places, ends)
     return Units(
         np.insert(np.array(units.text, object), places, "").tolist(),
-        np.insert(units.start, places, starts),
-        np.insert(units.end, places, ends),
+        _originals(read, all_starts, all_ends),
+        all_starts,
+        all_ends,
         np.insert(units.bits, places, math.nan),
         np.insert(units.unknown, places, False),
         np.insert(np.array(units.reason, object), places, REMOVED).tolist(),
     )
+
+
+def _originals(read: ReadText, starts: Indices, ends: Indices) -> list[str]:
+    original = read.original
+    return [original[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:

@@ -110,14 +110,11 @@ def surprisal_table(
 
     parts = []
     for name, of_models in scored.items():
-        units, originals = {}, []
-        for model, found in of_models.items():
-            units[model] = found.units(by, space)
-            originals.append(units[model].originals(found.read.original))
+        units = {model: found.units(by, space) for model, found in of_models.items()}
         first, *others = units.values()
         if any(other.text != first.text or other.start.tolist() != first.start.tolist() for other in others):
             raise ParamsError("these models have different tokens: set by to char, word or line")
-        columns = {"text": first.text, "original": originals[0], "start": first.start, "end": first.end}
+        columns = {"text": first.text, "original": first.original, "start": first.start, "end": first.end}
         part = pd.DataFrame({"file": name, "position": range(len(first.text))} | columns)
         reasons = zip(*(each.reason for each in units.values()), strict=True)
         part["reason"] = ["; ".join(dict.fromkeys(filter(None, each))) for each in reasons]

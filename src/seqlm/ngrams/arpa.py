@@ -27,7 +27,7 @@ from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.backoff import BackoffTables
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, write_lines
 
 MARKS = ("<s>", "</s>")
@@ -170,12 +170,13 @@ class ArpaModel(BackoffTables):
             return []
         return [f"{self.name}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
 
-    def probs(self, ids: Ids) -> Probs:
+    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it.
 
-        Raises DataError, which names the n-gram, if one is larger than 1.
+        ``places``: the place of each token in its text, if several texts follow one another. Raises DataError, which
+        names the n-gram, if one is larger than 1.
         """
-        result = super().probs(ids)
+        result = super().probs(ids, places)
         if len(result) and result[worst := int(result.argmax())] > _MAX_PROB:
             self._fail(ids[: worst + 2], result[worst])
         return result

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +22,16 @@ class BackoffTables:
     backoffs: list[NDArray[np.floating]]
     """Their weights as contexts; 1 at the highest order."""
 
-    def probs(self, ids: Ids) -> Probs:
-        """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``."""
+    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
+        """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``.
+
+        ``places``: the place of each token in its text, if several texts follow one another.
+        """
         result = self.listed[0][ids[1:]].astype(np.float64)
         for n, contexts, rows in self.counts.lookups(ids, self.counts.max_order):
             weights = np.where(contexts >= 0, self.backoffs[n - 2][contexts], 1.0)
-            result[n - 2 :] = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
+            found = np.where(rows >= 0, self.listed[n - 1][rows], weights * result[n - 2 :])
+            result[n - 2 :] = found if places is None else np.where(places[n - 1 :] >= n - 1, found, result[n - 2 :])
         return result
 
     def next_distribution(self, context: Ids) -> Probs:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,7 @@ class Vocab:
 
     def encode(self, tokens: Sequence[str]) -> NDArray[np.int64]:
         """Return the indices of ``tokens``, 0 for those the vocabulary lacks; shape ``(len(tokens),)``."""
-        indices = self._indices
-        return np.fromiter((indices.get(token, 0) for token in tokens), np.int64, len(tokens))
+        return np.fromiter(map(self._indices.get, tokens, repeat(0)), np.int64, len(tokens))
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the tokens of ``ids``."""

@@ -14,8 +14,8 @@ from seqlm.core.files import read_checksummed, read_npy, write_checksummed, writ
 from seqlm.core.settings import check
 from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.ngrams.backoff import BackoffTables
-from seqlm.ngrams.counts.count_tables import NgramCounts
-from seqlm.ngrams.models.base import NGramModel
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs
+from seqlm.ngrams.models.base import NGramModel, split_texts
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.settings import Order
 
@@ -43,6 +43,10 @@ class PrunedKneserNey(BackoffTables, NGramModel):
     def order(self) -> int:  # type: ignore[override]
         """The highest order that has n-grams left."""
         return self.counts.max_order
+
+    def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
+        """Return p of tokens 2..N of each of some texts."""
+        return split_texts(self.probs, texts)
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
