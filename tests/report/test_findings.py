@@ -32,6 +32,7 @@ COUNTS = row("counts", "ngram", 1.9, 1.96, counted_token="word", smoothing="knes
 LOWER = row("lower", "ngram", 2.1, 2.1, counted_token="word", smoothing="kneser-ney", order=2)
 NET = row("net", "network", 2.0, 2.2)
 BEST_ON_UNSEEN = "Best on unseen text: MIX, with 1.90 bits per character (±0.20)"
+BEST_ON_VAL = "Best on val: MIX, with 1.90 bits per character on unseen text (±0.20)"
 
 
 @pytest.mark.parametrize(
@@ -50,10 +51,9 @@ BEST_ON_UNSEEN = "Best on unseen text: MIX, with 1.90 bits per character (±0.20
             f"{BEST_ON_UNSEEN}. Its difference from NET alone, 0.01 ± 0.02, is not significant.",
         ),
         # Val and test disagree.
-        (
-            (MIXTURE, NET | {"test_bits": 1.8}),
-            f"{BEST_ON_UNSEEN}. Val chose it; on test, NET alone is 0.10 ± 0.02 better.",
-        ),
+        ((MIXTURE, NET | {"test_bits": 1.8}), f"{BEST_ON_VAL}. There, NET alone is 0.10 ± 0.02 better."),
+        ((MIXTURE, THREE | {"test_bits": 1.89}, COUNTS), f"{BEST_ON_VAL}, 0.06 ± 0.02 better than COUNTS alone."),
+        ((MIXTURE, NET | {"test_bits": 1.8, "best_margin": None}), f"{BEST_ON_VAL}, and NET alone with 1.80."),
         # Small differences have a digit more, and a short test has no margins.
         (
             (MIXTURE, NET | {"test_bits": 1.9004, "best_margin": 0.003}),

@@ -306,7 +306,7 @@ def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.Data
     drawn = next(how for entry in plots for path, how in entry.items() if path.endswith("/table.csv"))
     template = json.loads((ROOT / ".dvc" / "plots" / f"{drawn['template']}.json").read_text())
     named = {
-        "sentence": re.findall('class="answer">Best on unseen text: (.+?), with', page)[0],
+        "sentence": re.findall('class="answer">Best on val: (.+?), with', page)[0],
         "chart": min(labels, key=heights.__getitem__),
         "table of the page": re.findall('<th scope="row">(.+?) <small>', page)[0],
         "table.txt": build_table(layout).splitlines()[1].split("  ")[0],

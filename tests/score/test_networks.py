@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from compiled_networks import scratch_network, strong_network
+from default_params import PARAMS_FILE
 from made_scores import network as describe
 from made_scores import stream
+from seqlm.configure.settings import resolve_runs
+from seqlm.core.settings import read_params
 from seqlm.heldout.scored_text import Stream, Streams
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
@@ -145,6 +148,24 @@ def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
     assert (best.name, best.epoch, best.train_chars, best.chosen_on_val) == ("run@best", "best", 20, True)
     assert [networks.describe_run(config(max_tokens=limit), vocab).train_chars for limit in (None, 60)] == [100, 100]
     assert (info.smoothing, info.order, info.counted_token, info.dynamic, info.members) == (None, None, None, False, ())
+
+
+def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
+    vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(20_000, 20_000, 0, "")})
+    runs = resolve_runs(read_params(PARAMS_FILE), source="params.yaml")
+    infos = [networks.describe_run(run, vocab) for run in runs.values()]
+    assert {info.name: (info.sampling, info.train_tokens) for info in infos if info.as_in_chapter} == {
+        f"{kind}-{sampling}": (sampling, 10_000)
+        for kind in ("scratch", "concise")
+        for sampling in ("random", "sequential")
+    }
+    assert all(info.run == info.name for info in infos)
+    first = runs["scratch-random"]
+    for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
+        assert not networks.describe_run(first.model_copy(update=changes), vocab).as_in_chapter, changes
+    # The first 10,000 tokens of a shorter text are all of it.
+    short = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(500, 500, 0, "")})
+    assert networks.describe_run(first, short).train_tokens is None
 
 
 def floats(values: list[float]) -> np.ndarray:

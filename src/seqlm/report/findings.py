@@ -40,8 +40,10 @@ def best_finding(table: pd.DataFrame) -> str:
     best = table.iloc[0]
     if pd.isna(best["test_bits"]):
         return f"Best on val: {best['label']}, but it gives some token of the test text zero probability."
-    sentence = f"Best on unseen text: {best['label']}, with {best['test_bits']:.2f} bits per character{_margin(best)}"
     full = table[~table["only_words"] & ~table["dynamic"]].dropna(subset=["test_bits"])
+    where = "val" if (full["test_bits"] < best["test_bits"]).any() else "unseen text"
+    sentence = f"Best on {where}: {best['label']}, with {best['test_bits']:.2f} bits per character"
+    sentence += (" on unseen text" if where == "val" else "") + _margin(best)
     others = full[[_kind(row) != _kind(best) for row in full.to_dict("records")]]
     if others.empty:
         return f"{sentence}."
@@ -59,7 +61,7 @@ def _compared(best: pd.Series, other: pd.Series) -> str:
     amount = f"{abs(gain):.{digits}f} ± {other['best_margin']:.{digits}f}"
     if other["best_verdict"] == "not significant":
         return f". Its difference from {name}, {amount}, is not significant"
-    return f", {amount} better than {name}" if gain > 0 else f". Val chose it; on test, {name} is {amount} better"
+    return f", {amount} better than {name}" if gain > 0 else f". There, {name} is {amount} better"
 
 
 def _margin(row: pd.Series) -> str:
