@@ -120,16 +120,31 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
     assert (repository.folder / "reports/score/gru.json").read_text() == "{}"
 
 
-@pytest.mark.parametrize("is_left", [False, True], ids=["no output", "changed output"])
-def test_restore_without_the_cache_says_what_makes_the_data(is_left: bool, repository: TinyRepository) -> None:
-    (repository.folder / "out.txt").unlink()
-    if is_left:
-        (repository.folder / "out.txt").write_text("row")
+def test_restore_without_the_cache_says_what_makes_the_data(repository: TinyRepository) -> None:
     shutil.rmtree(repository.folder / ".dvc/cache")
+    (repository.folder / "out.txt").unlink()
     (repository.folder / "params.yaml").write_text("unit: row\nseconds: 0\n")
-    assert "1 others are not in DVC's cache: `make repro` makes them" in (said := restored(repository))
-    assert ("removed what changed settings had made" in said) == is_left
-    assert not (repository.folder / "out.txt").exists()
+    assert "1 others are not in DVC's cache: `make repro` makes them" in restored(repository)
+    assert repository.git("status", "--porcelain") == ""
+
+
+def test_restore_keeps_what_is_in_no_cache_and_restores_what_is(finished: TinyRepository, tmp_path: Path) -> None:
+    stages = PIPELINE + "  other:\n    cmd: mkdir -p two && echo ${unit} > two/a\n    outs: [two]\n"
+    repository = finished.copy_to(tmp_path / "repository")
+    (repository.folder / "dvc.yaml").write_text(stages)
+    repository.run("dvc", "repro")
+    repository.commit("Two outputs")
+    # Of an experiment whose first output was never saved; then the first object of the last commit is deleted.
+    for name in ("out.txt", "two/a"):
+        (repository.folder / name).unlink()
+        (repository.folder / name).write_text("unsaved")
+    md5 = hashlib.md5(b"line", usedforsecurity=False).hexdigest()
+    (repository.folder / ".dvc/cache/files/md5" / md5[:2] / md5[2:]).unlink()
+    assert "outputs that DVC's cache lacks are left as they are" in restored(repository)
+    assert (repository.folder / "out.txt").read_text() == "unsaved"
+    assert (repository.folder / "two/a").read_text() == "line\n"
+    repository.run("dvc", "repro")
+    assert (repository.folder / "out.txt").read_text() == "line"
     assert repository.git("status", "--porcelain") == ""
 
 
