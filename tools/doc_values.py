@@ -95,7 +95,7 @@ def _of_csv(path: Path, where: str) -> float:
 
 def _with_table(folder: Path, found: re.Match[str]) -> str:
     *choices, columns = found["where"].split(" ")
-    names = dict(column.split("=") if "=" in column else (column, column) for column in columns.split(","))
+    names = {column.partition("=")[0]: column.rpartition("=")[2] for column in columns.split(",")}
     rows = _rows(folder / found["path"], choices)[list(names)].replace({"True": "yes", "False": "no"})
     lines = [[name.replace("_", " ") for name in names.values()], ["---"] * len(names)]
     lines += [[cell.replace("|", r"\|").replace("<", r"\<") for cell in row] for row in rows.to_numpy()]
