@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from seqlm.evaluate.mixtures import Texts, predicting_all, predicts_only_words, val_bits
+from seqlm.evaluate.mixtures import Texts, predicting_all, predicts_only_words
 from seqlm.evaluate.uncertainty import Comparison, Interval, IntervalScales, Pair
 from seqlm.heldout.folds import Folds
 from seqlm.score.metrics import finite_bits
-from seqlm.score.store import Score
+from seqlm.score.store import Score, val_bits
 
 GROUPS = ("static", "dynamic", "ngram")
 """Of models that have a leader; ``ngram`` has the static n-gram models."""

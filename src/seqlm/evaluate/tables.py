@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from seqlm.core.files import read_csv
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.evaluate.mixtures import predicting_all, val_bits
+from seqlm.evaluate.mixtures import predicting_all
 from seqlm.evaluate.ranking import Result
 from seqlm.heldout.store import Heldout
-from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.score.store import TRAIN_SUBSET, Score, val_bits
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import KINDS, token_kind
 
