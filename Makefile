@@ -22,19 +22,19 @@ $(STAMP): pyproject.toml $(PINS)
 	$(PYTHON) -m venv $(VENV)
 	@# The pins without their hashes: another build of the same version of PyTorch has another hash.
 	sed -n 's/ *\\$$//; /^[a-z0-9].*==/p' $(PINS) > $(VENV)/pins.txt
-	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-deps --index-url '$(TORCH_INDEX)' \
+	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-compile --no-deps --index-url '$(TORCH_INDEX)' \
 	    --constraint $(VENV)/pins.txt torch)
-	$(VENV)/bin/python -m pip install --quiet --constraint $(VENV)/pins.txt --editable '.[pipeline,test]'
+	$(VENV)/bin/python -m pip install --quiet --no-compile --constraint $(VENV)/pins.txt --editable '.[pipeline,test]'
 	@touch $@
 
 # A build of PyTorch from TORCH_INDEX has other hashes than those of PyPI and needs none of CUDA's packages.
 install-hashed: ## make .venv and install the pinned packages, each checked against its SHA-256
 	$(PYTHON) -m venv $(VENV)
 	awk '/^[a-z0-9]/ {keep = !/^(torch|triton|cuda-[a-z]+|nvidia-[a-z0-9-]+)==/} keep' $(PINS) > $(VENV)/hashed.txt
-	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement $(if $(TORCH_INDEX),$(VENV)/hashed.txt,$(PINS))
-	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-deps --index-url '$(TORCH_INDEX)' \
+	$(VENV)/bin/python -m pip install --quiet --no-compile --require-hashes --requirement $(if $(TORCH_INDEX),$(VENV)/hashed.txt,$(PINS))
+	$(if $(TORCH_INDEX),$(VENV)/bin/python -m pip install --quiet --no-compile --no-deps --index-url '$(TORCH_INDEX)' \
 	    "$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' $(PINS))")
-	$(VENV)/bin/python -m pip install --quiet --no-deps --editable .
+	$(VENV)/bin/python -m pip install --quiet --no-compile --no-deps --editable .
 	@touch $(STAMP)
 
 # DVC killed while it writes its table of locks leaves half a file, and then refuses to run.
