@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from smoke import ROOT
 from stages_by_hand import run_python, succeeded
 
@@ -17,6 +19,7 @@ print(len(compiled.buffer))
 """
 
 
+@pytest.mark.slow
 def test_a_training_finds_all_loops_compiled() -> None:
     path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests", "tools"))
     assert succeeded(run_python(WARM_UP, PYTHONPATH=path)) == "0\n"

@@ -55,6 +55,7 @@ def test_rows_are_added_in_order_and_never_twice(tmp_path: Path) -> None:
     assert curves.known(path) == {("a", "m", "9000"), ("a", "m", "10000"), ("a", "m", "80000")}
 
 
+@pytest.mark.slow
 def test_a_search_chooses_on_val_and_continues(
     corpus: curves.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_restore_without_the_cache_says_what_makes_the_data(repository: TinyRepo
     assert repository.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_restore_keeps_what_is_in_no_cache_and_restores_what_is(finished: TinyRepository, tmp_path: Path) -> None:
     stages = PIPELINE + "  other:\n    cmd: mkdir -p two && echo ${unit} > two/a\n    outs: [two]\n"
     repository = finished.copy_to(tmp_path / "repository")
