@@ -19,7 +19,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
 from seqlm.heldout.store import load_heldout
 from seqlm.models.loading import Models
-from seqlm.report.captions import all_captions
+from seqlm.report.captions import all_captions, order_caption
 from seqlm.report.drawing import _of_curves
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
@@ -208,6 +208,32 @@ def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout)
     assert 'id="curves"' in of_book
     for part in ('id="curves"', 'href="#curves"', 'id="book"', 'href="#book"', "Shakespeare"):
         assert part not in page, part
+
+
+def test_what_cleaning_dropped_is_at_the_top(layout: Layout) -> None:
+    path = layout.reports("preprocess", "summary.json")
+    summary = read_json(path)
+    assert "dropped" not in build_page(layout, "Models", empty_tables())
+    write_json(path, summary | {"decoding": {"replaced": 2, "letters": 200, "foreign_letters": 33}})
+    page = build_page(layout, "Models", empty_tables())
+    write_json(path, summary)
+    top = page[: page.index("<nav")]
+    assert "2 byte sequences were not UTF-8 and were replaced." in top
+    assert "16.5 % of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them." in top
+
+
+def test_numbers_that_round_to_zero_have_no_sign(layout: Layout) -> None:
+    path = layout.reports("ngrams", "word", "summary.json")
+    summary = read_json(path)
+    write_json(path, summary | {"zipf": summary["zipf"] | {"1": summary["zipf"]["1"] | {"alpha_least_squares": -1e-9}}})
+    page = build_page(layout, "Models", empty_tables())
+    write_json(path, summary)
+    assert "here it is 0.00." in page
+
+
+def test_models_of_a_part_of_train_have_no_best_order(table: pd.DataFrame) -> None:
+    better = table[table["model"] == ABSOLUTE.name].assign(model="x", order=9, train_chars=10, val_bits=0.01)
+    assert order_caption(pd.concat([table, better])) == order_caption(table)
 
 
 def test_warnings_of_the_vocabularies_are_at_the_top(layout: Layout) -> None:

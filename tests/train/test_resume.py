@@ -14,12 +14,12 @@ import pytest
 import torch
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from seqlm.core.errors import MachineError
+from seqlm.core.errors import MachineError, ParamsError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.train import checkpoints as checkpoints_module
 from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
-from seqlm.train.torchrun import explain
+from seqlm.train.torchrun import QUIET, explain, main
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -175,6 +175,23 @@ def test_the_process_that_failed_first_explains_the_end(tmp_path: Path) -> None:
     assert explain([ended_by_torchrun, killed]) == (f"training process 1 was ended by SIGKILL: {advice}", 5)
     assert explain([ended_by_torchrun, failed]) == ("no room", 5)
     assert explain([ProcessFailure(0, 1, 1, "")]) == ("training process 0 failed, see above", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--nproc-per-node", "two"], "Unsupported nproc_per_node value: two"),
+        (["--nproc-per-node", "0"], "the numbers of nodes and of processes must be at least 1"),
+        (["--nnodes", "3:2"], "min_nodes must be > 0 and <= max_nodes, got min_nodes=3, max_nodes=2"),
+    ],
+)
+def test_a_wrong_option_of_torchrun_is_an_error_of_one_line(
+    options: list[str], complaint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(QUIET, "")  # and OMP_NUM_THREADS, which main() sets too, as they were
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert main([*options, "train.py"]) == ParamsError.exit_code
+    assert capsys.readouterr().err == f"error: torchrun: {complaint}\n"
 
 
 def test_a_damaged_checkpoint_is_not_loaded(tmp_path: Path) -> None:

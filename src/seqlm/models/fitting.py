@@ -80,7 +80,7 @@ def _checked(value: Any, name: str, kind: Any) -> Any:
 
 def _all_texts(texts: str | Iterable[str]) -> Iterable[str]:
     """Yield the texts. Raises ParamsError if one is no string."""
-    if not isinstance(texts, Iterable):
+    if isinstance(texts, (bytes, bytearray)) or not isinstance(texts, Iterable):
         raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}")
     for text in [texts] if isinstance(texts, str) else texts:
         yield require_text(text, "a text")

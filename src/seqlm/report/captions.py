@@ -11,7 +11,7 @@ import pandas as pd
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
 from seqlm.core.progress import quantity
-from seqlm.report.figures.plots import STUDIED, best_smoothings, contrasting, most_clipped, smoothed
+from seqlm.report.figures.plots import STUDIED, best_smoothings, contrasting, counted_models, most_clipped, smoothed
 from seqlm.vocab.kinds import token_kind
 
 Labels = Mapping[str, str]
@@ -54,9 +54,7 @@ def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
 
 def order_caption(table: pd.DataFrame) -> str:
     """Return the best n-gram model of each kind of token and smoothing on val, with its bits on test."""
-    models = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
-    models = models[models["order"] > 0].dropna(subset=["test_bits"]).sort_values("val_bits", kind="stable")
-    best = models.drop_duplicates(["token", "smoothing"])
+    best = counted_models(table).dropna(subset=["test_bits"]).drop_duplicates(["token", "smoothing"])
     kinds = []
     smoothings = sorted(best_smoothings(table).items(), key=lambda item: not token_kind(item[0]).is_lossless)
     for token, smoothing in smoothings:  # words, whose bits do not compare with others', come last

@@ -24,6 +24,8 @@ from seqlm.evaluate.columns import (
     table_groups,
     table_text,
 )
+from seqlm.preprocess.cleaning import DecodingReport
+from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.report.captions import all_captions
 from seqlm.report.figures.curves import CORPORA
 from seqlm.report.figures.plots import MAX_RUNS, STUDIED
@@ -31,6 +33,7 @@ from seqlm.report.findings import all_findings, highlights, replaced_corpus, sum
 from seqlm.report.passages import align
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
+from seqlm.vocab.vocabulary import Vocab
 
 _TOP_ROWS = 10
 _LINE_LENGTH = 100
@@ -156,6 +159,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "marks": _marks(table),
         "sort_value": _sort_value,
         "captions": all_captions(layout, table),
+        "cleaning": _cleaning(layout),
         "warnings": [warning for vocab in vocabs for warning in vocab["warnings"] or ()],
         "runs_left_out": max(len(runs) - MAX_RUNS, 0),
         "passages": passages,
@@ -170,6 +174,12 @@ def _content(layout: Layout) -> dict[str, Any]:
         if corpus["name"] in CORPORA
         else "",
     }
+
+
+def _cleaning(layout: Layout) -> list[str]:
+    """Return what a reader should know about the decoding and cleaning of the text."""
+    decoding = DecodingReport(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
+    return decoding_warnings(decoding, Vocab.load(layout.vocab("char"), "char").normalise)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -225,4 +235,4 @@ def _number(value: float | None, digits: int = 3) -> str:
     """Return a number for a table: thousands parted, infinite or missing ones as a dash."""
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:z,.{digits}f}"  # z: no "-0.00"

@@ -13,7 +13,7 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.run import parse_args, run
 
-from seqlm.core.errors import Interrupted, MachineError
+from seqlm.core.errors import Interrupted, MachineError, ParamsError
 
 QUIET = "SEQLM_TORCHRUN"
 """The environment variable that tells the processes to print no errors: this one does."""
@@ -30,6 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
         message, code = explain(error.failures.values())
         print(f"error: {message}", file=sys.stderr)
         return code
+    except (ValueError, AssertionError) as error:  # as torchrun refuses values of its options
+        reason = " ".join(str(error).split()) or "the numbers of nodes and of processes must be at least 1"
+        print(f"error: torchrun: {reason}", file=sys.stderr)
+        return ParamsError.exit_code
     except SignalException as stop:  # the first process has said where it was interrupted
         return Interrupted.exit_code if stop.sigval == signal.SIGINT else 128 + stop.sigval
     return 0

@@ -178,10 +178,17 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     return figure
 
 
+def counted_models(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the static n-gram models of all of train, over their own tokens, best on val first."""
+    models = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
+    models = models[models["order"] > 0]
+    models = models[models["train_chars"] == models.groupby("token")["train_chars"].transform("max")]
+    return models.sort_values("val_bits", kind="stable")
+
+
 def best_smoothings(table: pd.DataFrame) -> dict[str, str]:
     """Return for each kind of token the smoothing method of its best static n-gram model on val."""
-    models = table[(table["family"] == "ngram") & (table["counted_token"] == table["token"]) & ~table["dynamic"]]
-    models = models[models["order"] > 0].sort_values("val_bits", kind="stable").drop_duplicates("token")
+    models = counted_models(table).drop_duplicates("token")
     return dict(zip(models["token"], models["smoothing"], strict=True))
 
 
