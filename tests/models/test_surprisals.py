@@ -255,6 +255,9 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
     [
         ({"words": "the sea"}, "words must be a list of words, not str"),
         ({"words": ["the", 3]}, r"words\[1\] must be a string, not int"),
+        ({"words": ["the", math.nan]}, r"words\[1\] must be a string, but it is missing: .*keep_default_na=False"),
+        ({"words": ["the", None]}, r"words\[1\] must be a string, but it is missing"),
+        ({"words": ["the", "sea"], "groups": [1, math.nan]}, r"groups\[1\] is missing: give a label for each word"),
         ({"words": [["the"], [3]]}, r"words\[1\]\[0\] must be a string, not int"),
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
         ({"text": "the sea", "words": ["the"]}, "the text goes on with 'sea' after the last word"),

@@ -84,6 +84,7 @@ def test_a_lower_order_is_the_model_of_that_order() -> None:
         ([0, 0, 0, 1], None, "more numbers than the 3 orders"),
         ([0, 0, 1], 2, "more numbers than the 2 orders"),
         ([0, -1], None, r"prune"),
+        (1, None, r"prune = 1: "),
         (["x"], None, r"prune"),
         ([], 4, "order = 4: the model has order 3"),
         ([], 0, "order"),

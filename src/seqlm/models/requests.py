@@ -1,5 +1,6 @@
 """What a caller of ``surprisals`` asks for: texts, the words in them, and the groups that the words belong to."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -78,6 +79,9 @@ def strings(value: object, what: str) -> list[str]:
     """Return some strings as a list. Raises ParamsError for anything else."""
     found = _items(value, f"{what} must be a {'list of strings' if what.endswith('s') else 'string'}")
     for index, each in enumerate(found):
+        if _is_missing(each):
+            advice = 'give "" for no word, and read tables with keep_default_na=False, so that "NA" stays a word'
+            raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
         if not isinstance(each, str):
             raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")
     return found
@@ -87,6 +91,11 @@ def _items(value: object, complaint: str) -> list[Any]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise ParamsError(f"{complaint}, not {_kind(value)}")
     return list(value)
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a value is what a table of pandas has in an empty cell."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or _kind(value) in ("NAType", "NaTType")
 
 
 def _kind(value: object) -> str:
@@ -112,6 +121,8 @@ def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
         raise ParamsError(f"there are {len(words)} words, but {len(groups)} groups: give one for each word")
     members: dict[Any, list[int]] = {}
     for place, label in enumerate(groups):
+        if _is_missing(label):
+            raise ParamsError(f"groups[{place}] is missing: give a label for each word")
         members.setdefault(label, []).append(place)
     places = [place for found in members.values() for place in found]
     texts, spans = _located([None] * len(members), [[words[place] for place in found] for found in members.values()])

@@ -1,6 +1,6 @@
 """Smaller Kneser-Ney models: of a lower order, or without rare n-grams, as ``lmplz --prune`` makes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -120,7 +120,7 @@ def smaller(model: KneserNey, prune: Sequence[int | str] = (), order: int | None
         raise ParamsError(f"order = {order}: the model has order {model.order}: choose a lower one")
     if order < model.order:
         model = KneserNey(model.counts, order, model.statistics, model.unknown)
-    limits = check(list(prune), "prune", list[_Threshold], source="prune")
+    limits = check(list(prune) if isinstance(prune, Iterable) else prune, "prune", list[_Threshold], source="prune")
     if len(limits) > order:
         raise ParamsError(f"prune = {limits}: has more numbers than the {order} orders of the model")
     if limits != sorted(limits) or limits[:1] not in ([], [0]):
