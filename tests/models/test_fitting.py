@@ -98,8 +98,8 @@ def test_a_saved_model_is_opened_as_any_other(words: FixedNGram, change: str, tm
         ({"texts": 3}, "must be a string or several, not int"),
         ({"texts": b"the sea"}, "must be a string or several, not bytes"),
         ({"texts": [b"x"]}, "must be a string, not bytes"),
-        ({"texts": []}, "0 words are too few for order 3: use more text"),
-        ({"texts": "a b"}, "2 words are too few"),
+        ({"texts": []}, "fewer than 3 words: give more text, not the name of a file"),
+        ({"texts": "a b"}, "fewer than 3 words"),
         ({"texts": "a b c \ud800"}, "half a character"),
     ],
 )

@@ -108,7 +108,10 @@ def test_a_text_without_information_between_tokens_says_so() -> None:
     def table(*bits: float) -> pd.DataFrame:
         return pd.DataFrame({"distance": range(1, len(bits) + 1), "bits": bits, "shuffled_deviation": 0.1})
 
-    assert captions.information_caption(table(0.1, 0.2)).startswith("At no distance")
+    assert captions.information_caption(table(0.1, 0.2)).startswith("Tokens tell no more")
+    # Chance lifts one of many distances above the others.
+    assert captions.information_caption(table(0.1, 0.2, 0.9)).startswith("Tokens tell no more")
+    assert captions.information_caption(table(0.9, 0.1, 0.9)).endswith("up to 1 token apart.")
     assert (
         captions.information_caption(table(0.9, 0.1)) == "Tokens tell something about each other up to 1 token apart."
     )

@@ -66,7 +66,7 @@ def fit_ngram(
         text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
         tokens = token_kind(by).pretokenize(text, separator)
         if len(tokens) < order:
-            raise DataError(f"fit_ngram: {len(tokens)} {by}s are too few for order {order}: use more text")
+            raise DataError(f"fit_ngram: fewer than {order} {by}s: give more text, not the name of a file")
         del tokens
         write_text(path, text + "\n")
         vocab = build_corpus({"train": path}, folder, by, separator, min_freq, [], normalise=normalise)
