@@ -14,7 +14,7 @@ def test_the_costliest_class_of_characters_is_that_of_the_best_model() -> None:
         return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 
     said = captions.class_caption(classes(3.724, 1.0), ["lstm", "rnn"], LABELS)
-    assert said.startswith("“first letter” costs LSTM most: 3.72 bits on average. Which word comes next")
+    assert said.startswith("The first letter of a word costs LSTM most: 3.72 bits on average. Which word comes next")
     assert (
         captions.class_caption(classes(1.0, 4.0), ["lstm"], LABELS) == "“other” costs LSTM most: 4.00 bits on average."
     )

@@ -75,8 +75,8 @@ def test_a_network_that_memorised_its_text_is_named_if_a_guess_is_better() -> No
     learned, memorised = NET | {"seen_bits": 1.7}, row("rnn", "network", 7.0, 7.2, seen_bits=0.3)
     found = findings.memorising_finding(table(learned, guess, memorised))
     assert found == (
-        "Memorising is not learning: 0.30 bits per character on the 10,000 characters that it was trained on, "
-        "but 7.20 on unseen text, where guessing has 4.70 (RNN)."
+        "Memorising is not learning: RNN needs 0.30 bits per character on the 10,000 characters that it was trained "
+        "on, but 7.20 on unseen text, where guessing needs 4.70."
     )
     # Better than a guess, badly trained without memorising, infinite, or nothing to compare with.
     others = [NET | {"seen_bits": 0.2}, memorised | {"seen_bits": 5.0}, memorised | {"test_bits": None}]

@@ -82,7 +82,7 @@ def _difference(row: Cells) -> str:
 
 COLUMNS = [
     Column("model", "Identifier: what is typed, and what files are called.", lambda r: r.score.name, str),
-    Column("label", "The name that people read, made from what the model is.", lambda r: r.label, str, "model"),
+    Column("label", "A readable name, which says what the model is.", lambda r: r.label, str, "model"),
     Column("family", "ngram, network or mixture.", lambda r: r.score.info.family, str),
     Column("token", "Kind of token that the model predicts.", lambda r: r.score.info.token, str),
     Column("counted_token", "N-gram models: kind of token whose n-grams are counted.",

@@ -94,10 +94,10 @@ def class_caption(classes: pd.DataFrame, models: list[str], labels: Labels) -> s
     if len(rows) < 2:
         return ""
     costliest = rows.sort_values("bits").iloc[-1]
-    caption = f"“{costliest['token_class']}” costs {labels[models[0]]} most: {costliest['bits']:.2f} bits on average."
+    costs = f"costs {labels[models[0]]} most: {costliest['bits']:.2f} bits on average."
     if costliest["token_class"] == "first letter":
-        caption += " Which word comes next is hard to predict; its remaining letters are easier."
-    return caption
+        return f"The first letter of a word {costs} Which word comes next is hard to predict; its end is easier."
+    return f"“{costliest['token_class']}” {costs}"
 
 
 def calibration_caption(calibration: pd.DataFrame, labels: Labels) -> str:

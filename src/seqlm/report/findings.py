@@ -89,9 +89,9 @@ def memorising_finding(table: pd.DataFrame) -> str:
     for row in memoriser(table).to_dict("records"):
         if len(guess) and row["test_bits"] > (guessed := guess["test_bits"].iloc[0]) > 2 * row["seen_bits"]:
             return (
-                f"Memorising is not learning: {row['seen_bits']:.2f} bits per character on the {row['train_chars']:,} "
-                f"characters that it was trained on, but {row['test_bits']:.2f} on unseen text, where guessing has "
-                f"{guessed:.2f} ({row['label']})."
+                f"Memorising is not learning: {row['label']} needs {row['seen_bits']:.2f} bits per character on the "
+                f"{row['train_chars']:,} characters that it was trained on, but {row['test_bits']:.2f} on unseen text, "
+                f"where guessing needs {guessed:.2f}."
             )
     return ""
 

@@ -28,7 +28,7 @@ from seqlm.report.figures.style import (
 from seqlm.vocab.kinds import token_kind
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
-_ROW_HEIGHT = 0.42
+_ROW_HEIGHT = 0.45
 # What is left out of figures, so that their curves can be read and their files are small.
 _SMOOTHING_WINDOW = 9
 """Positions whose perplexities are averaged, because those of single positions are noisy."""
@@ -232,7 +232,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
                 f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(6, 0),
                 textcoords="offset points", va="center", fontweight="bold",
             )  # fmt: skip
-            axes.annotate(row["label"], (0, place), xytext=(3, 9), textcoords="offset points", va="center")
+            axes.annotate(row["label"], (0, place), xytext=(3, 11), textcoords="offset points", va="center")
         for name, colour in dict(map(name_and_colour, table.to_dict("records"))).items():
             axes.plot([], [], "o", color=colour, label=name)
         axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="on its training text")
@@ -240,7 +240,7 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
             axes.axhline(num_dynamic - 0.35, color=GREY, linewidth=0.5, linestyle=":")
         axes.set_yticks([])
         axes.grid(visible=False)
-        axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.3))
+        axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.25))
         axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["ci_high"].max()))
     return figure
 
