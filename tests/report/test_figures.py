@@ -3,6 +3,7 @@
 import itertools
 import re
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_figures_accept_models_without_some_values() -> None:
          "test_bits": [2.0, None], "ci_low": [1.9, None], "ci_high": [2.1, None]}
     )  # fmt: skip
     assert "<svg" in svg_text(plots.highlights_figure(table))
+    with warnings.catch_warnings(action="error"):  # of a layout without room for the axes
+        svg_text(plots.highlights_figure(table.assign(label="a name that is longer than the figure is wide" * 4)))
     history = pd.DataFrame({"run": ["a"] * 2, "epoch": [1, 2], "train_perplexity": [3.0, 2.0], "val_perplexity": None})
     assert "<svg" in svg_text(plots.learning_figure(history, model_styles(table), ["a"]))
 

@@ -57,6 +57,8 @@ def test_a_mixture_is_named_after_its_members() -> None:
         (LSTM, BY_WORD): "LSTM + word trigrams",
         (LSTM.as_dynamic(), BY_WORD.as_dynamic()): "LSTM + word trigrams, still learning",
         (LSTM.as_dynamic(), BY_WORD): "LSTM (still learning) + word trigrams",
+        (LSTM, BY_WORD, CHAPTER): "mixture of 3 models",
+        (LSTM.as_dynamic(), BY_WORD, CHAPTER): "mixture of 3 models, still learning",
     }
     mixtures = {describe_mixture(infos): name for infos, name in members.items()}
     names = display_names([*mixtures, *models])

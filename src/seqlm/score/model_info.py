@@ -108,6 +108,8 @@ def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
     for mixture in (info for info in infos.values() if info.family == "mixture"):
         learning = [name in single and single[name].dynamic for name in mixture.members]
         parts = [of_subject.get(name, name) for name in mixture.members]
+        if len(parts) > _MAX_NAMED:  # with their names it would be longer than a line
+            parts, learning = [f"mixture of {len(parts)} models"], []
         if any(learning) and not all(learning):
             parts = [
                 f"{part} (still learning)" if learns else part for part, learns in zip(parts, learning, strict=True)
@@ -117,6 +119,8 @@ def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
 
 
 _DYNAMIC = ", still learning"
+_MAX_NAMED = 2
+"""Members that the name of a mixture names."""
 _NETWORKS = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
 _NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
 

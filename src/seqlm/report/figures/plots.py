@@ -232,7 +232,8 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
                 f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(6, 0),
                 textcoords="offset points", va="center", fontweight="bold",
             )  # fmt: skip
-            axes.annotate(row["label"], (0, place), xytext=(3, 11), textcoords="offset points", va="center")
+            name = axes.annotate(row["label"], (0, place), xytext=(3, 11), textcoords="offset points", va="center")
+            name.set_in_layout(False)  # a long name makes no room for itself
         for name, colour in dict(map(name_and_colour, table.to_dict("records"))).items():
             axes.plot([], [], "o", color=colour, label=name)
         axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="on its training text")
