@@ -233,7 +233,7 @@ def test_texts_are_compared_with_intervals(run: Layout) -> None:
 def test_the_code_of_the_docs_runs(run: Layout, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "howto" / "use-from-python.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     named = set(re.findall(r"`(\w+)\(\w*\)`", page))
     assert named >= {"surprisals", "token_nll", "reader"}
     assert all(hasattr(LanguageModel, name) for name in named), named
