@@ -175,7 +175,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
         assert group.any()
     assert "The best orders on val are 3 for characters (Absolute " in page
     assert f'data-model="{ABSOLUTE.name}"' in page
-    captions = {**all_findings(layout), **all_captions(layout, table)}.values()
+    captions = {**all_findings(table), **all_captions(layout, table)}.values()
     assert all(html.escape(caption, quote=False).replace("'", "&#39;") in page for caption in captions)
     # What a mark means is said only if a row has it.
     assert ("“~” marks" in page) == (table["best_verdict"] == "not significant").any()

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from seqlm.core.settings import Seed, check
 from seqlm.heldout.scored_text import Ids, Stream, stream_of
 from seqlm.heldout.selection import encode_text
 from seqlm.models.generating import GrowingText, check_stop
-from seqlm.models.requests import Texts, read_request, strings
+from seqlm.models.requests import Texts, is_one, read_request, strings
 from seqlm.models.units import ReadText, ScoredUnits, Spans, TokensInText, Units, check_units
 from seqlm.preprocess.cleaning import CleanedText, DecodingReport, clean_text
 from seqlm.preprocess.preparing import decoding_warnings
@@ -200,6 +200,17 @@ class ScoredTokens:
         return TextScore(number, nll, bits, each, self.stream.unknown_share, tuple(remarks))
 
 
+class GenerateOptions(TypedDict, total=False):
+    """The types of the options that every form of :meth:`LanguageModel.generate` takes."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    seed: int
+    on_unknown: str
+    stop: str | Texts | None
+
+
 class LanguageModel(ABC):
     """A trained model."""
 
@@ -346,7 +357,7 @@ class LanguageModel(ABC):
         Raises DataError for a text without a scored token, and ParamsError for anything but strings and for
         ``score_first`` where a model has no such probability.
         """
-        alone = isinstance(text, str) or not isinstance(text, Iterable) or isinstance(text, bytes)
+        alone = is_one(text)
         texts = [require_text(text, "the text")] if alone else strings(text, "the text")
         reads = [
             self._read_text(each, before, score_first=score_first)
@@ -408,24 +419,18 @@ class LanguageModel(ABC):
 
     @overload
     def generate(
-        self, prefix: str, num_preds: int = 100, *, temperature: float = 1.0, top_k: int | None = None,
-        top_p: float | None = None, seed: int = 0, on_unknown: str = "error", stop: str | Texts | None = None,
-        num_samples: None = None,
-    ) -> str: ...  # fmt: skip
+        self, prefix: str, num_preds: int = 100, *, num_samples: None = None, **options: Unpack[GenerateOptions]
+    ) -> str: ...
 
     @overload
     def generate(
-        self, prefix: str, num_preds: int = 100, *, temperature: float = 1.0, top_k: int | None = None,
-        top_p: float | None = None, seed: int = 0, on_unknown: str = "error", stop: str | Texts | None = None,
-        num_samples: int,
-    ) -> list[str]: ...  # fmt: skip
+        self, prefix: str, num_preds: int = 100, *, num_samples: int, **options: Unpack[GenerateOptions]
+    ) -> list[str]: ...
 
     @overload
     def generate(
-        self, prefix: Texts, num_preds: int = 100, *, temperature: float = 1.0, top_k: int | None = None,
-        top_p: float | None = None, seed: int = 0, on_unknown: str = "error", stop: str | Texts | None = None,
-        num_samples: None = None,
-    ) -> list[str]: ...  # fmt: skip
+        self, prefix: Texts, num_preds: int = 100, *, num_samples: None = None, **options: Unpack[GenerateOptions]
+    ) -> list[str]: ...
 
     def generate(
         self,
@@ -449,7 +454,7 @@ class LanguageModel(ABC):
         outside 0 to 2**32 - 1, and other values that make no sense.
         """
         sampling = SamplingConfig(temperature, top_k, top_p)
-        alone = isinstance(prefix, (str, bytes)) or not isinstance(prefix, Iterable)
+        alone = is_one(prefix)
         prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
         if num_samples is not None:
             if not alone:
@@ -558,7 +563,7 @@ def _without_context(found: ScoredTokens) -> ScoredTokens:
 
 def _contexts(context: object, number: int) -> Sequence[object]:
     """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
-    if context is None or isinstance(context, (str, bytes)) or not isinstance(context, Iterable):
+    if is_one(context):
         return [context] * number
     found = strings(context, "the context")
     if len(found) != number:

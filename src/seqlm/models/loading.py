@@ -131,7 +131,7 @@ class Models(Mapping[str, LanguageModel]):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle where the models are; they are opened there again."""
-        return _open_again, self._opened_by
+        return open_models, self._opened_by
 
     @property
     def _opened_by(self) -> tuple[Path, Device, int | None]:
@@ -363,15 +363,11 @@ class Models(Mapping[str, LanguageModel]):
         return Vocab.load(self.layout.vocab(kind), kind)
 
 
-def _open_again(folder: Path, device: Device, num_threads: int | None) -> Models:
-    return Models(Layout(folder), device, num_threads, sealed_models(folder))
-
-
 def _open_model(folder: Path, device: Device, num_threads: int | None, name: str) -> LanguageModel:
-    return _open_again(folder, device, num_threads)[name]
+    return open_models(folder, device, num_threads)[name]
 
 
-def open_models(folder: Path, device: Device = "cpu") -> Models:
+def open_models(folder: Path, device: Device = "cpu", num_threads: int | None = None) -> Models:
     """Return the models of a finished run, or of a folder that was exported from one.
 
     Raises DataError if there is no run, or if an exported file was changed.
@@ -379,7 +375,7 @@ def open_models(folder: Path, device: Device = "cpu") -> Models:
     layout, exported = Layout(folder), sealed_models(folder)
     if exported is None and not (layout.params.is_file() and layout.configs.is_dir()):
         raise no_finished_run(folder)
-    return Models(layout, device, exported=exported)
+    return Models(layout, device, num_threads, exported)
 
 
 def _not_found(missing: Collection[str], choice: Iterable[str], problem: str = "") -> ModelNotFoundError:

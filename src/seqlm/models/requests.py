@@ -75,20 +75,26 @@ def read_request(text: object, words: object, groups: object) -> Request:
     return Request(*_located(texts_or_none, lists), list(range(len(lists))))
 
 
+def is_one(value: object) -> bool:
+    """Return whether a value is a single text, or no iterable at all, and not several texts."""
+    return isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
+
+
 def strings(value: object, what: str) -> list[str]:
     """Return some strings as a list. Raises ParamsError for anything else."""
     found = _items(value, f"{what} must be a {'list of strings' if what.endswith('s') else 'string'}")
     for index, each in enumerate(found):
+        if isinstance(each, str):
+            continue
         if _is_missing(each):
             advice = 'give "" for no word, and read tables with keep_default_na=False, so that "NA" stays a word'
             raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
-        if not isinstance(each, str):
-            raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")
+        raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")
     return found
 
 
-def _items(value: object, complaint: str) -> list[Any]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+def _items(value: Any, complaint: str) -> list[Any]:
+    if is_one(value):
         raise ParamsError(f"{complaint}, not {_kind(value)}")
     return list(value)
 

@@ -12,6 +12,7 @@ from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
 from seqlm.core.progress import quantity
 from seqlm.report.figures.plots import STUDIED, best_smoothings, contrasting, counted_models, most_clipped, smoothed
+from seqlm.report.figures.style import power_of_ten
 from seqlm.vocab.kinds import token_kind
 
 Labels = Mapping[str, str]
@@ -23,7 +24,6 @@ _NEAR = 1.05
 """Context adds little where perplexity is within this factor of that with all context."""
 _STEPS_BACK = 20
 _REPEAT = "repeat the last value"
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
@@ -255,4 +255,4 @@ def _power(value: float) -> str:
     if not value > 0 or value >= 0.01:
         return f"{value:.2g}"
     digit, exponent = f"{value:.0e}".split("e")
-    return f"{digit} × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    return f"{digit} × {power_of_ten(int(exponent))}"

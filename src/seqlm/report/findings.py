@@ -6,14 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from seqlm.core.files import read_csv
-from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import aligned
 
 
-def all_findings(layout: Layout) -> dict[str, str]:
-    """Return the findings by subject; a finding that the numbers do not support is empty."""
-    table = read_csv(layout.reports("evaluate", "table.csv"))
+def all_findings(table: pd.DataFrame) -> dict[str, str]:
+    """Return the findings on the main table by subject; a finding that the numbers do not support is empty."""
     return {"best": best_finding(table), "memorising": memorising_finding(table)}
 
 
@@ -130,5 +127,5 @@ def summary_text(table: pd.DataFrame) -> str:
     for row in highlights(table).to_dict("records"):
         seen = "" if pd.isna(row["seen_bits"]) else f"{row['seen_bits']:.2f}"
         rows.append([row["label"], f"{row['test_bits']:.2f}", _margin(row).strip(" ()"), seen])
-    findings = [textwrap.fill(found, 100) for found in (best_finding(table), memorising_finding(table)) if found]
+    findings = [textwrap.fill(found, 100) for found in all_findings(table).values() if found]
     return "\n".join([*aligned(rows, (False, True, True, True)), "", *findings, ""])

@@ -134,7 +134,7 @@ def _content(layout: Layout) -> dict[str, Any]:
     ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
     table = read_csv(layout.reports("evaluate", "table.csv"))
-    passages, runs = align(read_json(layout.passages)), run_names(layout.configs)
+    passages, runs, charted = align(read_json(layout.passages)), run_names(layout.configs), highlights(table)
     vocabs = [
         {"noun": kind.noun, "has_unknown": kind.has_unknown} | read_json(layout.reports("vocab", name, "summary.json"))
         for name, kind in ALL.items()
@@ -142,7 +142,7 @@ def _content(layout: Layout) -> dict[str, Any]:
     return {
         "corpus": (corpus := read_json(layout.corpus_record)),
         "replaced": replaced_corpus(corpus),
-        "findings": all_findings(layout),
+        "findings": all_findings(table),
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
         "vocabs": vocabs,
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
@@ -151,8 +151,8 @@ def _content(layout: Layout) -> dict[str, Any]:
         "storage": {kind: _records(read_csv(folder / "storage.csv")) for kind, folder in ngrams.items()},
         "groups": table_groups(table),
         "columns": [column for column in COLUMNS if column.heading],
-        "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in highlights(table).itertuples()),
-        "has_dynamic": bool(highlights(table)["dynamic"].any()),
+        "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in charted.itertuples()),
+        "has_dynamic": bool(charted["dynamic"].any()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "batch_reduced": describe_reduced_batches(training_summaries(layout, runs)),
         "choices": read_json(layout.reports("evaluate", "choices.json")),

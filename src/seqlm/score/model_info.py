@@ -121,7 +121,8 @@ def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
 _DYNAMIC = ", still learning"
 _MAX_NAMED = 2
 """Members that the name of a mixture names."""
-_NETWORKS = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
+NETWORK_NAMES = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
+"""The name that people read for a kind of network; other kinds have their own."""
 _NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
 
 
@@ -145,7 +146,7 @@ def _describe_network(info: ModelInfo) -> str:
     if info.as_in_chapter:
         parts = ["the chapter's RNN", "from scratch" if info.network == "scratch" else "concise", str(info.sampling)]
     else:
-        kind = _NETWORKS.get(str(info.network), str(info.network))
+        kind = NETWORK_NAMES.get(str(info.network), str(info.network))
         parts = [kind, *([] if token_kind(info.token).is_character else [_tokens(info.token)]), *_beginning(info)]
     return ", ".join([*parts, *(["best epoch"] if info.run not in (None, info.name) else [])])
 

@@ -26,12 +26,10 @@ from seqlm.ngrams.counts.packing import (
     over_table_below,
     prefix_counts,
 )
-from seqlm.ngrams.counts.shuffle import BYTES_PER_TOKEN, Count, Shuffle
+from seqlm.ngrams.counts.shuffle import BYTES_PER_ENTRY, BYTES_PER_TOKEN, Count, Shuffle
 from seqlm.ngrams.counts.sorted_counts import CountsInFiles, CountsInMemory, Part, SortedCounts, merge
 from seqlm.ngrams.counts.workers import Threads, Workers, cluster
 
-_BYTES_PER_ENTRY = 16
-"""A key and its count."""
 _MEMORY_SHARE = 0.5
 """Share of the memory setting that arrays may take; the rest is for Python and its packages."""
 _IDS_AT_ONCE = 1 << 20
@@ -99,7 +97,7 @@ class NgramCounter:
         self._tasks: Path | None = None
         """The folder of files that tasks have written."""
         if chunking is not None and chunking.scheduler is None:
-            needed = len(ids) * (BYTES_PER_TOKEN + _BYTES_PER_ENTRY * max(max_order - 2, 0))
+            needed = len(ids) * (BYTES_PER_TOKEN + BYTES_PER_ENTRY * max(max_order - 2, 0))
             if needed <= chunking.memory * _MEMORY_SHARE:
                 self._chunking = None
 

@@ -44,7 +44,7 @@ Count = Callable[[Ids], CountsInMemory]
 
 BYTES_PER_TOKEN = 48
 """Memory that counting packed n-grams takes at most, per token of a chunk."""
-_BYTES_PER_ENTRY = 16
+BYTES_PER_ENTRY = 16
 """A key and its count."""
 _MERGE_COPIES = 5
 """Copies of its buffers that a merge holds at once, at most."""
@@ -198,7 +198,7 @@ def bounds(keys: Keys, cuts: Keys) -> list[int]:
 def merge_runs(memory: int, task: tuple[Path, Sequence[CountsInFiles]]) -> CountsInFiles:
     """Merge runs into one, given its stem."""
     stem, runs = task
-    buffer_rows = memory // (len(runs) * _BYTES_PER_ENTRY * _MERGE_COPIES)
+    buffer_rows = memory // (len(runs) * BYTES_PER_ENTRY * _MERGE_COPIES)
     return write_run(stem, merge(runs, max(buffer_rows, _MIN_ROWS)))
 
 

@@ -4,15 +4,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from seqlm.report.figures.style import label_ends, model_styles, new_figure
+from seqlm.score.model_info import NETWORK_NAMES
 
 CORPORA = ("time_machine", "tiny_shakespeare")
 """The texts of these figures; the page of another text leaves them out."""
 
 
-_NAMES = {
-    "scratch": "RNN from scratch", "rnn": "RNN", "gru": "GRU", "lstm": "LSTM", "char-kneser-ney": "character n-grams",
-    "char-by-word-kneser-ney": "word n-grams", "lstm+n-gram": "LSTM + n-grams",
-}  # fmt: skip
+_NAMES = NETWORK_NAMES | {
+    "char-kneser-ney": "character n-grams",
+    "char-by-word-kneser-ney": "word n-grams",
+    "lstm+n-gram": "LSTM + n-grams",
+}
 
 
 def data_figure(table: pd.DataFrame) -> Figure:

@@ -245,4 +245,9 @@ def _number(value: float, _position: int) -> str:
 
 
 def _power(value: float, _position: int) -> str:
-    return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPTS)
+    return power_of_ten(round(math.log10(value)))
+
+
+def power_of_ten(exponent: int) -> str:
+    """Return a power of ten as text, with a raised exponent."""
+    return "10" + str(exponent).translate(_SUPERSCRIPTS)
