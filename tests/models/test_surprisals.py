@@ -260,7 +260,7 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"words": ["the", "sea"], "groups": [1, math.nan]}, r"groups\[1\] is missing: give a label for each word"),
         ({"words": [["the"], [3]]}, r"words\[1\]\[0\] must be a string, not int"),
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
-        ({"text": "the sea", "words": ["the"]}, "the text goes on with 'sea' after the last word"),
+        ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
         ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "there are 1 texts, but words of 2"),
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
         ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),

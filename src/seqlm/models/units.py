@@ -316,7 +316,8 @@ def find_words(text: str, words: Sequence[str]) -> Spans:
         end = start + len(word)
         spans.append((start, end))
     if start < len(text):
-        raise ParamsError(f"the text goes on with {text[start : start + 20]!r} after the last word: give all its words")
+        rest = text[start : start + 20]
+        raise ParamsError(f"the text continues with {rest!r} after the last word: give all its words")
     return spans
 
 
