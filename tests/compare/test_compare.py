@@ -158,6 +158,7 @@ def test_splits_without_values_are_no_success(compare: Compare, repository: Repo
     refused(compare("HEAD", "workspace", code=3), 3, "neither revision has values on train_subset")
 
 
+@pytest.mark.slow
 def test_what_dvc_calls_an_experiment_is_found(compare: Compare, repository: Repository) -> None:
     params = (repository.folder / "params.yaml").read_text() + "bits: 2.0\n"
     files = {"dvc.yaml": PIPELINE, "write.py": WRITE, "params.yaml": params}

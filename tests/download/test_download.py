@@ -54,7 +54,13 @@ UNREACHABLE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", UNREACHABLE)
+SLOW = {"drip", "busy_for_long"}
+"""Faults for whose end a test has to wait for seconds."""
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=[pytest.mark.slow] if fault in SLOW else []) for fault in UNREACHABLE]
+)
 def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(fault: str, download: Download) -> None:
     download.path.parent.mkdir()
     download.path.write_text("old")
