@@ -27,7 +27,7 @@ import numpy as np
 from words import VOCAB_SIZE, zipf_text
 
 from seqlm.core.files import read_npy, write_blocks
-from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+from seqlm.ngrams.counts.counting import Chunking, NgramCounter
 from seqlm.ngrams.counts.shuffle import BYTES_PER_TOKEN
 
 BLOCK = 1 << 22
@@ -61,7 +61,7 @@ def count(path: Path, memory: int, folder: Path, scheduler: str | None) -> None:
     if scheduler:
         import distributed  # noqa: F401 (so that an idle process has it, too)
     idle, begin = memory_mb("self", "VmRSS"), time.perf_counter()
-    counts = count_ngrams(read_npy(path, mmap=True), VOCAB_SIZE, ORDER, Chunking(memory, folder, scheduler))
+    counts = NgramCounter(read_npy(path, mmap=True), VOCAB_SIZE, ORDER, Chunking(memory, folder, scheduler)).count()
     seconds, peak = time.perf_counter() - begin, memory_mb("self", "VmHWM")
     digest = hashlib.sha256()
     for table in counts.tables:

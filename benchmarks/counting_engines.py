@@ -38,11 +38,11 @@ def write_keys(folder: Path, num_words: int) -> None:
 
 
 def count_seqlm(folder: Path, memory: int) -> None:
-    from seqlm.ngrams.counts.counting import Chunking, count_ngrams
+    from seqlm.ngrams.counts.counting import Chunking, NgramCounter
 
     (folder / "tables").mkdir()
     ids = np.load(folder / "text.npy", mmap_mode="r")
-    counts = count_ngrams(ids, VOCAB_SIZE, 3, Chunking(memory, folder / "tables"))
+    counts = NgramCounter(ids, VOCAB_SIZE, 3, Chunking(memory, folder / "tables")).count()
     print(len(counts.table(3)))
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import nullcontext
+from functools import partial
 
 import click
 
@@ -24,11 +25,11 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_table
     from seqlm.networks.building import save_network
-    from seqlm.train.callbacks import checkpoint_writer, describe_plan, sample_prefix, train_to_end
+    from seqlm.train.callbacks import checkpoint_writer, describe_plan, train_to_end
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
     from seqlm.train.history import history_table, summarise
     from seqlm.train.ranks import local_device, local_threads, process_group
-    from seqlm.train.samples import describe_samples
+    from seqlm.train.samples import describe_samples, keep_sample, sample_prefix
     from seqlm.train.settings import read_config
     from seqlm.train.trainer import Trainer
     from seqlm.vocab.corpus import load_split
@@ -57,7 +58,8 @@ def main(layout: Layout, run: str) -> None:
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
             reports = layout.reports("train", run)
-            train_to_end(trainer, checkpoint, vocab, prefix, reports)
+            keep = partial(keep_sample, prefix=vocab.encode(vocab.tokenize(prefix)))
+            train_to_end(trainer, checkpoint, keep, vocab, prefix, reports)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
             save_network(layout.run(run), run, config, vocab.key, weights, engine)

@@ -10,14 +10,14 @@ import argparse
 import json
 import math
 import shutil
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from check_lock import dvc
 from preset import written
-from smoke import environment_of_python
 
 BEST = {"best mixture": "mixture", "best network": "network", "best n-gram": "ngram"}
 """Column -> its name in reports/evaluate/best.json."""
@@ -35,8 +35,7 @@ class Row(NamedTuple):
 
 def experiments() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the data of the last commit, then those of its experiments and of the workspace."""
-    command = ["dvc", "exp", "show", "--json"]
-    result = subprocess.run(command, env=environment_of_python(), capture_output=True, text=True, check=False)
+    result = dvc(Path(), "exp", "show", "--json")
     if result.returncode:
         sys.exit(result.stderr)
     workspace, commit = json.loads(result.stdout)[:2]

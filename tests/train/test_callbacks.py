@@ -9,7 +9,7 @@ import pytest
 
 from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.train.callbacks import describe_plan, live_history, sample_prefix, train_to_end
+from seqlm.train.callbacks import describe_plan, live_history, train_to_end
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer
@@ -87,7 +87,7 @@ def test_after_ctrl_c_an_experiment_keeps_its_name(again: str, monkeypatch: pyte
     if again.endswith("cc"):
         monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
     with pytest.raises(Interrupted, match=f"^interrupted at epoch 0; `{again}` continues from the last checkpoint$"):
-        train_to_end(made, Checkpoint(tmp_path, "x"), VOCAB, "", tmp_path)
+        train_to_end(made, Checkpoint(tmp_path, "x"), lambda _: None, VOCAB, "", tmp_path)
 
 
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
@@ -102,22 +102,3 @@ def test_a_training_describes_its_plan() -> None:
     assert "limited by max_flops" in describe_plan(trainer(config(max_flops=1000)))[0]
     (_, reduced) = describe_plan(trainer(config(), TEXT[:12]))
     assert reduced == "the text has 12 tokens, too few for minibatches of 4 x 5: it is cut into minibatches of 1 x 5"
-
-
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [
-        ("the sea", "the sea"),
-        ("the xyz", "the xyz"),  # 4 of 7 characters are known
-        ("xyz sea!!!", "sea the eat"),  # 4 of 10
-        ("时间旅行者", "sea the eat"),
-        ("auto", "sea the eat"),
-    ],
-)
-def test_samples_continue_val_if_most_of_the_prefix_is_unknown(setting: str, expected: str) -> None:
-    val = VOCAB.encode(list("sea the eat"))
-    assert sample_prefix(config(sample_prefix=setting), VOCAB, val) == expected
-
-
-def test_a_val_of_unknown_tokens_has_no_samples() -> None:
-    assert sample_prefix(config(sample_prefix="auto"), VOCAB, np.zeros(9, np.int64)) == ""

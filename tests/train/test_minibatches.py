@@ -1,4 +1,4 @@
-"""Minibatches: how a text is cut, how long a training is, what short texts get, and the learning rate."""
+"""Minibatches: how a text is cut, how long training is, and what short texts get."""
 
 import itertools
 from collections.abc import Callable
@@ -13,14 +13,7 @@ from default_params import PARAMS_FILE
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import read_params
-from seqlm.train.minibatches import (
-    Plan,
-    fits,
-    largest_that_fits,
-    random_minibatches,
-    scheduled_lr,
-    sequential_minibatches,
-)
+from seqlm.train.minibatches import Plan, fits, largest_that_fits, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import Ranks
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer
@@ -116,26 +109,6 @@ def test_evaluations_and_patience_count_those_parts() -> None:
     # The learning rate is so small that no weight changes: the second evaluation is not better than the first.
     stopped = trained(config(token_budget=400, num_epochs=10, patience=1, lr=1e-9, grad_clip=1e-9))
     assert len(stopped.progress.history) == 2
-
-
-def test_the_schedule_covers_what_is_trained() -> None:
-    """With a warm-up of one half, the rate is highest in the middle and falls to a hundredth at the end."""
-    cosine = {"schedule": "cosine", "warmup_share": 0.5, "lr": 0.1, "optimizer": "adamw"}
-    rates = [row.lr for row in trained(config(token_budget=800, num_epochs=40, **cosine)).progress.history]
-    assert len(rates) == 40
-    # Minibatch i of 40 starts when i / 40 is done: the rate is 0.1 * i / 20 up to i = 20.
-    assert rates[10] == pytest.approx(0.05)
-    assert max(rates) == rates[20] == pytest.approx(0.1)
-    assert rates[-1] < 0.002
-
-
-def test_the_schedule_by_hand() -> None:
-    assert scheduled_lr(config(lr=0.5), 0.7) == 0.5
-    cosine = config(schedule="cosine", lr=2.0, warmup_share=0.2)
-    # It rises to 2 during the first fifth, is 2 * (0.01 + 0.99 / 2) half-way through the rest, and ends at 0.02.
-    shares = [0, 0.05, 0.2, 0.6, 1]
-    assert [scheduled_lr(cosine, share) for share in shares] == pytest.approx([0, 0.5, 2, 1.01, 0.02])
-    assert scheduled_lr(config(schedule="cosine", lr=2.0), 0) == 2
 
 
 def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:

@@ -3,15 +3,17 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.samples import SAMPLE_TOKENS, describe_samples, is_sampled, keep_sample
+from seqlm.train.samples import SAMPLE_TOKENS, describe_samples, is_sampled, keep_sample, sample_prefix
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
 from small_training import config, equal, trained, trainer
 
 PREFIX = np.array([1, 2])
+VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
 
 
 def test_the_first_rows_have_samples_and_then_forty_evenly_spaced_ones() -> None:
@@ -67,3 +69,22 @@ def test_a_training_that_resumes_keeps_its_samples(tmp_path: Path) -> None:
     # Without a text to continue there are no samples.
     keep_sample(resumed, PREFIX[:0])
     assert len(resumed.progress.samples) == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("the sea", "the sea"),
+        ("the xyz", "the xyz"),  # 4 of 7 characters are known
+        ("xyz sea!!!", "sea the eat"),  # 4 of 10
+        ("时间旅行者", "sea the eat"),
+        ("auto", "sea the eat"),
+    ],
+)
+def test_samples_continue_val_if_most_of_the_prefix_is_unknown(setting: str, expected: str) -> None:
+    val = VOCAB.encode(list("sea the eat"))
+    assert sample_prefix(config(sample_prefix=setting), VOCAB, val) == expected
+
+
+def test_a_val_of_unknown_tokens_has_no_samples() -> None:
+    assert sample_prefix(config(sample_prefix="auto"), VOCAB, np.zeros(9, np.int64)) == ""

@@ -16,6 +16,7 @@ from seqlm.score.metrics import finite_bits, shown_bits, summarise, total_nll
 from seqlm.score.model_info import ModelInfo
 
 FORMAT = 5
+_DESCRIPTION = "score.json"
 TRAIN_SUBSET = "train_subset"
 """In a score's metrics: the part of train that the model was trained on, if that is not all of it."""
 NUM_PARTNERS = 4
@@ -81,10 +82,11 @@ def drop_needless_train(folder: Path) -> None:
 
     Train is most of a text, and only mixtures need its surprisals: those of the best static models on val.
     """
-    static = sorted((score for score in load_scores(folder) if "train" in score.nll), key=val_bits)
-    for score in static[NUM_PARTNERS:]:
-        _describe(folder / score.name, replace(score, nll={split: score.nll[split] for split in ("val", "test")}))
-        (folder / score.name / "train.npy").unlink()
+    described = {path: load_description(path)[1] for path in sorted(folder.iterdir())}
+    static = [path for path, value in described.items() if "train" in value["splits"]]
+    for path in sorted(static, key=lambda path: finite_bits(described[path]["metrics"]["val"]))[NUM_PARTNERS:]:
+        write_checksummed(path / _DESCRIPTION, described[path] | {"splits": ["val", "test"]})
+        (path / "train.npy").unlink()
 
 
 def val_bits(score: Score) -> float:
@@ -96,12 +98,8 @@ def save_score(folder: Path, score: Score) -> None:
     """Write what :func:`load_score` reads."""
     for split, nll in score.nll.items():
         write_npy(folder / f"{split}.npy", nll)
-    _describe(folder, score)
-
-
-def _describe(folder: Path, score: Score) -> None:
     value = {"splits": list(score.nll), "model": asdict(score.info), "metrics": score.metrics}
-    write_checksummed(folder / "score.json", {"format": FORMAT, "metadata": score.metadata} | value)
+    write_checksummed(folder / _DESCRIPTION, {"format": FORMAT, "metadata": score.metadata} | value)
 
 
 def load_scores(folder: Path) -> list[Score]:
@@ -120,5 +118,5 @@ def load_score(folder: Path) -> Score:
 
 def load_description(folder: Path) -> tuple[ModelInfo, dict[str, Any]]:
     """Return what the model of a stored score is, and all else that ``score.json`` holds."""
-    value = read_checksummed(folder / "score.json", FORMAT, "score again")
+    value = read_checksummed(folder / _DESCRIPTION, FORMAT, "score again")
     return ModelInfo.from_json(value["model"]), value

@@ -3,23 +3,19 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
-from seqlm.core.errors import DataError, Interrupted
+from seqlm.core.errors import Interrupted
 from seqlm.core.files import write_table
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table
-from seqlm.train.samples import keep_sample
-from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
-from seqlm.vocab.corpus import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 
@@ -45,16 +41,17 @@ def checkpoint_writer(checkpoint: Checkpoint, seconds: float) -> Callback:
 _SAMPLE_TOKENS = 50
 
 
-def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix: str, reports: Path) -> None:
+def train_to_end(
+    trainer: Trainer, checkpoint: Checkpoint, keep_sample: Callback, vocab: Vocab, prefix: str, reports: Path
+) -> None:
     """Train to the end; show it on the terminal and in ``reports``. Raises Interrupted after Ctrl-C."""
     save = checkpoint_writer(checkpoint, trainer.config.save_every_s)
-    ids = vocab.encode(vocab.tokenize(prefix))
     with terminal(trainer, vocab, prefix) as show, live_history(reports) as write_history:
 
         def after_minibatch(trainer: Trainer) -> None:
             show(trainer)
             write_history(trainer)
-            keep_sample(trainer, ids)
+            keep_sample(trainer)
             save(trainer)
 
         try:
@@ -64,21 +61,6 @@ def train_to_end(trainer: Trainer, checkpoint: Checkpoint, vocab: Vocab, prefix:
             again = f"dvc exp run --name {name}" if name else "dvc repro"
             where = f"at epoch {trainer.progress.epoch:.4g}"
             raise Interrupted(f"interrupted {where}; `{again}` continues from the last checkpoint") from error
-
-
-def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
-    """Return what a run's samples continue: the text of the setting, or the beginning of val.
-
-    The beginning of val is used for ``auto``, and if the vocabulary lacks most tokens of the setting's text. If val
-    begins with unknown tokens only, the text is empty, and no samples are printed.
-    """
-    tokens = vocab.tokenize(config.sample_prefix)
-    num_known = sum(token in vocab for token in tokens)
-    if config.sample_prefix != AUTO and num_known >= max(len(tokens), 1) / 2:
-        return config.sample_prefix
-    with suppress(DataError):
-        return prompts(vocab, val_ids, 1)[0]
-    return ""
 
 
 @contextmanager
@@ -111,7 +93,7 @@ def live_history(reports: Path) -> Iterator[Callback]:
 
     It is the history of a finished run only if ``summary.json``, which the stage writes last, is beside it. Where that
     file is already, the folder has an older result, which stays as it is. If training fails or is interrupted, the
-    history is removed; only a killed process leaves it.
+    history is removed; a killed process leaves it.
     """
     is_finished, rows_written = (reports / "summary.json").exists(), 0
 

@@ -7,7 +7,6 @@ A history has one row for each epoch. If ``token_budget`` or ``max_flops`` ends 
 history has ``num_epochs`` rows for equal parts of what is trained, and the learning rate schedule covers just that.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -71,7 +70,6 @@ def _random_offset(tokens: NDArray[np.integer], batch_size: int, num_steps: int,
 _MIN_VAL_TOKENS = 10_000
 _FLOPS_PER_PARAMETER = 6
 """One multiplication and one addition in the forward pass, two of each in the backward pass."""
-_FINAL_LR_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -159,15 +157,3 @@ def largest_that_fits(num_tokens: int, batch_size: int, num_steps: int, num_proc
     if num_tokens <= num_processes:
         raise DataError(f"too few tokens to train on ({num_tokens}): use a longer text")
     return num_processes, min(num_tokens // (num_processes + 1), num_steps)
-
-
-def scheduled_lr(config: RunConfig, share_done: float) -> float:
-    """Return the learning rate after a share of a training run, from 0 to 1."""
-    if config.schedule == "constant":
-        return config.lr
-    if share_done < config.warmup_share:
-        factor = share_done / config.warmup_share
-    else:
-        decayed = (share_done - config.warmup_share) / (1 - config.warmup_share)
-        factor = _FINAL_LR_SHARE + (1 - _FINAL_LR_SHARE) * (1 + math.cos(math.pi * decayed)) / 2
-    return config.lr * factor

@@ -81,6 +81,8 @@ def _others_answer() -> Iterator[None]:
     """Turn the error of a lost connection into a MachineError."""
     try:
         yield
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:
         # The process that ended knows why. This one speaks only if that was on another machine.
         time.sleep(_END_S)

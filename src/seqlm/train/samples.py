@@ -1,17 +1,36 @@
 """What a network writes while it is trained: the same text continued, from the first epoch to the last."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.errors import DataError
 from seqlm.networks.network import continue_prefixes
+from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
+from seqlm.vocab.corpus import AUTO, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 FIRST_ROWS, EVEN_ROWS = 10, 40
 """Rows of the history that have a sample: so many first ones, and so many evenly spaced ones."""
 SAMPLE_TOKENS = 100
+
+
+def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
+    """Return what a run's samples continue: the text of the setting, or the beginning of val.
+
+    The beginning of val is used for ``auto``, and if the vocabulary lacks most tokens of the setting's text. If val
+    begins with unknown tokens only, the text is empty, and no samples are printed.
+    """
+    tokens = vocab.tokenize(config.sample_prefix)
+    num_known = sum(token in vocab for token in tokens)
+    if config.sample_prefix != AUTO and num_known >= max(len(tokens), 1) / 2:
+        return config.sample_prefix
+    with suppress(DataError):
+        return prompts(vocab, val_ids, 1)[0]
+    return ""
 
 
 def is_sampled(row: int, num_rows: int) -> bool:

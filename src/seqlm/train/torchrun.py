@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from torch.distributed.elastic.rendezvous.api import RendezvousError
 from torch.distributed.run import parse_args, run
 
 from seqlm.core.errors import Interrupted, MachineError, ParamsError
@@ -34,6 +35,11 @@ def main(arguments: list[str] | None = None) -> int:
         reason = " ".join(str(error).split()) or "the numbers of nodes and of processes must be at least 1"
         print(f"error: torchrun: {reason}", file=sys.stderr)
         return ParamsError.exit_code
+    except RendezvousError as error:
+        print(f"error: the machines cannot find each other: {' '.join(str(error).split())}", file=sys.stderr)
+        return MachineError.exit_code
+    except KeyboardInterrupt:  # while it waits for other machines
+        return Interrupted.exit_code
     except SignalException as stop:  # the first process has said where it was interrupted
         return Interrupted.exit_code if stop.sigval == signal.SIGINT else 128 + stop.sigval
     return 0

@@ -24,8 +24,9 @@ from seqlm.networks.network import Network, State, rows_nll, stream_nll, tokens_
 from seqlm.networks.noise import RandomNoise
 from seqlm.train.checkpoints import flatten_state, unflatten_state
 from seqlm.train.history import HistoryRow, Progress, RunningTotals
-from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, scheduled_lr, sequential_minibatches
+from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
+from seqlm.train.schedule import scheduled_lr
 from seqlm.train.settings import RunConfig
 
 MINIBATCHES_BETWEEN_CHECKS = 64

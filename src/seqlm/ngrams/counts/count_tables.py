@@ -33,6 +33,8 @@ class IdStream(Protocol):
         ...
 
 
+IDS_AT_ONCE = 1 << 20
+"""Tokens of a text, or rows of sorted counts, that are worked on at once."""
 BLOCK_ROWS = 1 << 18
 """Rows of a table that are worked on at once, so that a mapped table needs little memory of its own."""
 _LARGE = 1 << 16

@@ -5,7 +5,6 @@ integer each, sorted, and run-length counted; the sorted counts of all chunks ar
 are counted by keys over the table of the order below.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import numpy as np
 
 from seqlm.core.errors import DataError
 from seqlm.core.threads import default_threads, imap
-from seqlm.ngrams.counts.count_tables import IdStream, NgramCounts
+from seqlm.ngrams.counts.count_tables import IDS_AT_ONCE, IdStream, NgramCounts
 from seqlm.ngrams.counts.packing import (
     Packing,
     bits_of,
@@ -26,13 +25,12 @@ from seqlm.ngrams.counts.packing import (
     over_table_below,
     prefix_counts,
 )
-from seqlm.ngrams.counts.shuffle import BYTES_PER_ENTRY, BYTES_PER_TOKEN, Count, Shuffle
+from seqlm.ngrams.counts.shuffle import BYTES_PER_ENTRY, BYTES_PER_TOKEN, MIN_CHUNK, Count, Shuffle
 from seqlm.ngrams.counts.sorted_counts import CountsInFiles, CountsInMemory, Part, SortedCounts, merge
 from seqlm.ngrams.counts.workers import Threads, Workers, cluster
 
 _MEMORY_SHARE = 0.5
 """Share of the memory setting that arrays may take; the rest is for Python and its packages."""
-_IDS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -60,12 +58,9 @@ class Chunking:
     process count."""
 
 
-def count_ngrams(ids: IdStream, vocab_size: int, max_order: int, chunking: Chunking | None = None) -> NgramCounts:
-    """Count the n-grams of order 1 to ``max_order`` in one stream of tokens. See :class:`NgramCounter`."""
-    counter = NgramCounter(ids, vocab_size, max_order, chunking)
-    counts = counter.count()
-    counter.remove_packed()
-    return counts
+def count_ngrams(ids: IdStream, vocab_size: int, max_order: int) -> NgramCounts:
+    """Count the n-grams of order 1 to ``max_order`` in one stream of tokens, in memory."""
+    return NgramCounter(ids, vocab_size, max_order).count()
 
 
 class NgramCounter:
@@ -82,7 +77,8 @@ class NgramCounter:
         """Prepare to count; without ``chunking``, everything is done in memory.
 
         ``first`` has the n-grams of the stream's first tokens; if they are of the order that is packed, and packed in
-        the same way, they are not counted again. Raises DataError if the stream has fewer than ``max_order`` tokens.
+        the same way, they are not counted again, and their files are removed. Raises DataError if the stream has fewer
+        than ``max_order`` tokens.
         """
         if len(ids) < max_order:
             raise DataError(f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order")
@@ -94,8 +90,6 @@ class NgramCounter:
         self._first = first
         self._chunking = chunking
         """None if the text fits into memory."""
-        self._tasks: Path | None = None
-        """The folder of files that tasks have written."""
         if chunking is not None and chunking.scheduler is None:
             needed = len(ids) * (BYTES_PER_TOKEN + BYTES_PER_ENTRY * max(max_order - 2, 0))
             if needed <= chunking.memory * _MEMORY_SHARE:
@@ -107,11 +101,6 @@ class NgramCounter:
         counts, first = NgramCounts(arrays), self._ids[: self._max_order]
         counts.starts = [int(rows[0]) for rows in counts.rows_of(first, self._max_order)]
         return counts
-
-    def remove_packed(self) -> None:
-        """Delete the files of :attr:`packed`."""
-        if self._tasks is not None:
-            shutil.rmtree(self._tasks)
 
     def _in_memory(self) -> list[Part]:
         """Return the keys and counts of each order, counted on threads of this process."""
@@ -126,8 +115,8 @@ class NgramCounter:
 
     def _unigrams(self) -> Part:
         counts = np.zeros(self._vocab_size, np.int64)
-        for start in range(0, len(self._ids), _IDS_AT_ONCE):
-            counts += np.bincount(self._ids[start : start + _IDS_AT_ONCE], minlength=self._vocab_size)
+        for start in range(0, len(self._ids), IDS_AT_ONCE):
+            counts += np.bincount(self._ids[start : start + IDS_AT_ONCE], minlength=self._vocab_size)
         return np.arange(self._vocab_size), counts
 
     def _packed_in_memory(self, highest: int, packing: Packing) -> Iterator[CountsInMemory]:
@@ -147,7 +136,7 @@ class NgramCounter:
     def _merged_in_memory(self, order: int, count: Count, earlier: Sequence[SortedCounts]) -> CountsInMemory:
         """Count the n-grams of an order in the whole text, except for its first tokens if they were counted earlier."""
         start, stop = self._first_start(order, earlier), len(self._ids) - order + 1
-        chunk = max(-(-(stop - start) // default_threads()), _IDS_AT_ONCE)
+        chunk = max(-(-(stop - start) // default_threads()), MIN_CHUNK)
         chunks = (self._ids[begin : begin + chunk + order - 1] for begin in range(start, stop, chunk))
         runs = [*earlier, *imap(count, chunks, default_threads())]
         return _joined(merge(runs, max(map(len, runs))))
@@ -167,7 +156,6 @@ class NgramCounter:
         threads: AbstractContextManager[Workers] = nullcontext(Threads(memory))
         with cluster(chunking.scheduler, memory) if chunking.scheduler else threads as workers:
             shuffle = Shuffle(self._ids, self._vocab_size, chunking.folder, workers)
-            self._tasks = shuffle.folder
             packing = Packing(bits_of(self._vocab_size))
             if chunking.scheduler is None:  # pairs of tokens are found by one process
                 packing = Packing.of(self._ids, self._vocab_size, self._max_order, workers.memory)

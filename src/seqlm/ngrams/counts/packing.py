@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts
+from seqlm.ngrams.counts.count_tables import IDS_AT_ONCE, Ids, IdStream, NgramCounts
 from seqlm.ngrams.counts.sorted_counts import (
     CountsInMemory,
     Keys,
@@ -27,8 +27,6 @@ _HISTOGRAM_BITS = 20
 """Keys of at most this many bits are counted in an array with an entry for each possible key, without sorting."""
 _PACKED_AT_ONCE = 1 << 16
 """Keys that are made at once, so that all this takes stays in the processor's cache."""
-_ROWS_AT_ONCE = 1 << 20
-"""Rows of sorted counts, or tokens of a text, that are worked on at once."""
 
 
 class Pairs:
@@ -40,8 +38,8 @@ class Pairs:
     def __init__(self, ids: IdStream, vocab_size: int) -> None:
         self._vocab_size = vocab_size
         occurs = np.zeros(-(-(vocab_size**2) // 64) * 64, bool)
-        for start in range(0, len(ids), _ROWS_AT_ONCE):
-            block = ids[start : start + _ROWS_AT_ONCE + 1].astype(np.int64)
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            block = ids[start : start + IDS_AT_ONCE + 1].astype(np.int64)
             occurs[block[:-1] * vocab_size + block[1:]] = True
         self.first, self.second = np.divmod(np.flatnonzero(occurs), vocab_size)
         """The tokens of each pair."""
@@ -194,5 +192,5 @@ def count_over_tables(tables: Sequence[SortedCounts], vocab_size: int, ids: Ids)
 
 def parts_of(sorted_counts: SortedCounts) -> Iterator[Part]:
     """Yield all of the sorted counts, a part at a time."""
-    for start in range(0, len(sorted_counts), _ROWS_AT_ONCE):
-        yield sorted_counts.read(start, start + _ROWS_AT_ONCE)
+    for start in range(0, len(sorted_counts), IDS_AT_ONCE):
+        yield sorted_counts.read(start, start + IDS_AT_ONCE)

@@ -6,7 +6,8 @@
 3. For each range, a task writes its rows of the tables.
 
 A task reads and writes files in a folder that all workers share, and returns only how much it wrote. It depends on
-nothing else, and its files appear whole, so a task that was lost with its worker is done again by another one.
+nothing else, so a task that was lost with its worker is done again by another one: a run appears whole, and the rows
+of a range are written to the same place with the same bytes.
 """
 
 import secrets
@@ -49,7 +50,7 @@ BYTES_PER_ENTRY = 16
 _MERGE_COPIES = 5
 """Copies of its buffers that a merge holds at once, at most."""
 _MIN_ROWS = 1 << 10
-_MIN_CHUNK = 1 << 20
+MIN_CHUNK = 1 << 20
 """Tokens of a chunk, if memory allows; for fewer, starting tasks and merging their runs takes longer than counting."""
 _TASKS_EACH = 4
 """Tasks for each worker, so that a slow or lost one holds up the others for a fraction of their time only."""
@@ -136,7 +137,7 @@ class Shuffle:
         """
         stop = len(self._ids) - order + 1
         cuts = self._cuts(order, count, shift)
-        chunk = min(self._workers.memory // bytes_per_token, max(stop // self._num_tasks, _MIN_CHUNK))
+        chunk = min(self._workers.memory // bytes_per_token, max(stop // self._num_tasks, MIN_CHUNK))
         starts = range(start, stop, max(chunk, _MIN_ROWS))
         tasks = [
             (self.folder / f"run{order}-{index}", begin, begin + starts.step + order - 1)

@@ -1,7 +1,7 @@
 """Sorted keys with their counts, in memory or in files, and merging them.
 
-Counting one chunk of a text gives sorted counts: each key once, rising, with its count. Files are read part by part,
-never mapped, so that memory stays bounded.
+Counting one chunk of a text gives sorted counts: each key once, rising, with its count. Merging reads
+files part by part, so that memory stays bounded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,9 +41,6 @@ class CountsInMemory:
     def mapped(self) -> Part:
         """Return all of them."""
         return self.keys, self.counts
-
-    def remove(self) -> None:
-        """Do nothing: there is no file."""
 
 
 @dataclass(frozen=True)

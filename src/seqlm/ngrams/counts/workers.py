@@ -12,7 +12,7 @@ import numpy as np
 from seqlm.core.errors import MachineError
 from seqlm.core.files import replacing
 from seqlm.core.threads import default_threads, imap
-from seqlm.ngrams.counts.count_tables import Ids, IdStream
+from seqlm.ngrams.counts.count_tables import IDS_AT_ONCE, Ids, IdStream
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,7 +24,6 @@ _CONNECT_S = 10
 """Seconds to wait for a scheduler to answer, and for a worker to join it."""
 _RETRIES = 2
 """How often a task is tried again after an error, such as one of a network's disk."""
-_IDS_AT_ONCE = 1 << 20
 _TASKS = "seqlm.ngrams.counts.shuffle"
 """The module of the tasks."""
 
@@ -109,8 +108,8 @@ class DaskWorkers:
                 return IdsInFile(mapped, ids.offset, ids.dtype, len(ids))
         path, dtype = folder / "ids", ids[:1].dtype
         with replacing(path) as temporary, temporary.open("wb") as file:
-            for start in range(0, len(ids), _IDS_AT_ONCE):
-                file.write(np.ascontiguousarray(ids[start : start + _IDS_AT_ONCE]).data)
+            for start in range(0, len(ids), IDS_AT_ONCE):
+                file.write(np.ascontiguousarray(ids[start : start + IDS_AT_ONCE]).data)
         return IdsInFile(path, 0, dtype, len(ids))
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
