@@ -101,3 +101,13 @@ def test_all_resume_from_the_first_machines_checkpoint(has_checkpoint: list[bool
         assert float(ours["val_perplexity"]) == pytest.approx(theirs.val_perplexity, rel=1e-4)
     assert json.loads(machines[0].reports("train", "x", "summary.json").read_text())["epochs"] == 4
     assert not machines[1].runs.exists()
+
+
+@pytest.mark.slow
+def test_machines_that_do_not_find_each_other_are_an_error_of_one_line() -> None:
+    command = [sys.executable, "-m", "seqlm.train.torchrun", "--nnodes", "2", "--node-rank", "1"]
+    command += ["--master-addr", "127.0.0.1", "--master-port", free_port(), "--rdzv-conf", "timeout=1", "train.py"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 5
+    assert result.stderr.splitlines()[-1].startswith("error: the machines cannot find each other: ")
+    assert "Traceback" not in result.stderr

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterable
 
+from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.elastic.rendezvous.api import RendezvousError
@@ -35,8 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
         reason = " ".join(str(error).split()) or "the numbers of nodes and of processes must be at least 1"
         print(f"error: torchrun: {reason}", file=sys.stderr)
         return ParamsError.exit_code
-    except RendezvousError as error:
-        print(f"error: the machines cannot find each other: {' '.join(str(error).split())}", file=sys.stderr)
+    except (RendezvousError, DistError) as error:
+        reason = " ".join(str(error.__cause__ or error).split()) or "the others did not come in time"
+        print(f"error: the machines cannot find each other: {reason}", file=sys.stderr)
         return MachineError.exit_code
     except KeyboardInterrupt:  # while it waits for other machines
         return Interrupted.exit_code
