@@ -170,7 +170,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     assert rows == list(table[["label", "model"]].itertuples(index=False, name=None))
     # Models that keep learning, and those that predict only words, come last, under headings of their own.
     for group, heading in ((table["dynamic"] & ~table["only_words"], "Still learning"), (table["only_words"], "Words")):
-        before = page[: page.index(f'scope="rowgroup">{heading}')].count('<th scope="row">')
+        before = page[: page.index(f'scope="rowgroup"><span>{heading}')].count('<th scope="row">')
         assert table.index[group].tolist() == list(range(before, before + group.sum())), heading
         assert group.any()
     assert "The best orders on val are 3 for characters (Absolute " in page
