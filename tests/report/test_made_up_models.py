@@ -301,6 +301,16 @@ def test_pointing_at_a_character_shows_its_bits_and_moves_nothing(browser: Brows
     )
 
 
+def test_everything_but_samples_is_open_on_paper(browser: Browser) -> None:
+    closed = "[...document.querySelectorAll('details:not([open])')].map(one => Boolean(one.closest('#samples')))"
+    before = browser.run(closed)
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert set(browser.run(closed)) <= {True}
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run(closed) == before
+    assert False in before
+
+
 def test_two_models_are_shown_side_by_side_or_by_their_difference(browser: Browser) -> None:
     shown = "[...document.querySelectorAll('.views > div')].filter(view => !view.hidden).map(view => view.textContent)"
     assert len(browser.run(shown)) == 2
