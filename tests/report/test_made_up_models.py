@@ -170,7 +170,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     assert rows == list(table[["label", "model"]].itertuples(index=False, name=None))
     # Models that keep learning, and those that predict only words, come last, under headings of their own.
     for group, heading in ((table["dynamic"] & ~table["only_words"], "Still learning"), (table["only_words"], "Words")):
-        before = page[: page.index(f'scope="rowgroup">{heading}')].count('<th scope="row">')
+        before = page[: page.index(f'scope="rowgroup"><span>{heading}')].count('<th scope="row">')
         assert table.index[group].tolist() == list(range(before, before + group.sum())), heading
         assert group.any()
     assert "The best orders on val are 3 for characters (Absolute " in page
@@ -299,6 +299,16 @@ def test_pointing_at_a_character_shows_its_bits_and_moves_nothing(browser: Brows
     assert browser.run("document.getElementById('bits').textContent").startswith(
         {" ": "space"}.get(passages["text"][7], f"“{passages['text'][7]}”")
     )
+
+
+def test_everything_but_samples_is_open_on_paper(browser: Browser) -> None:
+    closed = "[...document.querySelectorAll('details:not([open])')].map(one => Boolean(one.closest('#samples')))"
+    before = browser.run(closed)
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert set(browser.run(closed)) <= {True}
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run(closed) == before
+    assert False in before
 
 
 def test_two_models_are_shown_side_by_side_or_by_their_difference(browser: Browser) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqlm.report.figures import style
 from seqlm.report.page import build_surprisal_page, inline_svg
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import token_kind
@@ -112,3 +113,33 @@ def test_the_policy_names_the_scripts_and_styles_of_the_page() -> None:
     assert set(re.findall(r"'sha256-([^']*)'", policy)) == hashes
     assert "unsafe" not in policy
     assert not re.search(r"<[^>]* style=", page)
+
+
+def test_text_can_be_read_on_every_shade_and_figures_on_light_and_dark_paper() -> None:
+    css = ROOT.joinpath("src", "seqlm", "report", "templates", "page.css").read_text(encoding="utf-8")
+    light, dark = css.split("@media screen and (prefers-color-scheme: dark)")
+    found: dict[str, dict[str, str]] = {}
+    for styles in (light, dark.split("@media print")[0]):
+        for names, look in re.findall(r"((?:\.[sab]\d,? )+)\{ (.*?) \}", styles):
+            for name in re.findall(r"\w+", names):
+                found.setdefault(name, {}).update(re.findall(r"([a-z-]+): (#\w+)", look))
+        assert len(found) == 20
+        assert [name for name, look in found.items() if contrast(look["color"], look["background"]) < 4.5] == []
+    papers = re.findall(r"--paper: (#\w+)", css)[:2]
+    colours = (
+        style.GREY, style.MAGENTA, style.PURPLE, style.OLIVE, style.BLUE, style.GREEN, style.VERMILION,
+    )  # fmt: skip
+    assert [colour for colour in colours if min(contrast(colour, paper) for paper in papers) < 3] == []
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours such as ``#16171a``, as the guidelines for accessibility define it."""
+
+    def luminance(colour: str) -> float:
+        digits = colour[1:] if len(colour) > 4 else "".join(2 * digit for digit in colour[1:])
+        parts = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+                 for value in (int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4))]  # fmt: skip
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)

@@ -1,9 +1,11 @@
 """Figures of benchmarks/curves.py: models against the size of their training text, and against time."""
 
+from itertools import cycle
+
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import label_ends, model_styles, new_figure
+from seqlm.report.figures.style import LINES, MARKERS, LineStyle, model_styles, new_figure
 from seqlm.score.model_info import NETWORK_NAMES
 
 CORPORA = ("time_machine", "tiny_shakespeare")
@@ -36,18 +38,15 @@ def time_figure(table: pd.DataFrame) -> Figure:
 
 def _curves(table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str) -> Figure:
     # Every n-gram model is of an order above 0, and a network has the name of its kind.
-    styles = model_styles(table.drop_duplicates("model").assign(order=1, network=lambda rows: rows["model"]))
+    models = table.drop_duplicates("model").assign(order=1, network=lambda rows: rows["model"])
+    looks = zip(model_styles(models).items(), cycle(LINES), cycle(MARKERS), strict=False)
+    styles = {model: LineStyle(style.color, *look) for (model, style), *look in looks}
     corpora = list(table["corpus"].unique())
-    with new_figure(len(corpora), height=0.6 + 2.6 * len(corpora)) as (figure, _):
+    with new_figure(len(corpora), height=2.5 * len(corpora), legend=2) as (figure, _):
         for axes, corpus in zip(figure.axes, corpora, strict=True):
-            ends = {}
             for model, rows in table[table["corpus"] == corpus].groupby("model", sort=False):
-                style = styles[str(model)]
-                axes.plot(rows[x], rows[y], **style.points, markersize=3)
-                last = rows.loc[rows[x].idxmax()]
-                ends[_NAMES.get(str(model), str(model))] = (float(last[x]), float(last[y]), style.color)
-            axes.set(xscale="log", ylabel=y_label)
-            axes.set_title(corpus, loc="left", fontsize=10)
-            label_ends(axes, ends, 1.9)
+                name = _NAMES.get(str(model), str(model))
+                axes.plot(rows[x], rows[y], **styles[str(model)].points, markersize=3.5, label=name)
+            axes.set(xscale="log", ylabel=y_label, title=corpus)
         figure.axes[-1].set_xlabel(x_label)
     return figure

@@ -13,6 +13,8 @@ from seqlm.report.figures.style import BLUE, GREY, INK, MAGENTA, new_figure
 _RANDOM_CUTS = (4, 6, 13, 14, 21)
 _REGULAR_LENGTH = 6
 _GRAPH_STEPS = 3
+_RAIL_END = 0.55
+"""How far before a step its arrows from the parameters begin."""
 _SUBSCRIPTS = "\u2080\u2081\u2082\u2083"
 _LONGEST_TOKEN = 7
 _SPACE, _MARKS = "\u2423", {"\n": "\u21b5", "\t": "\u21e5"}
@@ -89,7 +91,7 @@ def graph_figure(tokens: Sequence[str]) -> Figure:
     with new_figure(height=4.6) as (figure, axes):
         for name, height in (("$W_{hx}$", 0.4), ("$W_{hh}$", 1.0), ("$W_{qh}$", 2.75)):
             _graph_box(axes, 0.2, height, name, GREY, half=0.32)
-            axes.plot([0.54, 1.9 * num_steps - 0.3], [height] * 2, ":", color=GREY, linewidth=1)
+            axes.plot([0.54, 1.9 * num_steps - _RAIL_END], [height] * 2, ":", color=GREY, linewidth=1)
         for step in range(num_steps):
             _graph_step(axes, 1.9 * (step + 1), step + 1, shown[step], shown[step + 1])
             _arrow(axes, (1.9 * (step + 1), 5.55), (1.9 * (num_steps + 1) / 2, 6.1))
@@ -112,7 +114,7 @@ def _graph_step(axes: Axes, x: float, t: int, token: str, target: str) -> None:
     for start, operation in ((0.25, 1.4), (2.35, 3.1), (4.0, 4.55)):
         _arrow(axes, (x, start), (x, operation))
     for rail, operation in ((0.4, 1.4), (1.0, 1.4), (2.75, 3.1)):
-        _arrow(axes, (x - 0.3, rail), (x, operation))
+        _arrow(axes, (x - _RAIL_END, rail), (x, operation))
     _arrow(axes, (x + 0.92 - _half_width(target), 4.55), (x, 4.55))
     _arrow(axes, (x - 1.9 + (0.22 if t > 1 else 0.62), 2.1), (x, 1.4))
 
@@ -142,8 +144,8 @@ def _box(axes: Axes, at: Pair, text: str, colour: str, *, half: Pair, style: str
 
 
 def _arrow(axes: Axes, start: Pair, end: Pair) -> None:
-    """Draw a grey arrow."""
-    axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": GREY})
+    """Draw a grey arrow, which ends before a dot."""
+    axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": GREY, "shrinkB": 3.5})
 
 
 def _without_axes(axes: Axes, x_limits: Pair, y_limits: Pair) -> None:

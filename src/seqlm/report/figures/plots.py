@@ -15,20 +15,21 @@ from seqlm.report.figures.style import (
     BLUE,
     GREY,
     INK,
+    MAGENTA,
     MARKERS,
     NGRAM_COLOUR,
-    OCHRE,
+    OLIVE,
     SERIES,
     VERMILION,
     LineStyle,
-    label_ends,
+    legend_above,
     name_and_colour,
     new_figure,
 )
 from seqlm.vocab.kinds import token_kind
 
 _NAMES = {1: "unigram", 2: "bigram", 3: "trigram"}
-_ROW_HEIGHT = 0.45
+_ROW_HEIGHT = 0.5
 # What is left out of figures, so that their curves can be read and their files are small.
 _SMOOTHING_WINDOW = 9
 """Positions whose perplexities are averaged, because those of single positions are noisy."""
@@ -40,19 +41,18 @@ _LEAST_SHARE = 1e-12
 STUDIED = {
     "scratch": LineStyle(BLUE, "-", "o", "RNN with tanh"),
     "relu": LineStyle(BLUE, ":", "s", "RNN with ReLU"),
-    "gru": LineStyle(OCHRE, "--", "^", "GRU"),
+    "gru": LineStyle(OLIVE, "--", "^", "GRU"),
     "lstm": LineStyle(VERMILION, "-.", "v", "LSTM"),
 }
 """The networks of the study of gradients."""
 _STRATEGIES = {"regular": SERIES[0], "randomized": SERIES[1], "full": SERIES[2]}
 
+_INTERVAL: dict[str, Any] = {"linewidth": 2.5, "marker": "|", "markersize": 7, "markeredgewidth": 1.2}
+"""How an interval is drawn."""
+
 Styles = Mapping[str, LineStyle]
 """Model -> how it is drawn."""
-Ends = dict[str, tuple[float, float, str]]
-"""Name of a line -> its last point and its colour."""
 _SPLIT_LINES = {"train": "-", "val": "--"}
-_MARGIN = 0.7
-"""Inches of a figure's height that its axes do not fill."""
 MAX_RUNS = 6
 """Runs whose learning curves are drawn."""
 
@@ -76,37 +76,28 @@ def most_clipped(history: pd.DataFrame) -> tuple[str, float] | None:
     return None if shares.empty else (str(shares.index[-1]), float(shares.iloc[-1]))
 
 
-def _last(rows: pd.DataFrame, x: str, y: str) -> tuple[float, float]:
-    """Return the last point of a line."""
-    return float(rows[x].iloc[-1]), float(rows[y].iloc[-1])
-
-
 def predictions_figure(frame: pd.DataFrame, columns: dict[str, str]) -> Figure:
-    """Draw the observed values (grey) and predictions against time, one panel for each kind of prediction.
+    """Draw the observed values and predictions against time, one panel for each kind of prediction.
 
     ``frame`` has the columns time, observed and those that ``columns`` maps to titles.
     """
     frame = frame.iloc[::2]  # the eye sees no difference, and the file is half as large
-    with new_figure(len(columns), height=0.8 + 1.2 * len(columns)) as (figure, _):
-        for axes, (column, label), style in zip(figure.axes, columns.items(), itertools.cycle(SERIES), strict=False):
-            axes.plot(frame["time"], frame["observed"], color=GREY, linewidth=0.6)
-            axes.plot(frame["time"], frame[column], color=style.color, linewidth=1.1)
-            axes.set_title(label, loc="left", fontsize=10)
+    with new_figure(len(columns), height=0.5 + 1.25 * len(columns), legend=2, same_axes=True) as (figure, _):
+        for axes, (column, label) in zip(figure.axes, columns.items(), strict=True):
+            axes.plot(frame["time"], frame["observed"], color=GREY, linewidth=0.8, label="data")
+            axes.plot(frame["time"], frame[column], color=MAGENTA, linewidth=1.3, label="prediction")
+            axes.set_title(label)
         figure.axes[-1].set_xlabel("time")
     return figure
 
 
 def error_figure(errors: pd.DataFrame, noise: float) -> Figure:
     """Draw the error against k for each network (columns network, k, rmse), with the noise as the floor."""
-    with new_figure(height=(height := 3.2)) as (figure, axes):
-        last = errors["k"].max()
-        ends = {"noise": (float(last), noise, GREY)}
+    with new_figure(height=3, legend=2) as (figure, axes):
         for (network, rows), style in zip(errors.groupby("network", sort=False), itertools.cycle(SERIES), strict=False):
-            axes.plot(rows["k"], rows["rmse"], **style.line)
-            ends[str(network)] = (*_last(rows, "k", "rmse"), style.color)
-        axes.axhline(noise, color=GREY, linestyle=":", linewidth=1.2)
-        axes.set(xlabel="k, steps ahead", ylabel="root mean squared error", xlim=(0, last), ylim=(0, None))
-        label_ends(axes, ends, height - _MARGIN)
+            axes.plot(rows["k"], rows["rmse"], **style.line, label=str(network))
+        axes.axhline(noise, color=GREY, linestyle=":", label="noise")
+        axes.set(xlabel="k, steps ahead", ylabel="root mean squared error", xlim=(0, errors["k"].max()), ylim=(0, None))
     return figure
 
 
@@ -124,7 +115,7 @@ def zipf_figure(ranks: pd.DataFrame, fits: Mapping[int, Mapping[str, Any]]) -> F
             if fit is not None:
                 ends = (1, fit["max_rank"])
                 line = [math.exp(fit["intercept"] - fit["alpha_least_squares"] * math.log(end)) for end in ends]
-                axes.plot(ends, line, color=style.color, linewidth=0.7)
+                axes.plot(ends, line, color=style.color, linewidth=1)
         axes.set(xscale="log", yscale="log", xlabel="rank", ylabel="count", ylim=(0.7, None))
         axes.legend()
     return figure
@@ -145,7 +136,7 @@ def growth_figure(growth: pd.DataFrame, beta: float | None) -> Figure:
 
 def epsilon_figure(curve: pd.DataFrame) -> Figure:
     """Draw val perplexity against epsilon for each order, a dot on the best; columns order, epsilon, val_perplexity."""
-    with new_figure(height=3.2, legend=3) as (figure, axes):
+    with new_figure(height=3, legend=3) as (figure, axes):
         for (order, rows), style in zip(curve.groupby("order"), itertools.cycle(SERIES), strict=False):
             axes.plot(rows["epsilon"], rows["val_perplexity"], **style.line, label=f"order {order}")
             best = rows.loc[rows["val_perplexity"].idxmin()]
@@ -165,15 +156,16 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     only_words = scores["token"].isin(table["token"][table["only_words"]])
     panels = [rows for rows in (scores[~only_words], scores[only_words]) if len(rows)]
     orders = sorted(scores["order"].unique())
-    with new_figure(max(len(panels), 1), height=0.3 + 2.4 * len(panels)) as (figure, _):
+    with new_figure(max(len(panels), 1), height=0.3 + 2.5 * len(panels)) as (figure, _):
         for axes, rows in zip(figure.axes, panels, strict=False):
-            ends = _draw_orders(axes, rows)
+            _draw_orders(axes, rows)
+            title = ""
             if only_words[rows.index].any():
-                axes.set_title("words only: spaces are not predicted", loc="left", fontsize=10)
+                title = "words only: spaces are not predicted"
             else:
-                ends |= _draw_best_network(axes, table, styles, orders[-1])
+                _draw_best_network(axes, table, styles)
             axes.set(ylabel="bits per character", xticks=orders, xlim=(orders[0] - 0.15, orders[-1] + 0.15))
-            label_ends(axes, ends, 1.7)
+            legend_above(axes, title)
         figure.axes[-1].set_xlabel("order of the n-gram model")
     return figure
 
@@ -192,23 +184,18 @@ def best_smoothings(table: pd.DataFrame) -> dict[str, str]:
     return dict(zip(models["token"], models["smoothing"], strict=True))
 
 
-def _draw_orders(axes: Axes, scores: pd.DataFrame) -> Ends:
-    markers, ends = itertools.cycle(MARKERS), {}
-    for (token, smoothing), rows in scores.groupby(["token", "smoothing"]):
-        axes.plot(rows["order"], rows["bits_per_character"], **LineStyle(NGRAM_COLOUR, "-", next(markers)).points)
+def _draw_orders(axes: Axes, scores: pd.DataFrame) -> None:
+    looks = zip(("-", ":", "-."), MARKERS, strict=False)  # the best network is dashed
+    for ((token, smoothing), rows), look in zip(scores.groupby(["token", "smoothing"]), looks, strict=False):
         name = f"{token_kind(token).noun}s, {smoothing.title()}"
-        ends[name] = (*_last(rows, "order", "bits_per_character"), NGRAM_COLOUR)
-    return ends
+        axes.plot(rows["order"], rows["bits_per_character"], **LineStyle(NGRAM_COLOUR, *look).points, label=name)
 
 
-def _draw_best_network(axes: Axes, table: pd.DataFrame, styles: Styles, last: float) -> Ends:
+def _draw_best_network(axes: Axes, table: pd.DataFrame, styles: Styles) -> None:
     networks = table[(table["family"] == "network") & ~table["dynamic"] & ~table["only_words"]]
-    ends = {}
     for row in networks.dropna(subset=["test_bits"]).sort_values("val_bits", kind="stable").head(1).itertuples():
         style = styles[str(row.model)]
-        axes.axhline(row.test_bits, color=style.color, linestyle="--", linewidth=1.2)
-        ends[style.name] = (float(last), float(row.test_bits), style.color)
-    return ends
+        axes.axhline(row.test_bits, color=style.color, linestyle="--", label=style.name)
 
 
 def highlights_figure(table: pd.DataFrame) -> Figure:
@@ -218,31 +205,34 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
     trained on. A line parts models that keep learning from the others.
     """
     rows = table.iloc[::-1].reset_index(drop=True)
-    with new_figure(height=1.1 + _ROW_HEIGHT * len(rows), legend=3) as (figure, axes):
+    with new_figure(height=0.6 + _ROW_HEIGHT * len(rows), legend=3) as (figure, axes):
         for place, row in enumerate(rows.to_dict("records")):
             _, colour = name_and_colour(row)
             marker = "D" if row["dynamic"] else "o"
             if pd.notna(row["seen_bits"]):
                 ends = [row["seen_bits"], row["test_bits"]]
-                axes.plot(ends, [place, place], color=colour, linewidth=1, alpha=0.5)
+                axes.plot(ends, [place, place], color=colour, linewidth=0.8)
                 axes.plot(ends[0], place, "o", color=colour, markerfacecolor="none", markersize=5)
-            axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=5, alpha=0.45)
-            axes.plot(row["test_bits"], place, marker, color=colour, markersize=6)
+            axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, **_INTERVAL)
+            axes.plot(row["test_bits"], place, marker, color=colour, markersize=7)
             axes.annotate(
-                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(6, 0),
+                f"{row['test_bits']:.2f}", (max(row["test_bits"], row["ci_high"]), place), xytext=(7, 0),
                 textcoords="offset points", va="center", fontweight="bold",
             )  # fmt: skip
-            name = axes.annotate(row["label"], (0, place), xytext=(3, 11), textcoords="offset points", va="center")
+            name = axes.annotate(row["label"], (0, place), xytext=(3, 14), textcoords="offset points", va="center")
             name.set_in_layout(False)  # a long name makes no room for itself
         for name, colour in dict(map(name_and_colour, table.to_dict("records"))).items():
             axes.plot([], [], "o", color=colour, label=name)
+        if num_dynamic := int(rows["dynamic"].sum()):
+            axes.plot([], [], "D", color=GREY, label="still learning")
         axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="on its training text")
-        if 0 < (num_dynamic := int(rows["dynamic"].sum())) < len(rows):
+        axes.plot([], [], color=GREY, **_INTERVAL, label="95 % interval")
+        if 0 < num_dynamic < len(rows):
             axes.axhline(num_dynamic - 0.35, color=GREY, linewidth=0.5, linestyle=":")
         axes.set_yticks([])
         axes.grid(visible=False)
-        axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.6, len(rows) - 0.25))
-        axes.set_xlim(0, 1.1 * max(rows["test_bits"].max(), rows["ci_high"].max()))
+        axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.5, len(rows) - 0.25))
+        axes.set_xlim(0, 1.15 * max(rows["test_bits"].max(), rows["ci_high"].max()))
     return figure
 
 
@@ -251,27 +241,22 @@ def learning_figure(history: pd.DataFrame, styles: Styles, runs: Sequence[str]) 
 
     ``history`` has the columns run, epoch, train_perplexity, val_perplexity.
     """
-    height = 0.7 + 1.75 * math.ceil(len(runs) / 2)
-    with new_figure(len(runs), height=height, columns=min(2, len(runs)), same_axes=True) as (figure, _):
-        shown = {run: history[history["run"] == run] for run in runs}
-        for axes, (run, rows) in zip(figure.axes, shown.items(), strict=False):
-            style = styles[run]
+    height, columns = 0.5 + 1.75 * math.ceil(len(runs) / 2), min(2, len(runs))
+    with new_figure(len(runs), height=height, columns=columns, legend=2, same_axes=True) as (figure, _):
+        for axes, run in zip(figure.axes, runs, strict=False):
+            rows, style = history[history["run"] == run], styles[run]
             axes.set(xscale="log", yscale="log")
             for split, line in _SPLIT_LINES.items():
                 curve = _thinned(rows.dropna(subset=[f"{split}_perplexity"]))
                 axes.plot(curve["epoch"], curve[f"{split}_perplexity"], line, color=style.color)
-            axes.set_title(textwrap.fill(style.name, 26), loc="left", fontsize=10)
-        for axes, rows in zip(figure.axes, shown.values(), strict=False):  # after all have decided the limits
-            ends = {
-                split: (*_last(rows.dropna(subset=[f"{split}_perplexity"]), "epoch", f"{split}_perplexity"), INK)
-                for split in _SPLIT_LINES
-                if rows[f"{split}_perplexity"].notna().any()
-            }
-            label_ends(axes, ends, 1.2)
-        if len(runs) % 2 and len(runs) > 1:
-            figure.axes[-3].tick_params(labelbottom=True)
-            figure.axes[-1].remove()
-        figure.supxlabel("epoch", fontsize=10)
+            axes.set_title(textwrap.fill(style.name, 26))
+        for split, line in _SPLIT_LINES.items():
+            figure.axes[0].plot([], [], line, color=INK, label=split)
+        for axes in figure.axes[len(runs) - columns : len(runs)]:
+            axes.set_xlabel("epoch")
+            axes.tick_params(labelbottom=True)
+        for axes in figure.axes[len(runs) :]:
+            axes.remove()
         figure.supylabel("perplexity", fontsize=10)
     return figure
 
@@ -288,32 +273,26 @@ def clipping_figure(history: pd.DataFrame, styles: Styles, best: str) -> Figure:
     Columns run, epoch, grad_norm, clipped_share.
     """
     most, _ = most_clipped(history) or (best, 0.0)
-    with new_figure(2, height=4.8) as (figure, panels):
+    with new_figure(2, height=4.4, legend=1) as (figure, panels):
         titles = {"grad_norm": "Mean norm before clipping", "clipped_share": "Share of steps clipped"}
         for axes, (column, title) in zip(panels, titles.items(), strict=True):
-            ends = {}
             for run in dict.fromkeys((best, most)):
                 rows, style = _thinned(history[history["run"] == run], _MAX_POINTS // 2), styles[run]
-                axes.plot(rows["epoch"], rows[column], **style.line, linewidth=1)
-                ends[style.name] = (*_last(rows, "epoch", column), style.color)
-            axes.set_title(title, loc="left", fontsize=10)
+                axes.plot(rows["epoch"], rows[column], **style.line, label=style.name)
+            axes.set_title(title)
             axes.set(xscale="log", **({"yscale": "log"} if column == "grad_norm" else {"ylim": (-0.02, 1.02)}))
-            label_ends(axes, ends, 1.7)
         panels[1].set_xlabel("epoch")
     return figure
 
 
 def position_figure(positions: pd.DataFrame, styles: Styles, models: Sequence[str]) -> Figure:
     """Draw some models' perplexity against the number of tokens of context; columns model, position, perplexity."""
-    with new_figure(height=(height := 3.4)) as (figure, axes):
-        ends = {}
+    with new_figure(height=3, legend=1) as (figure, axes):
         for model in models:
             rows, style = smoothed(positions, model), styles[model]
             shown = _thinned(rows, 80)
-            axes.plot(shown["position"], shown["perplexity"], **style.line)
-            ends[style.name] = (*_last(shown, "position", "perplexity"), style.color)
+            axes.plot(shown["position"], shown["perplexity"], **style.line, label=style.name)
         axes.set(xscale="log", yscale="log", xlabel="characters of context", ylabel="perplexity on test")
-        label_ends(axes, ends, height - _MARGIN)
     return figure
 
 
@@ -357,24 +336,21 @@ def calibration_figure(table: pd.DataFrame, styles: Styles, models: Sequence[str
 
     Columns model, confidence, accuracy, tokens.
     """
-    with new_figure(height=(height := 3.6)) as (figure, axes):
-        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
+    with new_figure(height=3.4, legend=1) as (figure, axes):
+        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as often as it claims")
         axes.set(
             xlabel="probability of the likeliest character", ylabel="how often it is right", xlim=(0, 1), ylim=(0, 1)
         )
-        ends = {"as often as it claims": (1.0, 1.0, INK)}
         for model in models:
             rows, style = table[(table["model"] == model) & (table["tokens"] >= _MIN_TOKENS)], styles[model]
             if len(rows):
-                axes.plot(rows["confidence"], rows["accuracy"], **style.line)
-                ends[style.name] = (*_last(rows, "confidence", "accuracy"), style.color)
-        label_ends(axes, ends, height - _MARGIN)
+                axes.plot(rows["confidence"], rows["accuracy"], **style.line, label=style.name)
     return figure
 
 
 def reach_figure(reach: pd.DataFrame) -> Figure:
     """Draw the gradient's norm against k for each model, before training and after; columns as in the study."""
-    with new_figure(2, height=5, legend=2) as (figure, panels):
+    with new_figure(2, height=4.6, legend=2) as (figure, panels):
         for axes, moment in zip(panels, ("initial", "trained"), strict=True):
             _draw_reach(axes, reach[reach["moment"] == moment])
             axes.set(yscale="log", ylabel="relative to k = 0", title=f"Gradient, {moment} weights")
@@ -392,25 +368,23 @@ def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
 def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
     """Draw singular values of W_hh and its spectral radius over training; columns as in the study."""
     models = list(radius["model"].unique())
-    with new_figure(len(models) + 1, height=1.9 * (len(models) + 1)) as (figure, panels):
+    with new_figure(len(models) + 1, height=2.1 * (len(models) + 1)) as (figure, panels):
         for axes, model in zip(panels, models, strict=False):
             style, groups = STUDIED[str(model)], list(spectrum[spectrum["model"] == model].groupby("minibatch"))
-            for place, (_, curve) in enumerate(groups):
-                # Later moments are drawn stronger.
-                strength = 0.3 + 0.7 * place / max(len(groups) - 1, 1)
-                axes.plot(curve["rank"], curve["singular_value"], color=style.color, alpha=strength)
+            for place, (minibatch, curve) in enumerate(groups):
+                # Later moments are drawn stronger, and what has not learned in grey.
+                look: dict[str, Any] = {"linewidth": 0.8 + 1.4 * place / max(len(groups) - 1, 1), "label": minibatch}
+                colour = style.color if minibatch else GREY
+                axes.plot(curve["rank"], curve["singular_value"], color=colour, **look)
             axes.set(xlabel="rank", ylim=(0, None))
-            moments = ", ".join(str(minibatch) for minibatch, _ in groups)
-            axes.set_title(f"singular values, {style.name},\nafter {moments} minibatches", loc="left", fontsize=10)
-        last, ends = panels[-1], {}
+            legend_above(axes, f"singular values, {style.name}, after minibatches", columns=len(groups))
+        last = panels[-1]
         for model, rows in radius.groupby("model", sort=False):
             style = STUDIED[str(model)]
-            last.plot(rows["minibatch"], rows["spectral_radius"], **style.points)
-            ends[style.name] = (*_last(rows, "minibatch", "spectral_radius"), style.color)
+            last.plot(rows["minibatch"], rows["spectral_radius"], **style.points, label=style.name)
         last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
-        last.set_title("spectral radius", loc="left", fontsize=10)
         last.set(xlabel="minibatches", ylim=(0, None))
-        label_ends(last, ends, 1.2)
+        legend_above(last, "spectral radius", columns=2)
     return figure
 
 
@@ -421,7 +395,7 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
     within three standard deviations of shuffled text, where there is nothing to see;
     values at or below zero have no place on the scale.
     """
-    with new_figure(2, height=5.6, legend=2) as (figure, (bits, gradients)):
+    with new_figure(2, height=6) as (figure, (bits, gradients)):
         floor = 3 * information["shuffled_deviation"]
         seen = information["bits"].where(information["bits"] > floor)
         hidden = information["bits"].where((information["bits"] > 0) & (information["bits"] <= floor))
@@ -431,12 +405,12 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
         bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 deviations)")
         # If all tokens are the same, the information is zero, which has no logarithm.
         scale = "log" if (information["bits"] > 0).any() else "linear"
-        bits.set(xscale="log", yscale=scale, xlabel="distance between tokens")
-        bits.set_title("Mutual information above chance, bits")
+        bits.set(xscale="log", yscale=scale, xlabel="distance between tokens", ylabel="bits")
+        legend_above(bits, "Mutual information, minus that of shuffled text", columns=2)
         _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
-        gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="Gradient, trained weights")
+        gradients.set(xscale="log", yscale="log", xlabel="k, steps back", ylabel="relative to k = 0")
         gradients.set_xlim(bits.get_xlim())
-        gradients.legend(loc="lower left")
+        legend_above(gradients, "Gradient, trained weights", columns=2)
     return figure
 
 
@@ -446,11 +420,11 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
     Columns as in the study. A bias below two standard errors is left out: so much comes
     from drawing alone. Bars are two standard errors.
     """
-    with new_figure(2, height=6, legend=2) as (figure, (left, right)):
+    with new_figure(2, height=5.6, legend=2) as (figure, (left, right)):
         for strategy, rows in truncation.groupby("strategy", sort=False):
             style = _STRATEGIES[str(strategy)]
             spread = rows[rows["spread"] > 0]  # if every step is cut, no draw differs from another
-            left.plot(spread["length"], spread["spread"], "o:", color=style.color, label=f"{strategy}, spread")
+            left.plot(spread["length"], spread["spread"], "o--", color=style.color, label=f"{strategy}, spread")
             seen = rows[rows["bias"] > 2 * rows["standard_error"]]
             if not seen.empty:
                 left.errorbar(
@@ -458,15 +432,18 @@ def truncation_figure(truncation: pd.DataFrame, convergence: pd.DataFrame) -> Fi
                     capsize=2, label=f"{strategy}, bias",
                 )  # fmt: skip
         left.set(xscale="log", yscale="log", xlabel="length (expected, if randomized)", title="One gradient")
-        left.set_ylabel("share of the full gradient")
         _name_lengths(left, truncation)
         for strategy, rows in convergence.groupby("strategy", sort=False):
             style = _STRATEGIES[str(strategy)]
-            right.plot(rows["draws"], rows["distance"], color=style.color, label=f"{strategy}, distance of the mean")
-            right.plot(rows["draws"], rows["standard_error"], ":", color=style.color, linewidth=1)
-        right.set(
-            xscale="log", yscale="log", xlabel="draws", title=f"Mean of draws, length {truncation['length'].max()}"
+            right.plot(rows["draws"], rows["distance"], color=style.color)
+            right.plot(rows["draws"], rows["standard_error"], ":", color=style.color)
+        length = truncation["length"].max()
+        right.set(xscale="log", yscale="log", xlabel="draws")
+        right.set_title(
+            f"Mean of draws, length {length}: distance from full\ngradient (solid), standard error (dotted)"
         )
+        for axes in (left, right):
+            axes.set_ylabel("relative to full gradient")
         right.yaxis.set_minor_formatter(NullFormatter())
     return figure
 
@@ -475,13 +452,14 @@ def trained_figure(trained: pd.DataFrame) -> Figure:
     """Draw perplexity on val against length: dots are training runs, lines their means; columns as in the study."""
     with new_figure(height=3.2, legend=3) as (figure, axes):
         for strategy, rows in trained.groupby("strategy", sort=False):
-            style = _STRATEGIES[str(strategy)]
+            style, aside = _STRATEGIES[str(strategy)], 1.1 if strategy == "randomized" else 1  # beside other marks
             means = rows.groupby("length")["val_perplexity"].mean()
-            axes.plot(rows["length"], rows["val_perplexity"], style.marker, color=style.color)
+            axes.plot(rows["length"] * aside, rows["val_perplexity"], style.marker, color=style.color)
             if strategy == "full":
-                axes.axhline(means.iloc[0], **style.line, label="full, mean")
+                axes.axhline(means.iloc[0], **style.line)
             else:
-                axes.plot(means.index, means, **style.points, label=f"{strategy}, mean")
+                axes.plot(means.index * aside, means, **style.line)
+            axes.plot([], [], **style.points, label=str(strategy))
         axes.set(xscale="log", xlabel="length (expected, if randomized)", ylabel="perplexity on val")
         _name_lengths(axes, trained)
     return figure

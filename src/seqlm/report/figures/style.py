@@ -24,18 +24,17 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, LogFormatterSciNotation
 
 INK = "#010203"
 """Replaced by the colour of the surrounding text when the file is written."""
-GREY, MAGENTA, PURPLE, OCHRE, BLUE, GREEN, VERMILION = (
-    "#808080", "#c2528b", "#8c6bb1", "#a6761d", "#1f83bd", "#009e73", "#d55e00"
+GREY, MAGENTA, PURPLE, OLIVE, BLUE, GREEN, VERMILION = (
+    "#808080", "#c2528b", "#8c6bb1", "#7d8500", "#1f83bd", "#009e73", "#d55e00"
 )  # fmt: skip
 NGRAM_COLOUR = GREEN
-_NETWORKS = {"scratch": ("RNN", BLUE), "rnn": ("RNN", BLUE), "lstm": ("LSTM", VERMILION), "gru": ("GRU", OCHRE)}
+_NETWORKS = {"scratch": ("RNN", BLUE), "rnn": ("RNN", BLUE), "lstm": ("LSTM", VERMILION), "gru": ("GRU", OLIVE)}
 """Kind of network -> its name in legends and its colour."""
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "v", "P", "X")
@@ -50,8 +49,10 @@ SVG_STYLE = (
 _USUAL_FONT = "font-size: 10px; font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif; "
 _OFFSET = 31e-6
 """Points. Coordinates come with six decimals."""
-_LABEL_LENGTH = 22
-"""Characters in a line of a name beside a line."""
+_NAME_LENGTH = 44
+"""Characters in a line of a legend."""
+_NAME_HEIGHT = 0.22
+"""Inches."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 RC_PARAMS: dict[Any, Any] = {
@@ -60,7 +61,9 @@ RC_PARAMS: dict[Any, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.constrained_layout.h_pad": 0.08,
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
     "font.size": 10,
@@ -69,6 +72,12 @@ RC_PARAMS: dict[Any, Any] = {
     "grid.linewidth": 0.5,
     "legend.fontsize": 10,
     "legend.frameon": False,
+    "legend.borderpad": 0,
+    "legend.columnspacing": 1.2,
+    "legend.handletextpad": 0.5,
+    "legend.labelspacing": 0.35,
+    "legend.title_fontsize": 10,
+    "lines.dotted_pattern": [1.5, 1.3],
     "lines.linewidth": 1.5,
     "lines.markersize": 4,
     "svg.fonttype": "none",
@@ -132,7 +141,7 @@ def name_and_colour(row: Mapping[str, Any]) -> tuple[str, str]:
 def new_figure(
     panels: int = 1, *, height: float = 3.2, legend: int = 0, columns: int = 1, same_axes: bool = False
 ) -> Iterator[tuple[Figure, Any]]:
-    """Give a figure and its panels, in so many columns, to draw in the shared look; ``height`` is that of the whole.
+    """Give a figure and its panels, in so many columns, to draw in the shared look; ``height`` is without the legend.
 
     With a ``legend`` of so many columns, that of the first panel is put over all panels, where it hides no curve.
     Panels with the ``same_axes`` share their limits, and only the outer ones have numbers.
@@ -141,46 +150,25 @@ def new_figure(
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         yield figure, figure.subplots(math.ceil(panels / columns), columns, sharex=same_axes, sharey=same_axes)
         if legend:
-            handles, labels = figure.axes[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside upper center", ncols=legend)
+            handles, names = _named(figure.axes[0])
+            lines = sum(name.count("\n") + 1 for name in names)
+            figure.set_figheight(height + _NAME_HEIGHT * math.ceil(lines / legend))
+            figure.legend(handles, names, loc="outside upper center", ncols=legend)
 
 
-def label_ends(axes: Axes, ends: Mapping[str, tuple[float, float, str]], height: float) -> None:
-    """Write the names of lines on the right, moved apart where they would overlap; thin lines lead to them.
-
-    ``ends``: name -> the end of its line, x and y, and the colour of the line. The limits of the axes must be final;
-    ``height`` is about that of the axes, in inches.
-    """
-    line_height = 1.25 * mpl.rcParams["font.size"] / 72 / height
-    wrapped = {name: textwrap.fill(name, _LABEL_LENGTH) for name in ends}
-    heights = {name: line_height * (1 + text.count("\n")) for name, text in wrapped.items()}
-    places = {name: (_share(axes.xaxis, x), _share(axes.yaxis, y)) for name, (x, y, _) in ends.items()}
-    for name, at in _apart({name: y for name, (_, y) in places.items()}, heights).items():
-        x, y = places[name]
-        colour = ends[name][2]
-        leader: dict[str, Any] = {"color": colour, "linewidth": 0.8, "linestyle": "-" if x > 0.9 else (0, (1, 3))}
-        axes.plot([x, 1.01, 1.05], [y, y, at], **leader, transform=axes.transAxes, clip_on=False)
-        axes.text(1.06, at, wrapped[name], transform=axes.transAxes, va="center", linespacing=1.1)
+def legend_above(axes: Axes, title: str = "", columns: int = 1) -> None:
+    """Put the names of a panel's lines above it, where they hide no curve, under a title."""
+    handles, names = _named(axes)
+    axes.legend(
+        handles, names, title=title or None, alignment="left", ncols=columns,
+        loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.4,
+    )  # fmt: skip
 
 
-def _share(axis: Axis, value: float) -> float:
-    """Return where a value is on an axis, from 0 to 1."""
-    (low, high), scale = axis.get_view_interval(), axis.get_transform().transform
-    return float((scale(value) - scale(low)) / (scale(high) - scale(low)))
-
-
-def _apart(wanted: Mapping[str, float], heights: Mapping[str, float]) -> dict[str, float]:
-    """Return the middles of labels that do not overlap, near those wanted, between 0 and 1 if there is room."""
-    found: dict[str, float] = {}
-    bottom = -math.inf
-    for name in sorted(wanted, key=lambda name: (round(wanted[name], 6), name)):  # equal on every processor
-        found[name] = max(wanted[name], bottom + heights[name] / 2)
-        bottom = found[name] + heights[name] / 2
-    top = 1 + min(heights.values(), default=0) / 2
-    for name in reversed(list(found)):
-        found[name] = min(found[name], top - heights[name] / 2)
-        top = found[name] - heights[name] / 2
-    return found
+def _named(axes: Axes) -> tuple[list[Any], list[str]]:
+    """Return the lines of a panel that have names, and these, in short lines."""
+    handles, names = axes.get_legend_handles_labels()
+    return handles, [textwrap.fill(name, _NAME_LENGTH) for name in names]
 
 
 def svg_text(figure: Figure) -> str:
