@@ -432,7 +432,7 @@ def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure
         # If all tokens are the same, the information is zero, which has no logarithm.
         scale = "log" if (information["bits"] > 0).any() else "linear"
         bits.set(xscale="log", yscale=scale, xlabel="distance between tokens")
-        bits.set_title("Mutual information above chance, bits")
+        bits.set_title("Mutual information minus that of shuffled text, bits")
         _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
         gradients.set(xscale="log", yscale="log", xlabel="k, steps back", title="Gradient, trained weights")
         gradients.set_xlim(bits.get_xlim())
