@@ -74,7 +74,7 @@ def test_models_that_claim_too_much_are_right_less_often() -> None:
     )
     assert found == (
         "Closest to the diagonal: the LSTM, 2.0 percentage points away on average. "
-        "Furthest: the RNN, 50.0 percentage points; it is right less often than it claims."
+        "Furthest: the RNN, 50.0 percentage points; this model is right less often than it claims."
     )
 
 
@@ -96,7 +96,7 @@ def test_the_best_truncation_is_stated_with_its_certainty(best: list[float], oth
     full = captions.trained_caption(trained[trained["strategy"] != "regular"])
     assert full == "The mean of 2 seeds is lowest with no truncation: 8.05. All other seeds are worse."
     alone = captions.trained_caption(trained[trained["seed"] == 0].tail(1))
-    assert alone == f"The mean of 1 seed is lowest with regular truncation to 4 tokens: {best[0]:.2f}."
+    assert alone == f"Perplexity is lowest with regular truncation to 4 tokens: {best[0]:.2f}."
 
 
 def test_the_largest_spectral_radius_is_stated_if_it_is_neither_the_first_nor_the_last() -> None:

@@ -130,7 +130,9 @@ def calibration_caption(calibration: pd.DataFrame, labels: Labels) -> str:
     if len(distance) > 1:
         model = str(distance.index[-1])
         how = "less" if gaps[calibration["model"] == model].sum() > 0 else "more"
-        caption += f" Furthest: {labels[model]}, {_points(distance.iloc[-1])}; it is right {how} often than it claims."
+        caption += (
+            f" Furthest: {labels[model]}, {_points(distance.iloc[-1])}; this model is right {how} often than it claims."
+        )
     return caption
 
 
@@ -263,7 +265,8 @@ def trained_caption(trained: pd.DataFrame) -> str:
         name = full if strategy == "full" else f"{strategy} truncation to {quantity(int(length), 'token')}"
         groups[name] = rows["val_perplexity"]
     name, best = min(groups.items(), key=lambda item: item[1].mean())
-    caption = f"The mean of {quantity(len(best), 'seed')} is lowest with {name}: {best.mean():.2f}"
+    what = f"The mean of {len(best)} seeds" if len(best) > 1 else "Perplexity"
+    caption = f"{what} is lowest with {name}: {best.mean():.2f}"
     if name != full and full in groups:
         caption += f", against {groups[full].mean():.2f} with {full}"
     if len(best) < 2 or len(groups) < 2:

@@ -255,4 +255,4 @@ def _number(value: float | None, digits: int = 3) -> str:
     """Return a number for a table: thousands parted, infinite or missing ones as a dash."""
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:z,.{digits}f}"  # z: no "-0.00"
+    return (f"{value:,}" if isinstance(value, int) else f"{value:z,.{digits}f}").replace("-", "−")  # z: no "-0.00"
