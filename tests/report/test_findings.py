@@ -20,7 +20,8 @@ def table(*rows: dict) -> pd.DataFrame:
     found = pd.DataFrame([COMMON | extra | row for extra, row in zip(compared, rows, strict=True)])
     gap = found["test_bits"] - best
     found["best_difference"] = gap
-    verdicts = gap.map(lambda value: "worse" if value > 0 else "better").where(gap.abs() > 0.02, "not significant")
+    verdicts = gap.map(lambda value: "worse" if value > 0 else "better")
+    verdicts = verdicts.where(gap.abs() > found["best_margin"].astype(float).fillna(0.02), "not significant")
     return found.assign(label=(names := found["model"].str.upper()), phrase=names, best_verdict=verdicts)
 
 
@@ -58,10 +59,14 @@ ON_THE_SAME = "On the same text, it is 0.06 ± 0.02 better than"
         ((MIXTURE, NET | {"test_bits": 1.8}), f"{BEST_ON_VAL} On the same text, NET alone is 0.10 ± 0.02 better."),
         ((MIXTURE, THREE | {"test_bits": 1.89}, COUNTS), f"{BEST_ON_VAL} {ON_THE_SAME} COUNTS alone."),
         ((MIXTURE, NET | {"test_bits": 1.8, "best_margin": None}), f"{BEST_ON_VAL} Next on val: NET alone, with 1.80."),
-        # Small differences have a digit more, and a short test has no margins.
+        # Small differences have more digits, and a short test has no margins.
         (
             (MIXTURE, NET | {"test_bits": 1.9004, "best_margin": 0.003}),
             f"{BEST_ON_UNSEEN} On the same text, its difference from NET alone, 0.000 ± 0.003, is not significant.",
+        ),
+        (
+            (MIXTURE, NET | {"test_bits": 1.9002, "best_margin": 0.0001}),
+            f"{BEST_ON_UNSEEN} On the same text, it is 0.0002 ± 0.0001 better than NET alone.",
         ),
         ((MIXTURE, NET | {"best_margin": None}), f"{BEST_ON_UNSEEN} Next on val: NET alone, with 2.20."),
         # Models that keep learning are named as a group, if they are better.

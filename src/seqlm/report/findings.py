@@ -1,5 +1,6 @@
 """Findings for the captions of the page: sentences that are stated only if the numbers support them."""
 
+import math
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -57,8 +58,9 @@ def _compared(best: pd.Series, other: pd.Series) -> str:
     name, gain = f"{other['phrase']}{alone}", other["test_bits"] - best["test_bits"]
     if pd.isna(other["best_margin"]):  # test is too short
         return f"Next on val: {name}, with {other['test_bits']:.2f}."
-    digits = 2 if min(abs(gain), other["best_margin"]) >= 0.005 else 3
-    amount = f"{abs(gain):.{digits}f} ± {other['best_margin']:.{digits}f}"
+    margin = other["best_margin"]
+    digits = min(max(math.ceil(-math.log10(2 * margin)), 2), 6) if margin > 0 else 2  # so many that it is not 0
+    amount = f"{abs(gain):.{digits}f} ± {margin:.{digits}f}"
     if other["best_verdict"] == "not significant":
         return f"On the same text, its difference from {name}, {amount}, is not significant."
     return f"On the same text, {f'it is {amount} better than {name}' if gain > 0 else f'{name} is {amount} better'}."
