@@ -173,7 +173,7 @@ def test_the_table_by_hand(tmp_path: Path) -> None:
             "LSTM                                 2.164  ±1.254                  2.164  2.164        4.48",
             "characters, 2-grams (Kneser-Ney)  infinite                              -      -    infinite",
             "still learning: after predicting a piece of the test text, these models learn from it:"[: len(head)],
-            "LSTM, still learning                 1.443  ±1.254  -0.721 ±0.000  ^1.443      -        2.72",
+            "LSTM, still learning                 1.443  ±1.254  −0.721 ±0.000  ^1.443      -        2.72",
         ]
     )
     identifiers = [line.split()[-1] for line in text.splitlines()[:5]]
@@ -193,7 +193,7 @@ def test_marks_are_explained_only_if_there_are_any() -> None:
     assert "not for other texts or seeds" in text
     # Differences that are not significant have a mark.
     shuffled = np.random.default_rng(0).permutation(STEADY.nll["test"])
-    assert len(re.findall(r"~ [+-]0.000 ±\d", table_text(table(STEADY, score(network("other"), shuffled))))) == 1
+    assert len(re.findall(r"~ [+−]0.000 ±\d", table_text(table(STEADY, score(network("other"), shuffled))))) == 1
 
 
 def test_the_scored_share_is_stated_if_it_is_not_all() -> None:
@@ -222,9 +222,10 @@ def test_every_number_of_the_table_is_that_of_its_split() -> None:
         split: STEADY.metrics["test"] | {name: 10 * i + j for j, name in enumerate(names)}
         for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
     }
-    made = Score(network("a"), {}, splits)
-    row = main_table([Result(made, (None, None), Comparison(), only_words=True, label="A")]).iloc[0]
+    score_of_a = Score(network("a"), {}, splits)
+    made = Result(score_of_a, (None, None), Comparison(), only_words=True, label="A", phrase="the A")
+    row = main_table([made]).iloc[0]
     columns = ["train_bits", "val_bits", "test_bits", "seen_bits", "test_perplexity", *names[2:]]
     assert row[columns].tolist() == [0, 10, 20, 30, 21, 22, 23, 24]
     del splits[TRAIN_SUBSET]
-    assert main_table([Result(made, (None, None), Comparison(), only_words=True, label="A")])["seen_bits"].item() == 0
+    assert main_table([made])["seen_bits"].item() == 0

@@ -48,8 +48,10 @@ def test_surprisal_by_class_is_a_mean_in_bits() -> None:
     table = class_table({"m": np.array([1, 2, 3]) * BIT}, "ab a")
     assert list(table.columns) == ["model", "token_class", "share", "bits"]
     found = dict(zip(table["token_class"], table["bits"], strict=True))
-    assert found == pytest.approx({"second letter": 1, "space or line end": 2, "first letter": 3})
+    assert found == pytest.approx({"second letter": 1, "space": 2, "first letter": 3})
     assert table["share"].tolist() == pytest.approx([1 / 3] * 3)
+    named = class_table({"m": np.array([1, 2, 3]) * BIT}, "ab\na")["token_class"].tolist()
+    assert named == ["first letter", "second letter", "space or line end"]
 
 
 def test_a_model_with_true_probabilities_is_calibrated_and_an_overconfident_one_is_not() -> None:

@@ -19,7 +19,7 @@ from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
 from seqlm.heldout.store import load_heldout
 from seqlm.models.loading import Models
-from seqlm.report.captions import all_captions, order_caption
+from seqlm.report.captions import all_captions, order_caption, unbroken
 from seqlm.report.drawing import _of_curves
 from seqlm.report.figures.plots import highlights_figure, order_figure
 from seqlm.report.figures.style import model_styles, svg_text
@@ -64,7 +64,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     for info, nll in SURPRISALS.items():
         save_made_up_score(layout, info, nll)
     for run in (RUN.name, OTHER.name):
-        write_json(layout.config(run), {})
+        write_json(layout.config(run), {"grad_clip": 1.0})
         history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run=run)
         write_csv(layout.reports("train", run, "history.csv"), history)
         write_json(layout.reports("train", run, "summary.json"), {"batch_reduced": False})
@@ -173,17 +173,20 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
         before = page[: page.index(f'scope="rowgroup"><span>{heading}')].count('<th scope="row">')
         assert table.index[group].tolist() == list(range(before, before + group.sum())), heading
         assert group.any()
-    assert "The best orders on val are 3 for characters (Absolute " in page
+    assert "Best orders on val, with bits on test: for characters, 3 with Absolute (" in page
     assert f'data-model="{ABSOLUTE.name}"' in page
-    captions = {**all_findings(table), **all_captions(layout, table)}.values()
+    captions = [*map(unbroken, all_findings(table).values()), *all_captions(layout, table).values()]
     assert all(html.escape(caption, quote=False).replace("'", "&#39;") in page for caption in captions)
     # What a mark means is said only if a row has it.
     assert ("“~” marks" in page) == (table["best_verdict"] == "not significant").any()
     assert "the weights of mixtures" in page
+    names = table.set_index("model")["label"]
+    assert f">{names[MIXTURE]}: weight of {names[ABSOLUTE.name]}<" in page
+    assert f">{names[RUN.name + '+dynamic']}: learning rate while it predicts<" in page
     assert "epsilons" not in page
 
 
-def test_samples_begin_with_the_best_model_and_end_with_repetitions(layout: Layout, table: pd.DataFrame) -> None:
+def test_samples_begin_with_the_best_model_and_the_lowest_temperature(layout: Layout, table: pd.DataFrame) -> None:
     best, path = table["model"].iloc[0], layout.reports("generate", "samples.json")
     sample, before = {"prefix": "a", "text": "b", "copied": 1, "repeated": 0.5}, read_json(path)
     samples = [sample | {"model": model, "temperature": t} for model in (OTHER.name, best) for t in (0.0, 1.0, 0.5)]
@@ -191,7 +194,7 @@ def test_samples_begin_with_the_best_model_and_end_with_repetitions(layout: Layo
     page = build_page(layout, "Models", empty_tables())
     write_json(path, before)
     shown = page[page.index('<section id="samples">') : page.index('id="contexts"')]
-    assert re.findall(r"<tr><td>(\d\.\d)</td>", shown) == ["0.5", "1.0", "0.0"] * 2
+    assert re.findall(r"<tr><td>([\d.]+)</td>", shown) == ["0", "0.5", "1"] * 2
     assert f"<details open><summary>{html.escape(table['label'].iloc[0], quote=False)}<" in shown.replace("&#39;", "'")
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from seqlm.report.passages import align
+from seqlm.report.passages import align, by_mean_bits
 from seqlm.score.surprisal_view import passage
 from seqlm.vocab.kinds import token_kind
 
@@ -42,3 +42,16 @@ def test_passages_may_have_different_lengths() -> None:
     longer = passage(token_kind("char"), list("cat sat on"), np.ones(9) * BIT, 10)
     assert align({"lstm": longer, "words": words})["models"]["words"][3:] == [None, None, None]
     assert align({}) == {"text": "", "glued": "", "models": {}}
+
+
+def test_models_are_listed_by_their_mean_bits_and_those_of_words_only_are_left_out() -> None:
+    # 3 bits for two characters, 2 bits for one, no probability, and a model that does not predict the blank.
+    models = {
+        "a": [None, 2.0, None],
+        "b": [[1, None], [2, 3.0]],
+        "c": [None, "infinite", 0.1],
+        "words": [[2, 0.2], None],
+    }
+    assert by_mean_bits(models, {"words"}) == ["b", "a", "c"]
+    assert by_mean_bits({"words": models["words"]}, {"words"}) == ["words"]
+    assert by_mean_bits({"words": [None], "lstm": [None]}, set()) == ["words", "lstm"]

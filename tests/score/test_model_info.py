@@ -14,6 +14,7 @@ from seqlm.vocab.kinds import KINDS
 
 LSTM = network("lstm", run="lstm", epoch="best")
 BY_WORD = ngram("char-by-word-kneser-ney-3", counted_token="word", order=3)
+BY_CHARACTER = ngram("char-kneser-ney-6", order=6)
 CHAPTER = network(
     "scratch-random",
     run="scratch-random",
@@ -51,10 +52,29 @@ def test_a_name_says_what_a_model_is(info: ModelInfo, name: str) -> None:
     assert display_names([info]) == {info.name: name}
 
 
+@pytest.mark.parametrize(
+    ("info", "name"),
+    [
+        (LSTM, "the LSTM"),
+        (LSTM.as_dynamic(), "the LSTM (still learning)"),
+        (BY_WORD, "word trigrams"),
+        (ngram("a", order=6, train_tokens=10_000), "character 6-grams (Kneser-Ney, first 10,000 characters)"),
+        (ngram("a", "word"), "word 2-grams (Kneser-Ney, words only)"),
+        (ngram("a", "word", smoothing="uniform", order=0), "equally likely words (words only)"),
+        (replace(CHAPTER, name="scratch-random@best"), "the chapter's RNN (from scratch, random, best epoch)"),
+        (replace(CHAPTER, as_in_chapter=False), "the RNN from scratch (first 10,000 characters)"),
+        (network("deep", "word", network="gru"), "the GRU (words only)"),
+    ],
+)
+def test_in_sentences_details_are_in_brackets(info: ModelInfo, name: str) -> None:
+    assert display_names([info], in_sentences=True) == {info.name: name}
+
+
 def test_a_mixture_is_named_after_its_members() -> None:
-    models = [LSTM, LSTM.as_dynamic(), BY_WORD, BY_WORD.as_dynamic()]
+    models = [LSTM, LSTM.as_dynamic(), BY_WORD, BY_WORD.as_dynamic(), BY_CHARACTER]
     members = {
         (LSTM, BY_WORD): "LSTM + word trigrams",
+        (LSTM, BY_CHARACTER): "LSTM + character 6-grams",
         (LSTM.as_dynamic(), BY_WORD.as_dynamic()): "LSTM + word trigrams, still learning",
         (LSTM.as_dynamic(), BY_WORD): "LSTM (still learning) + word trigrams",
         (LSTM, BY_WORD, CHAPTER): "mixture of 3 models",
@@ -63,6 +83,8 @@ def test_a_mixture_is_named_after_its_members() -> None:
     mixtures = {describe_mixture(infos): name for infos, name in members.items()}
     names = display_names([*mixtures, *models])
     assert {info: names[info.name] for info in mixtures} == mixtures
+    in_sentences = display_names([*mixtures, *models], in_sentences=True)
+    assert {info: in_sentences[info.name] for info in mixtures} == mixtures
 
 
 def test_two_runs_of_one_kind_have_their_identifiers_in_every_name() -> None:
@@ -71,7 +93,7 @@ def test_two_runs_of_one_kind_have_their_identifiers_in_every_name() -> None:
     models = [*runs, best, *(run.as_dynamic() for run in runs), describe_mixture([runs[1].as_dynamic(), BY_WORD])]
     assert list(display_names([*models, BY_WORD]).values()) == [
         "GRU (mine)", "GRU (yours)", "GRU, best epoch", "GRU (mine), still learning", "GRU (yours), still learning",
-        "GRU (yours) (still learning) + word trigrams", "word trigrams",
+        "GRU (yours, still learning) + word trigrams", "word trigrams",
     ]  # fmt: skip
 
 
@@ -98,10 +120,10 @@ def models(draw: st.DrawFn) -> list[ModelInfo]:
     return list({info.name: info for info in [*found, *mixtures]}.values())
 
 
-@given(models())
-def test_no_two_models_have_the_same_name(infos: list[ModelInfo]) -> None:
-    names = display_names(infos)
+@given(models(), st.booleans())
+def test_no_two_models_have_the_same_name(infos: list[ModelInfo], in_sentences: bool) -> None:
+    names = display_names(infos, in_sentences=in_sentences)
     assert list(names) == [info.name for info in infos]
     assert len(set(names.values())) == len(infos)
     # A name depends on which models there are, not on their order.
-    assert display_names(infos[::-1]) == names
+    assert display_names(infos[::-1], in_sentences=in_sentences) == names

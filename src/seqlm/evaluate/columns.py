@@ -77,12 +77,13 @@ def _difference(row: Cells) -> str:
     if is_missing(row["best_difference"]):
         return ""
     mark = "~ " if row["best_verdict"] == "not significant" else ""
-    return f"{mark}{row['best_difference']:+.{DIGITS}f} ±{row['best_margin']:.{DIGITS}f}"
+    return f"{mark}{row['best_difference']:+.{DIGITS}f}".replace("-", "−") + f" ±{row['best_margin']:.{DIGITS}f}"
 
 
 COLUMNS = [
     Column("model", "Identifier: what is typed, and what files are called.", lambda r: r.score.name, str),
     Column("label", "A readable name, which says what the model is.", lambda r: r.label, str, "model"),
+    Column("phrase", "The readable name in the form for sentences.", lambda r: r.phrase, str),
     Column("family", "ngram, network or mixture.", lambda r: r.score.info.family, str),
     Column("token", "Kind of token that the model predicts.", lambda r: r.score.info.token, str),
     Column("counted_token", "N-gram models: kind of token whose n-grams are counted.",
@@ -91,6 +92,8 @@ COLUMNS = [
     Column("order", "N-gram models: order, 0 for the uniform distribution.", lambda r: r.score.info.order, int),
     Column("network", "Networks: kind of network.", lambda r: r.score.info.network, str),
     Column("run", "Networks: the run.", lambda r: r.score.info.run, str),
+    Column("as_in_chapter", "Networks: whether the settings are those of sections 8.5 and 8.6 of the book.",
+           lambda r: r.score.info.as_in_chapter, bool),
     Column("epoch", "Networks: whether the weights are those of the last epoch, or those that were best on val.",
            lambda r: r.score.info.epoch, str),
     Column("dynamic", "Whether the model keeps learning from the text that it predicts. Such rows come after the "
@@ -113,16 +116,16 @@ COLUMNS = [
     Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
            "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
-    Column("seen_bits", "Bits per character on the text that the model was trained on.",
+    Column("seen_bits", "Bits per character on the text that the model was trained on, measured after training.",
            lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
            in_text=False),
     Column("train_chars", "Characters of train that the model was trained on.",
            lambda r: r.score.info.train_chars, int, "train characters", in_text=False),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
            lambda r: r.score.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
-    Column("unknown_share", "Share of the tokens of test that the vocabulary lacks.",
+    Column("unknown_share", "Share of test tokens not in the vocabulary.",
            lambda r: r.score.metrics["test"]["unknown_share"], float, "unknown",
-           lambda row: f"{row['unknown_share']:.1%}", in_text=False),
+           lambda row: f"{100 * row['unknown_share']:.1f}\N{NO-BREAK SPACE}%", in_text=False),
     Column("unknown_bits", "Bits per character for unknown tokens: for predicting that one comes and for its spelling.",
            lambda r: r.score.metrics["test"]["unknown_bits"], float, "of test: unknown", in_text=False),
     Column("separator_bits", "Bits per character that the spaces and line ends of test would cost a model over words, "
@@ -161,7 +164,7 @@ def table_groups(table: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
 _SPLITS = ("train", "val", "test")
 _NOTES = (
     "test, val, train: bits per character, with unknown words charged for their spelling; lower is better",
-    "95 %: half-width of the 95 % interval for passages of this text as long as test (not for other texts or seeds);",
+    "95 %: half-width of the prediction interval for another passage as long as test (not for other texts or seeds);",
     "  empty if it would exceed the value, because parts of this text differ too much",
     "to best: difference on test from the model in the first row, which is the best on val among those that predict",
     "  every character and stay as trained, ± half-width of its simultaneous 95 % confidence interval",

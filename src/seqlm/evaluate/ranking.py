@@ -25,6 +25,8 @@ class Result:
     """Whether the model leaves out the separators between words, so that its bits do not compare with others'."""
     label: str
     """The name that people read (:func:`seqlm.score.model_info.display_names`)."""
+    phrase: str
+    """The same in sentences."""
 
     def bits(self, split: str) -> float | None:
         """Return bits per character on a split, if the model was scored on it and they are finite."""
@@ -52,7 +54,8 @@ def rank_models(
     compared only if there are no others. ``texts``: kind of token -> its scored texts. ``members``: those of mixtures
     that have no score of their own.
     """
-    best, labels = best_model(scores), display_names([*(score.info for score in scores), *members])
+    best, infos = best_model(scores), [*(score.info for score in scores), *members]
+    labels, phrases = display_names(infos), display_names(infos, in_sentences=True)
 
     def place(score: Score) -> tuple[bool, bool, bool, float, str]:
         is_other = score is not best
@@ -69,6 +72,7 @@ def rank_models(
             comparisons.get((score.name, best.name), Comparison()),
             predicts_only_words(score),
             labels[score.name],
+            phrases[score.name],
         )
         for score in ranked
     ]

@@ -22,7 +22,7 @@ from seqlm.score.surprisal_view import passage
 from seqlm.train.settings import training_summaries
 from seqlm.vocab.kinds import token_kind
 
-CLASSES = ("first letter", "second letter", "later letters", "space or line end", "other")
+CLASSES = ("first letter", "second letter", "later letters", "space", "other")
 MAX_PASSAGES = 16
 """Models under which the page shows a passage."""
 
@@ -90,7 +90,8 @@ def class_table(nll: Mapping[str, Nll], text: str) -> pd.DataFrame:
     share of the class in the text, ``bits`` its mean surprisal.
     """
     classes = character_classes(text)[1:]
-    masks = {CLASSES[index]: classes == index for index in np.unique(classes)}
+    names = [f"{name} or line end" if name == "space" and "\n" in text else name for name in CLASSES]
+    masks = {names[index]: classes == index for index in np.unique(classes)}
     rows = [
         (name, token_class, float(mask.mean()), float(values[mask].mean() / math.log(2)))
         for name, values in nll.items()

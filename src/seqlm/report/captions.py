@@ -3,6 +3,7 @@
 A caption is empty if there is nothing to say.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from seqlm.report.figures.style import power_of_ten
 from seqlm.vocab.kinds import token_kind
 
 Labels = Mapping[str, str]
-"""Model -> the name that people read."""
+"""Model -> its name in sentences."""
 
 _OVERFITTED = 1.1
 """A run is overfitted if its last perplexity on val is higher than its best one by this factor."""
@@ -30,40 +31,56 @@ def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
     """Return the captions by the names of figures; ``table`` is the main table."""
     evaluate, ngrams = layout.reports("evaluate"), layout.reports("ngrams")
     sine, gradients = layout.reports("sine"), layout.reports("gradients")
-    labels: Labels = dict(zip(table["model"], table["label"], strict=True))
+    labels: Labels = dict(zip(table["model"], table["phrase"], strict=True))
     words = read_json(ngrams / "word" / "summary.json")
     history, classes = read_csv(evaluate / "history.csv"), read_csv(evaluate / "classes.csv")
+    limits = {run: read_json(layout.config(run))["grad_clip"] for run in history["run"].unique()}
     shown = contrasting(set(classes["model"]), table)
-    return {
+    found = {
         "orders": order_caption(table),
         "positions": position_caption(read_csv(evaluate / "positions.csv"), shown, labels),
         "classes": class_caption(classes, shown, labels),
         "calibration": calibration_caption(read_csv(evaluate / "calibration.csv"), labels),
         "learning": overfitting_caption(history, labels),
-        "clipping": clipping_caption(history, labels),
+        "clipping": clipping_caption(history, labels, limits),
         "growth": growth_caption(words["zipf"], words["heaps_beta"]),
         "epsilons": epsilon_caption(read_csv(ngrams / "char" / "epsilons.csv")),
         "sine-steps": step_caption(read_csv(sine / "predictions.csv")),
         "sine-errors": repeating_caption(read_csv(sine / "errors.csv")),
         "reach": reach_caption(read_csv(gradients / "reach.csv")),
         "truncation": truncation_caption(read_csv(gradients / "convergence.csv")),
+        "radius": radius_caption(read_csv(gradients / "radius.csv")),
         "trained": trained_caption(read_csv(gradients / "trained.csv")),
         "information": information_caption(read_csv(gradients / "information.csv")),
     }
+    return {name: unbroken(caption) for name, caption in found.items()}
+
+
+def unbroken(text: str) -> str:
+    """Return a text that is not broken between a number and its sign."""
+    return re.sub(r"(?<=\d) (?=%)|(?<=\d) (?=[±×])|(?<=[±×]) ", "\N{NO-BREAK SPACE}", text)
 
 
 def order_caption(table: pd.DataFrame) -> str:
-    """Return the best n-gram model of each kind of token and smoothing on val, with its bits on test."""
-    best = counted_models(table).dropna(subset=["test_bits"]).drop_duplicates(["token", "smoothing"])
+    """Return the best order on val of each smoothing, for each kind of token, with its bits on test."""
+    models = counted_models(table)
     kinds = []
-    smoothings = sorted(best_smoothings(table).items(), key=lambda item: not token_kind(item[0]).is_lossless)
-    for token, smoothing in smoothings:  # words, whose bits do not compare with others', come last
-        rows = best[best["token"] == token]
-        others = [f"{row.smoothing.title()} {row.test_bits:.2f}" for row in rows.itertuples()]
-        chosen = rows[rows["smoothing"] == smoothing]
-        if len(chosen):
-            kinds.append(f"{int(chosen['order'].iloc[0])} for {token_kind(token).noun}s ({', '.join(others)})")
-    return f"The best orders on val are {_listed(kinds)}, with bits on test in brackets." if kinds else ""
+    for token in sorted(best_smoothings(table), key=lambda token: not token_kind(token).is_lossless):
+        # Words, whose bits do not compare with others', come last.
+        orders = []
+        for smoothing, rows in models[models["token"] == token].groupby("smoothing", sort=False):
+            best = rows.iloc[0]
+            bits = "infinite" if pd.isna(best["test_bits"]) else f"{best['test_bits']:.2f}"
+            orders.append(f"{_tried(best['order'], rows['order'])} with {str(smoothing).title()} ({bits})")
+        kinds.append(f"for {token_kind(token).noun}s, {_listed(orders)}")
+    return f"Best orders on val, with bits on test: {'; '.join(kinds)}." if kinds else ""
+
+
+def _tried(chosen: float, tried: pd.Series) -> str:
+    """Return a value, and whether it is the smallest or the largest of those that were tried."""
+    if tried.nunique() < 2 or tried.min() < chosen < tried.max():
+        return _short(chosen)
+    return f"{_short(chosen)} ({'smallest' if chosen == tried.min() else 'largest'} tried)"
 
 
 def position_caption(positions: pd.DataFrame, models: list[str], labels: Labels) -> str:
@@ -77,7 +94,9 @@ def position_caption(positions: pd.DataFrame, models: list[str], labels: Labels)
         needed = int(rows["position"][rows["perplexity"] <= _NEAR * last].min())
         if model == models[0] and last <= _OVERFITTED * first:
             if first > _NEAR * last:
-                found.append(f"More than about {needed} characters of context hardly help {labels[model]}.")
+                found.append(
+                    f"Beyond about {quantity(needed, 'character')}, more context hardly helps {labels[model]}."
+                )
             else:
                 found.append(f"Context hardly helps {labels[model]}.")
         elif model == models[-1] and last > _OVERFITTED * first:
@@ -97,7 +116,7 @@ def class_caption(classes: pd.DataFrame, models: list[str], labels: Labels) -> s
     costs = f"costs {labels[models[0]]} most: {costliest['bits']:.2f} bits on average."
     if costliest["token_class"] == "first letter":
         return f"The first letter of a word {costs} Which word comes next is hard to predict; its end is easier."
-    return f"“{costliest['token_class']}” {costs}"
+    return f"The class “{costliest['token_class']}” {costs}"
 
 
 def calibration_caption(calibration: pd.DataFrame, labels: Labels) -> str:
@@ -107,12 +126,18 @@ def calibration_caption(calibration: pd.DataFrame, labels: Labels) -> str:
     distance = (gaps.abs().groupby(calibration["model"], sort=False).sum() / totals).sort_values(kind="stable")
     if distance.empty:
         return ""
-    caption = f"Closest to the line: {labels[str(distance.index[0])]}, {distance.iloc[0]:.1%} away on average."
+    caption = f"Closest to the diagonal: {labels[str(distance.index[0])]}, {_points(distance.iloc[0])} away on average."
     if len(distance) > 1:
         model = str(distance.index[-1])
         how = "less" if gaps[calibration["model"] == model].sum() > 0 else "more"
-        caption += f" Furthest: {labels[model]}, {distance.iloc[-1]:.1%}; it is right {how} often than it claims."
-    return caption.replace("%", " %")
+        caption += (
+            f" Furthest: {labels[model]}, {_points(distance.iloc[-1])}; this model is right {how} often than it claims."
+        )
+    return caption
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f} percentage points"
 
 
 def overfitting_caption(history: pd.DataFrame, labels: Labels) -> str:
@@ -122,19 +147,22 @@ def overfitting_caption(history: pd.DataFrame, labels: Labels) -> str:
         val = rows["val_perplexity"]
         if val.iloc[-1] > _OVERFITTED * val.min():
             best = int(rows.loc[val.idxmin(), "epoch"])
-            runs.append(f"{labels[str(run)]} (from {val.min():.1f} at epoch {best} to {val.iloc[-1]:.1f})")
-    return f"Overfitting: perplexity on val rises towards the end for {_listed(runs, '; ')}." if runs else ""
+            runs.append(f"{labels[str(run)]}, from {val.min():.1f} at epoch {best} to {val.iloc[-1]:.1f}")
+    return f"Overfitting, with perplexity on val rising towards the end: {'; '.join(runs)}." if runs else ""
 
 
-def clipping_caption(history: pd.DataFrame, labels: Labels) -> str:
-    """Return which run clips the largest share of its steps."""
+def clipping_caption(history: pd.DataFrame, labels: Labels, limits: Mapping[str, float]) -> str:
+    """Return which run clips the largest share of its steps; ``limits``: run -> the largest norm."""
     found = most_clipped(history)
     if found is None:
         return ""
     run, share = found
     if not share:
         return "No run clipped any step."
-    return f"Over all its epochs, {labels[run]} clips most: {100 * share:.0f} % of its steps."
+    return (
+        f"Over all its epochs, {labels[run]} clips most: {100 * share:.0f} % of its steps had a norm above "
+        f"{limits[run]:g}."
+    )
 
 
 def growth_caption(zipf: Mapping[str, Mapping[str, Any]], beta: float | None) -> str:
@@ -152,22 +180,26 @@ def epsilon_caption(curve: pd.DataFrame) -> str:
     if curve["val_perplexity"].notna().sum() == 0:
         return ""
     best = curve.loc[curve.groupby("order")["val_perplexity"].idxmin().dropna()]
-    listed = [f"{_short(row.epsilon)} for order {row.order}" for row in best.itertuples()]
+    epsilons = curve.groupby("order")["epsilon"]
+    listed = [
+        f"{_tried(row.epsilon, epsilons.get_group(row.order))} for order {row.order}" for row in best.itertuples()
+    ]
     return f"Best on val: {_listed(listed)}."
 
 
 def step_caption(predictions: pd.DataFrame) -> str:
     """Return the errors of one-step and of multi-step predictions, and that of predicting the mean."""
     rows = predictions.dropna(subset=["one_step", "multi_step"])
-    rows = rows[rows["one_step"] != rows["multi_step"]]
-    if len(rows) < 2:
+    if (rows["one_step"] != rows["multi_step"]).sum() < 2:
         return ""
+    end, rows = int(rows["time"].iloc[0]) - 1, rows[rows["one_step"] != rows["multi_step"]]
     one, many = (float((rows[name] - rows["observed"]).pow(2).mean() ** 0.5) for name in ("one_step", "multi_step"))
     mean = float(rows["observed"].std(ddof=0))
     verdict = "more" if many > mean else "less"
     return (
-        f"There, its error (root mean squared) is {many:.2f}, against {one:.2f} one step ahead: {verdict} than that of "
-        f"always predicting the mean of this part, {mean:.2f}."
+        f"The training part ends at time {end}. After it, the error (root mean squared) from the network's own "
+        f"predictions is {many:.2f}, against {one:.2f} one step ahead: {verdict} than that of always predicting the "
+        f"mean of this part, {mean:.2f}."
     )
 
 
@@ -204,6 +236,17 @@ def reach_caption(reach: pd.DataFrame) -> str:
     return f"After training, {steps} steps back, this much is left of the gradient: {left}."
 
 
+def radius_caption(radius: pd.DataFrame) -> str:
+    """Return how the spectral radius of each network changed; columns model, minibatch, spectral_radius."""
+    changes = []
+    for model, rows in radius.groupby("model", sort=False):
+        values = rows["spectral_radius"]
+        first, last, largest = (f"{value:.2f}" for value in (values.iloc[0], values.iloc[-1], values.max()))
+        peak = "" if largest in (first, last) else f" (at most {largest})"
+        changes.append(f"{STUDIED[str(model)].name}, from {first} to {last}{peak}")
+    return f"Its spectral radius: {'; '.join(changes)}." if changes else ""
+
+
 def truncation_caption(convergence: pd.DataFrame) -> str:
     """Return how far the mean of many truncated gradients is from the full one; columns strategy, draws, distance."""
     last = convergence.sort_values("draws", kind="stable").drop_duplicates("strategy", keep="last")
@@ -213,20 +256,24 @@ def truncation_caption(convergence: pd.DataFrame) -> str:
 
 
 def trained_caption(trained: pd.DataFrame) -> str:
-    """Return which truncation is best on average; columns strategy, length, seed, val_perplexity."""
-    groups = {key: rows["val_perplexity"] for key, rows in trained.groupby(["strategy", "length"], sort=False)}
-    full = next((values for (strategy, _), values in groups.items() if strategy == "full"), None)
-    (strategy, length), best = min(groups.items(), key=lambda item: item[1].mean())
-    if full is None or strategy == "full":
-        return f"Without truncation, the mean is lowest: {best.mean():.2f}." if strategy == "full" else ""
-    overlap = (
-        "and each of its seeds is better than each of those" if best.max() < full.min() else "but their seeds overlap"
-    )
-    several = len(best) > 1 and len(full) > 1
-    return (
-        f"The mean is lowest with {strategy} truncation to {quantity(int(length), 'token')}: {best.mean():.2f}, "
-        f"against {full.mean():.2f} without truncation{', ' + overlap if several else ''}."
-    )
+    """Return which truncation is best on average, and which others its seeds do not beat.
+
+    Columns strategy, length, seed, val_perplexity.
+    """
+    full, groups = "no truncation", {}
+    for (strategy, length), rows in trained.groupby(["strategy", "length"], sort=False):
+        name = full if strategy == "full" else f"{strategy} truncation to {quantity(int(length), 'token')}"
+        groups[name] = rows["val_perplexity"]
+    name, best = min(groups.items(), key=lambda item: item[1].mean())
+    what = f"The mean of {len(best)} seeds" if len(best) > 1 else "Perplexity"
+    caption = f"{what} is lowest with {name}: {best.mean():.2f}"
+    if name != full and full in groups:
+        caption += f", against {groups[full].mean():.2f} with {full}"
+    if len(best) < 2 or len(groups) < 2:
+        return f"{caption}."
+    rivals = [other for other, values in groups.items() if other != name and values.min() <= best.max()]
+    others = f"Its seeds overlap with those of {_listed(rivals)}" if rivals else "All other seeds are worse"
+    return f"{caption}. {others}."
 
 
 def information_caption(information: pd.DataFrame) -> str:
@@ -234,10 +281,10 @@ def information_caption(information: pd.DataFrame) -> str:
     # Only distances without a gap: among many, chance alone lifts one or another above three deviations.
     above = (information["bits"] > 3 * information["shuffled_deviation"]).cummin()
     if not above.any():
-        return "Tokens tell no more about each other than those of shuffled text."
-    farthest = quantity(int(information["distance"][above].max()), "token")
+        return "Tokens are no more informative about each other than those of shuffled text."
+    farthest = quantity(int(information["distance"][above].max()), "position")
     where = "at every distance that was measured" if above.all() else f"up to {farthest} apart"
-    return f"Tokens tell something about each other {where}."
+    return f"Tokens are informative about each other {where}."
 
 
 def _listed(items: list[str], comma: str = ", ") -> str:

@@ -1,5 +1,6 @@
 """Findings for the captions of the page: sentences that are stated only if the numbers support them."""
 
+import math
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -36,33 +37,37 @@ def best_finding(table: pd.DataFrame) -> str:
     """
     best = table.iloc[0]
     if pd.isna(best["test_bits"]):
-        return f"Best on val: {best['label']}, but it gives some token of the test text zero probability."
+        return f"Best on val: {best['phrase']}, but it gives some token of the test text zero probability."
     full = table[~table["only_words"] & ~table["dynamic"]].dropna(subset=["test_bits"])
     where = "val" if (full["test_bits"] < best["test_bits"]).any() else "unseen text"
-    sentence = f"Best on {where}: {best['label']}, with {best['test_bits']:.2f} bits per character"
-    sentence += (" on unseen text" if where == "val" else "") + _margin(best)
+    sentence = f"Best on {where}: {best['phrase']}, with {best['test_bits']:.2f} bits per character"
+    sentence += " on unseen text" if where == "val" else ""
+    sentence += f" ({margin} for another passage)." if (margin := _margin(best)) else "."
     others = full[[_kind(row) != _kind(best) for row in full.to_dict("records")]]
-    if others.empty:
-        return f"{sentence}."
-    other = others.sort_values("val_bits", kind="stable").iloc[0]
-    return f"{sentence}{_compared(best, other)}."
+    if len(others):
+        sentence += f" {_compared(best, others.sort_values('val_bits', kind='stable').iloc[0])}"
+    learning = table[table["dynamic"] & ~table["only_words"]].sort_values("val_bits", kind="stable")["test_bits"]
+    if not best["dynamic"] and len(learning) and learning.iloc[0] < best["test_bits"]:
+        sentence += f" Models that keep learning, a group of their own, reach {learning.iloc[0]:.2f}."
+    return sentence
 
 
 def _compared(best: pd.Series, other: pd.Series) -> str:
-    """Return how the best model compares with another one, as the end of a sentence."""
+    """Return how the best model compares with another one, in a sentence."""
     alone = " alone" if other["model"] in str(best["members"]).split() else ""
-    name, gain = f"{other['label']}{alone}", other["test_bits"] - best["test_bits"]
+    name, gain = f"{other['phrase']}{alone}", other["test_bits"] - best["test_bits"]
     if pd.isna(other["best_margin"]):  # test is too short
-        return f", and {name} with {other['test_bits']:.2f}"
-    digits = 2 if min(abs(gain), other["best_margin"]) >= 0.005 else 3
-    amount = f"{abs(gain):.{digits}f} ± {other['best_margin']:.{digits}f}"
+        return f"Next on val: {name}, with {other['test_bits']:.2f}."
+    margin = other["best_margin"]
+    digits = min(max(math.ceil(-math.log10(2 * margin)), 2), 6) if margin > 0 else 2  # so many that it is not 0
+    amount = f"{abs(gain):.{digits}f} ± {margin:.{digits}f}"
     if other["best_verdict"] == "not significant":
-        return f". Its difference from {name}, {amount}, is not significant"
-    return f", {amount} better than {name}" if gain > 0 else f". There, {name} is {amount} better"
+        return f"On the same text, its difference from {name}, {amount}, is not significant."
+    return f"On the same text, {f'it is {amount} better than {name}' if gain > 0 else f'{name} is {amount} better'}."
 
 
 def _margin(row: pd.Series) -> str:
-    return "" if pd.isna(row["ci_low"]) else f" (±{(row['ci_high'] - row['ci_low']) / 2:.2f})"
+    return "" if pd.isna(row["ci_low"]) else f"±{(row['ci_high'] - row['ci_low']) / 2:.2f}"
 
 
 def _kind(row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -86,9 +91,9 @@ def memorising_finding(table: pd.DataFrame) -> str:
     for row in memoriser(table).to_dict("records"):
         if len(guess) and row["test_bits"] > (guessed := guess["test_bits"].iloc[0]) > 2 * row["seen_bits"]:
             return (
-                f"Memorising is not learning: {row['label']} needs {row['seen_bits']:.2f} bits per character on the "
+                f"Memorising is not learning: {row['phrase']} needs {row['seen_bits']:.2f} bits per character on the "
                 f"{row['train_chars']:,} characters that it was trained on, but {row['test_bits']:.2f} on unseen text, "
-                f"where guessing needs {guessed:.2f}."
+                f"while guessing needs {guessed:.2f}."
             )
     return ""
 
@@ -126,6 +131,6 @@ def summary_text(table: pd.DataFrame) -> str:
     rows = [["bits per character (lower is better)", "unseen text", "", "own text"]]
     for row in highlights(table).to_dict("records"):
         seen = "" if pd.isna(row["seen_bits"]) else f"{row['seen_bits']:.2f}"
-        rows.append([row["label"], f"{row['test_bits']:.2f}", _margin(row).strip(" ()"), seen])
+        rows.append([row["label"], f"{row['test_bits']:.2f}", _margin(row), seen])
     findings = [textwrap.fill(found, 100) for found in all_findings(table).values() if found]
     return "\n".join([*aligned(rows, (False, True, True, True)), "", *findings, ""])

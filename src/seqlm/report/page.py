@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -26,11 +25,11 @@ from seqlm.evaluate.columns import (
 )
 from seqlm.preprocess.cleaning import DecodingReport
 from seqlm.preprocess.preparing import decoding_warnings
-from seqlm.report.captions import all_captions
+from seqlm.report.captions import all_captions, unbroken
 from seqlm.report.figures.curves import CORPORA
-from seqlm.report.figures.plots import MAX_RUNS, STUDIED
+from seqlm.report.figures.plots import MAX_RUNS
 from seqlm.report.findings import all_findings, highlights, replaced_corpus, summary_text
-from seqlm.report.passages import align
+from seqlm.report.passages import align, by_mean_bits
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
 from seqlm.vocab.vocabulary import Vocab
@@ -60,11 +59,11 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     should know about the text.
     """
     passages = align({model: score["passage"] for model, score in scores.items()})
-    pair = [*scores, ""][:2]
+    pair, only_words = [*scores, ""][:2], {model for model, score in scores.items() if score["separator_bits"]}
     separator_bits = max(score["separator_bits"] for score in scores.values())
     return _render(
         "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
-        separator_bits=separator_bits,
+        compared=by_mean_bits(passages["models"], only_words), separator_bits=separator_bits,
     )  # fmt: skip
 
 
@@ -135,6 +134,7 @@ def _content(layout: Layout) -> dict[str, Any]:
     frequent = read_csv(ngrams["word"] / "frequencies.csv")
     table = read_csv(layout.reports("evaluate", "table.csv"))
     passages, runs, charted = align(read_json(layout.passages)), run_names(layout.configs), highlights(table)
+    labels: dict[str, str] = table.set_index("model")["label"].to_dict()
     vocabs = [
         {"noun": kind.noun, "has_unknown": kind.has_unknown} | read_json(layout.reports("vocab", name, "summary.json"))
         for name, kind in ALL.items()
@@ -142,7 +142,7 @@ def _content(layout: Layout) -> dict[str, Any]:
     return {
         "corpus": (corpus := read_json(layout.corpus_record)),
         "replaced": replaced_corpus(corpus),
-        "findings": all_findings(table),
+        "findings": {name: unbroken(found) for name, found in all_findings(table).items()},
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
         "vocabs": vocabs,
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
@@ -155,7 +155,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "has_dynamic": bool(charted["dynamic"].any()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "batch_reduced": describe_reduced_batches(training_summaries(layout, runs)),
-        "choices": read_json(layout.reports("evaluate", "choices.json")),
+        "choices": _choices(read_json(layout.reports("evaluate", "choices.json")), labels),
         "marks": _marks(table),
         "sort_value": _sort_value,
         "captions": all_captions(layout, table),
@@ -164,16 +164,21 @@ def _content(layout: Layout) -> dict[str, Any]:
         "runs_left_out": max(len(runs) - MAX_RUNS, 0),
         "passages": passages,
         "pair": _pair(list(passages["models"]), table),
-        "label": table.set_index("model")["label"].to_dict().get,
+        "label": labels.get,
+        "compared": by_mean_bits(passages["models"], set(table["model"][table["only_words"]])),
+        "chapter": bool(table["as_in_chapter"].any()),
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
-        "studied": STUDIED,
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
-        "curves": ", ".join(read_csv(layout.benchmark("curves_time.csv"))["machine"].unique())
-        if corpus["name"] in CORPORA
-        else "",
+        "curves": _machines(layout) if corpus["name"] in CORPORA else "",
     }
+
+
+def _machines(layout: Layout) -> str:
+    """Return on what the curves were measured."""
+    machines = read_csv(layout.benchmark("curves_time.csv"))["machine"].unique()
+    return " and ".join(re.sub(r"(.+), (\d+) cores", r"a \2-core \1 machine", machine) for machine in machines)
 
 
 def _cleaning(layout: Layout) -> list[str]:
@@ -205,6 +210,7 @@ def _marks(table: pd.DataFrame) -> dict[str, Any]:
         "the epsilons of Laplace models": (static["smoothing"] == "laplace").any(),
     }
     return {
+        "by_word": "".join(table["label"][(table["token"] == "char") & (table["counted_token"] == "word")].head(1)),
         "insignificant": bool((table["best_verdict"] == "not significant").any()),
         "no_interval": bool((table["ci_low"].isna() & table["test_bits"].notna()).any()),
         "chosen": ", ".join(reason for reason, holds in reasons.items() if holds),
@@ -221,11 +227,25 @@ def _sort_value(column: Column, row: Mapping[str, Any]) -> str:
     return "Infinity" if column.cell(row) == "infinite" else ""
 
 
+def _choices(choices: Mapping[str, float], labels: Mapping[str, str]) -> list[tuple[str, str, float]]:
+    """Return what was chosen on val as people read it: the model, what was chosen, and its value."""
+    found = []
+    for name, value in choices.items():
+        what, _, model = name.rpartition(" in ")
+        member = what.removeprefix("weight of ")
+        said = {
+            "dynamic_lr": "learning rate while it predicts",
+            "dynamic_decay": "share of the way back to the trained weights at each update",
+        }.get(what, what if member == what else f"weight of {labels.get(member, member)}")
+        found.append((labels.get(model, model), said, value))
+    return found
+
+
 def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return each model's samples, those of the best model first, and those that repeat themselves last."""
+    """Return each model's samples by temperature, those of the best model first."""
     grouped = {model: [sample for sample in samples if sample["model"] == model] for model in ranked}
     return {
-        model: sorted(its_samples, key=lambda sample: sample["temperature"] or math.inf)
+        model: sorted(its_samples, key=lambda sample: sample["temperature"])
         for model, its_samples in grouped.items()
         if its_samples
     }
@@ -235,4 +255,4 @@ def _number(value: float | None, digits: int = 3) -> str:
     """Return a number for a table: thousands parted, infinite or missing ones as a dash."""
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:z,.{digits}f}"  # z: no "-0.00"
+    return (f"{value:,}" if isinstance(value, int) else f"{value:z,.{digits}f}").replace("-", "−")  # z: no "-0.00"

@@ -1,7 +1,10 @@
 """One passage of text under several models, for the surprisal view of the page."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
+
+from seqlm.score.surprisal_view import INFINITE
 
 Cost = float | str | None
 """Bits; :data:`seqlm.score.surprisal_view.INFINITE`, or None if it is not scored."""
@@ -53,3 +56,19 @@ def _costs(text: str, passage: Mapping[str, Any]) -> list[Cost | list[Any]]:
         costs.append(bits if length == 1 else [length, bits])
         place += length
     return [*costs, *[None] * (len(text) - place)]
+
+
+def by_mean_bits(models: Mapping[str, Sequence[Cost | list[Any]]], only_words: Set[str]) -> list[str]:
+    """Return the models of a passage, those with the fewest bits per scored character first.
+
+    ``only_words`` are models that do not predict blanks: they are left out, unless there are no others.
+    """
+    costs = {name: found for name, found in models.items() if name not in only_words} or models
+
+    def mean(name: str) -> float:
+        tokens = (cost if isinstance(cost, list) else (1, cost) for cost in costs[name])
+        scored = [(length, bits) for length, bits in tokens if bits is not None]
+        total = sum(math.inf if bits == INFINITE else float(bits) for _, bits in scored)
+        return total / max(sum(length for length, _ in scored), 1)
+
+    return sorted(costs, key=mean)

@@ -93,32 +93,39 @@ def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
     return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
 
 
-def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
+def display_names(models: Iterable[ModelInfo], *, in_sentences: bool = False) -> dict[str, str]:
     """Return the name that people read for each model, by its identifier: no two models have the same.
 
     It says what a model is. Models that this does not tell apart, such as two runs of one kind, have their identifiers
-    in brackets.
+    in brackets. Details follow commas; in sentences they are in brackets, and a network has an article.
     """
     infos = {info.name: info for info in models}
     single = {name: info for name, info in infos.items() if info.family != "mixture"}
     subjects = {name: _subject(info) for name, info in single.items()}
-    described = _told_apart({subject.name: _description(subject) for subject in subjects.values()})
-    of_subject = {name: described[subject.name] for name, subject in subjects.items()}
-    names = {name: of_subject[name] + (_DYNAMIC if single[name].dynamic else "") for name in single}
+    listed = _told_apart({info.name: ", ".join(_parts(info)) for info in subjects.values()})
+    said = _told_apart({info.name: _bracketed(*_parts(info, in_sentences=True)) for info in subjects.values()})
+    names, brief = {}, {}
+    for name, info in single.items():
+        subject, learning = subjects[name], [_LEARNING] if info.dynamic else []
+        if in_sentences:
+            article = "the " if info.family == "network" and not info.as_in_chapter else ""
+            names[name] = article + _bracketed(said[subject.name], *learning)
+        else:
+            names[name] = ", ".join([listed[subject.name], *learning])
+        brief[name] = said[subject.name] if info.family == "network" else _parts(subject, in_sentences=True)[0]
     for mixture in (info for info in infos.values() if info.family == "mixture"):
-        learning = [name in single and single[name].dynamic for name in mixture.members]
-        parts = [of_subject.get(name, name) for name in mixture.members]
+        learns = [name in single and single[name].dynamic for name in mixture.members]
+        parts = [brief.get(name, name) for name in mixture.members]
         if len(parts) > _MAX_NAMED:  # with their names it would be longer than a line
-            parts, learning = [f"mixture of {len(parts)} models"], []
-        if any(learning) and not all(learning):
-            parts = [
-                f"{part} (still learning)" if learns else part for part, learns in zip(parts, learning, strict=True)
-            ]
-        names[mixture.name] = " + ".join(parts) + (_DYNAMIC if mixture.dynamic and len({*learning}) < 2 else "")
+            parts, learns = [f"mixture of {len(parts)} models"], []
+        if any(learns) and not all(learns):
+            parts = [_bracketed(part, *[_LEARNING] * one) for part, one in zip(parts, learns, strict=True)]
+        learning = [_LEARNING] if mixture.dynamic and len({*learns}) < 2 else []
+        names[mixture.name] = ", ".join([" + ".join(parts), *learning])
     return _told_apart({name: names[name] for name in infos})
 
 
-_DYNAMIC = ", still learning"
+_LEARNING = "still learning"
 _MAX_NAMED = 2
 """Members that the name of a mixture names."""
 NETWORK_NAMES = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
@@ -137,29 +144,39 @@ def _subject(info: ModelInfo) -> ModelInfo:
     return replace(info, name=info.members[0], dynamic=False) if info.dynamic else info
 
 
-def _description(info: ModelInfo) -> str:
-    """Return what a static model is, from its properties; a mixture has none of its own."""
-    return _describe_network(info) if info.family == "network" else _describe_counts(info)
+def _bracketed(name: str, *details: str) -> str:
+    """Return a name with details in brackets, among those that it has."""
+    for detail in details:
+        name = f"{name[:-1]}, {detail})" if name.endswith(")") else f"{name} ({detail})"
+    return name
 
 
-def _describe_network(info: ModelInfo) -> str:
+def _parts(info: ModelInfo, *, in_sentences: bool = False) -> list[str]:
+    """Return what a static model is, from its properties, and details of it; a mixture has none of its own."""
+    return _parts_of_network(info) if info.family == "network" else _parts_of_counts(info, in_sentences)
+
+
+def _parts_of_network(info: ModelInfo) -> list[str]:
     if info.as_in_chapter:
         parts = ["the chapter's RNN", "from scratch" if info.network == "scratch" else "concise", str(info.sampling)]
     else:
         kind = NETWORK_NAMES.get(str(info.network), str(info.network))
         parts = [kind, *([] if token_kind(info.token).is_character else [_tokens(info.token)]), *_beginning(info)]
-    return ", ".join([*parts, *(["best epoch"] if info.run not in (None, info.name) else [])])
+    return [*parts, *(["best epoch"] if info.run not in (None, info.name) else [])]
 
 
-def _describe_counts(info: ModelInfo) -> str:
+def _parts_of_counts(info: ModelInfo, in_sentences: bool) -> list[str]:
     counted = info.counted_token or info.token
+    noun, tokens = token_kind(counted).noun, _tokens(counted)
     smoothing = "-".join(part[:1].upper() + part[1:] for part in str(info.smoothing).split("-"))
-    if not info.order:
-        return ", ".join([_tokens(counted), "all equally likely", *_beginning(info)])
-    if info.counts_predicted_token:
-        return ", ".join([_tokens(counted), f"{info.order}-grams ({smoothing})", *_beginning(info)])
-    spelled = f"{token_kind(counted).noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}"
-    return ", ".join([spelled, *_beginning(info)])
+    if info.order and not info.counts_predicted_token:
+        parts = [f"{noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}"]
+    elif not in_sentences:
+        parts = [tokens, f"{info.order}-grams ({smoothing})" if info.order else "all equally likely"]
+    else:
+        parts = [f"{noun} {info.order}-grams", smoothing] if info.order else [f"equally likely {noun}s"]
+        parts += [] if token_kind(counted).is_lossless else [tokens]
+    return [*parts, *_beginning(info)]
 
 
 def _tokens(kind: Kind) -> str:
