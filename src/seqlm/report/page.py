@@ -1,14 +1,11 @@
 """Gathers what the stages reported and renders the page."""
 
-import base64
-import hashlib
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 
@@ -30,12 +27,14 @@ from seqlm.report.figures.curves import CORPORA
 from seqlm.report.figures.plots import MAX_RUNS
 from seqlm.report.findings import all_findings, highlights, replaced_corpus, summary_text
 from seqlm.report.passages import align, by_mean_bits
+from seqlm.report.rendering import render
 from seqlm.train.settings import run_names, training_summaries
 from seqlm.vocab.kinds import ALL, KINDS
 from seqlm.vocab.vocabulary import Vocab
 
 _TOP_ROWS = 10
 _LINE_LENGTH = 100
+_SOURCES = ("page.css", "page.js", "surprisal_view.js")
 
 
 def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -> str:
@@ -49,7 +48,7 @@ def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -
         return inline_svg(layout.figure(name), alternative)
 
     rows = {name: _records(table) for name, table in parity.items()}
-    return _render("page.html", title=title, **_content(layout), parity=rows, figure=figure)
+    return render("page.html", _SOURCES, title=title, **_content(layout), parity=rows, figure=figure)
 
 
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
@@ -61,8 +60,8 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     passages = align({model: score["passage"] for model, score in scores.items()})
     pair, only_words = [*scores, ""][:2], {model for model, score in scores.items() if score["separator_bits"]}
     separator_bits = max(score["separator_bits"] for score in scores.values())
-    return _render(
-        "surprisal.html", name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
+    return render(
+        "surprisal.html", _SOURCES, name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
         compared=by_mean_bits(passages["models"], only_words), separator_bits=separator_bits,
     )  # fmt: skip
 
@@ -94,38 +93,6 @@ def inline_svg(path: Path, title: str) -> Markup:
     text = re.sub(r"<defs>\s*<style.*?</defs>\s*", "", text, count=1, flags=re.DOTALL)  # page.css has it
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", text)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
-
-
-def _render(template: str, **content: object) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("seqlm.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters["number"] = _number
-    names = [
-        name for name in environment.list_templates(["css", "js"]) if "/" not in name
-    ]  # others are the playground's
-    sources = {name: _source(environment, name) for name in names}
-    environment.globals |= {"inline": sources.__getitem__, "policy": _policy(sources)}
-    return environment.get_template(template).render(**content)
-
-
-def _source(environment: jinja2.Environment, name: str) -> Markup:
-    """Return a file of styles or of a script, as it stands in a page."""
-    assert environment.loader
-    return Markup(environment.loader.get_source(environment, name)[0])
-
-
-def _policy(sources: Mapping[str, str]) -> str:
-    """Return the content security policy of a page: it loads nothing, and only these styles and scripts have effect."""
-    hashes: dict[str, list[str]] = {"css": [], "js": []}
-    for name, text in sources.items():
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        hashes[name.rpartition(".")[2]].append(f"'sha256-{digest}'")
-    return f"default-src 'none'; style-src {' '.join(hashes['css'])}; script-src {' '.join(hashes['js'])}"
 
 
 def _content(layout: Layout) -> dict[str, Any]:
@@ -249,10 +216,3 @@ def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, lis
         for model, its_samples in grouped.items()
         if its_samples
     }
-
-
-def _number(value: float | None, digits: int = 3) -> str:
-    """Return a number for a table: thousands parted, infinite or missing ones as a dash."""
-    if value is None:
-        return "–"
-    return (f"{value:,}" if isinstance(value, int) else f"{value:z,.{digits}f}").replace("-", "−")  # z: no "-0.00"

@@ -1,21 +1,16 @@
 """Writes the playground: one page with the models themselves, which compute in the reader's browser.
 
 The page holds the weights of the networks and the counts of the n-gram models over characters. Its scripts, in
-``templates/playground/``, evaluate the formulas of :mod:`seqlm.networks` and :mod:`seqlm.ngrams.models`. A policy in
-the page allows only its own script and style, by their hashes, and no request at all.
+``templates/playground/``, evaluate the formulas of :mod:`seqlm.networks` and :mod:`seqlm.ngrams.models`.
 """
 
 import base64
-import hashlib
 import json
 import math
 from collections.abc import Iterable
-from importlib import resources
 from typing import Any
 
-import jinja2
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv, read_json
@@ -24,6 +19,7 @@ from seqlm.generate.samples import longest_common_substring
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.models.registry import load_counts
+from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
@@ -44,9 +40,10 @@ _PASSAGE = 20_000
 """Characters of val and of test in the page, from their beginnings."""
 _SEARCHED = 1_000_000
 """Characters of train in which copied text is looked for."""
+_STYLES = ("page.css", "playground/page.css")
 _SCRIPTS = (
-    "arrays.js", "ngrams.js", "networks.js", "transformer.js", "sampling.js", "shannon.js", "units.js", "reading.js",
-    "dom.js", "typing.js", "inside.js", "history.js", "game.js", "main.js",
+    "arrays", "ngrams", "networks", "transformer", "sampling", "shannon", "units", "reading", "dom", "typing", "inside",
+    "history", "game", "main",
 )  # fmt: skip
 
 
@@ -79,7 +76,6 @@ def build_playground(layout: Layout, title: str) -> str:
         networks.append({"name": run, **kept, "arrays": shapes, "type": f"float{8 * precisions[run]}"})
         blocks[f"weights-{run}"] = _base64(_rounded(array, precisions[run]) for array in weights.values())
     table = read_csv(layout.reports("evaluate", "table.csv"))
-    bits = {row.model: row.test_bits for row in table.itertuples() if row.test_bits == row.test_bits}
     data = {
         "normalise": vocab.normalise,
         "separator": vocab.line_separator,
@@ -87,12 +83,17 @@ def build_playground(layout: Layout, title: str) -> str:
         "ngrams": {"tables": tables, "starts": counts.starts, "settings": settings},
         "networks": networks,
         "leftOut": left_out,
-        "bits": bits,
+        "bits": table.set_index("model")["test_bits"].dropna().to_dict(),
+        "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
         "passages": {split: {"length": len(ids), "type": str(_smallest(ids).dtype)} for split, ids in passages.items()},
     }
     corpus = read_json(layout.corpus_record)
-    return _render(title, f"{corpus['name']} ({corpus['description']})", data, blocks)
+    scripts = [f"playground/{name}.js" for name in _SCRIPTS]
+    return render(
+        "playground/page.html", [*_STYLES, *scripts], title=title, corpus=corpus, best=table.iloc[0], styles=_STYLES,
+        scripts=scripts, data=data, blocks=blocks,
+    )  # fmt: skip
 
 
 def _ngram_tables(counts: NgramCounts, blocks: dict[str, str], left_out: list[dict[str, str]]) -> list[dict[str, Any]]:
@@ -162,16 +163,17 @@ def _history(layout: Layout, run: str, config: dict[str, Any], vocab: Vocab) -> 
     """Return the perplexities of a run by epoch, and its samples with how much of each is copied from its text."""
     table = read_csv(layout.reports("train", run, "history.csv"))
     columns = ["epoch", "train_perplexity", "val_perplexity"]
-    rows = table[columns].astype(object).where(table[columns].notna(), None).to_numpy().tolist()
+    rows = table[columns].astype(object).where(np.isfinite(table[columns]), None).to_numpy().tolist()
     path = layout.samples_of_run(run)
     stored: dict[str, Any] = read_json(path) if path.exists() else {"prefix": "", "samples": []}
-    if config["token"] == "char":
-        seen = min(config["max_tokens"] or _SEARCHED, _SEARCHED)
-        train = load_split(layout.corpus("char"), "train", mmap=True)[:seen]
-        text = vocab.join(vocab.decode(train.tolist()))
-        for sample in stored["samples"]:
-            sample["copied"] = longest_common_substring(sample["text"], text)
-    return {"model": config["model"], "maxTokens": config["max_tokens"], "rows": rows, **stored}
+    found = {"sampling": config["sampling"], "rows": rows, **stored}
+    if config["token"] != "char":
+        return found
+    train = load_split(layout.corpus("char"), "train", mmap=True)[: config["max_tokens"]]
+    text = vocab.join(vocab.decode(train[:_SEARCHED].tolist()))
+    for sample in stored["samples"]:
+        sample["copied"] = longest_common_substring(sample["text"], text)
+    return found | {"trainedOn": len(train)}
 
 
 def _smallest(array: NDArray[np.integer]) -> NDArray[np.integer]:
@@ -183,36 +185,3 @@ def _base64(arrays: Iterable[NDArray[Any]]) -> str:
     """Return the bytes of arrays, one after another and least significant byte first, as base64."""
     parts = (array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)
     return base64.b64encode(b"".join(parts)).decode()
-
-
-def _render(title: str, corpus: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
-    folder = resources.files("seqlm.report").joinpath("templates")
-    script = _joined(folder.joinpath("playground", name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    own_style = folder.joinpath("playground", "page.css")
-    styles = _joined(path.read_text(encoding="utf-8") for path in (folder.joinpath("page.css"), own_style))
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("seqlm.report", "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    # Inside a script element, only "<" could end it.
-    encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return environment.get_template("playground/page.html").render(
-        title=title,
-        corpus=corpus,
-        normalise=data["normalise"],
-        separator=data["separator"],
-        script=Markup(script),
-        script_hash=_hash(script),
-        style=Markup(styles),
-        style_hash=_hash(styles),
-        data=Markup(encoded),
-        blocks=blocks,
-    )
-
-
-def _joined(texts: Iterable[str]) -> str:
-    return "\n" + "\n".join(texts)
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

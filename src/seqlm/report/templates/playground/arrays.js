@@ -64,3 +64,6 @@ function softmax(logits) {
   const found = logits.map(logit => Math.exp(logit - largest)), total = sum(found);
   return found.map(value => value / total);
 }
+
+const mean = values => sum(values) / values.length;
+const variance = (values, center = mean(values)) => mean(values.map(value => (value - center) ** 2));

@@ -22,9 +22,11 @@ function prepareGame() {
   startGame();
 }
 
+// A passage begins at a word, if the text has words.
 function startGame() {
   const text = app.passage("test"), {game} = app;
-  const start = Math.floor(Math.random() * Math.max(1, text.length - 4 * CONTEXT));
+  const place = Math.floor(Math.random() * Math.max(1, text.length - 4 * CONTEXT)), space = text.indexOf(app.idOf.get(" "), place);
+  const start = place && space >= 0 && space < text.length - 3 * CONTEXT ? space + 1 : place;
   Object.assign(game, {text, start, place: Math.min(start + CONTEXT, text.length - 1), ranks: [], bits: {}, modelRanks: {}, readings: {}});
   next();
 }
@@ -86,7 +88,7 @@ function scoreModel(name) {
 
 function showGame(said) {
   const {game} = app, {tokens} = app.data, numSymbols = tokens.length - 1;
-  const context = Array.from(game.text.slice(Math.max(game.start, game.place - 2 * CONTEXT), game.place), id => id ? tokens[id] : "□");
+  const context = Array.from(game.text.slice(game.start, game.place), id => id ? tokens[id] : "□");
   find("context").replaceChildren(context.join(""), make("b", {className: "gap", textContent: isOver() ? "" : "?"}));
   find("said").textContent = isOver() ? "The test text ends here." : said;
   for (const key of find("keys").children) key.disabled = game.tried.has(app.idOf.get(key.textContent === "␣" ? " " : key.textContent));
@@ -98,7 +100,7 @@ function showGame(said) {
     ].map(text => make("td", {textContent: text})));
   };
   find("scores").replaceChildren(
-    row("you", game.ranks, "unknown"),
-    ...Object.entries(game.bits).map(([name, bits]) => row(name, game.modelRanks[name], fixed(sum(bits) / size))));
+    row("you", game.ranks, "–"),
+    ...Object.entries(game.bits).map(([name, bits]) => row(labelOf(name), game.modelRanks[name], fixed(sum(bits) / size))));
   find("guessed").textContent = size;
 }

@@ -1,19 +1,20 @@
 // Section 4: training from the first epoch to the last.
 "use strict";
 
-const CHART = {width: 560, height: 240, left: 44, right: 12, top: 22, bottom: 34};
+const CHART = {height: 240, left: 44, right: 12, top: 22, bottom: 34};
 
 function prepareHistory() {
   const runs = Object.keys(app.data.history);
   find("over-time").hidden = !runs.length;
   if (!runs.length) return;
   const select = find("run");
-  select.append(...runs.map(name => make("option", {value: name, textContent: name})));
+  select.append(...options(runs));
   const memorised = run => { const {rows} = app.data.history[run]; return Math.max(...rows.map(row => row[2] ?? 0)) / (rows.at(-1)[1] || 1); };
   select.value = runs.reduce((best, run) => memorised(run) > memorised(best) ? run : best);
   select.addEventListener("change", chooseRun);
   find("epoch").addEventListener("input", showEpoch);
   chooseRun();
+  new ResizeObserver(showEpoch).observe(find("chart"));  // so that its text keeps its size
 }
 
 function chooseRun() {
@@ -40,28 +41,29 @@ function showEpoch() {
   find("sample").replaceChildren(...sample ? [make("b", {textContent: prefix}), sample.text] : ["No sample was kept this early."]);
   find("sample-said").textContent = !sample ? "" : `Written at epoch ${sample.epoch}, each time the likeliest character.` +
     (sample.copied ? ` Longest piece that is also in the text it was trained on: ${sample.copied} of ${Array.from(sample.text).length} characters.` : "");
-  drawChart(rows, row);
+  drawChart(rows, row, find("chart"));
 }
 
-function drawChart(rows, row) {
-  const {width, height, left, right, top, bottom} = CHART, values = rows.flatMap(([, train, val]) => [train, val]).filter(value => value !== null);
-  const [low, high] = [Math.min(...values) * 0.95, Math.max(...values) * 1.05], [first, last] = [rows[0][0], rows.at(-1)[0]];
+function drawChart(rows, row, chart) {
+  const {width} = chart.getBoundingClientRect(), {height, left, right, top, bottom} = CHART, values = rows.flatMap(([, train, val]) => [train, val]).filter(value => value !== null);
+  const ticks = Array.from({length: 36}, (_, i) => [1, 2, 5][i % 3] * 10 ** (Math.floor(i / 3) - 3)), between = (from, to) => ticks.filter(tick => tick >= from && tick <= to);
+  const [first, last] = [rows[0][0], rows.at(-1)[0]], lowest = Math.min(...values), highest = Math.max(...values);
+  const low = ticks.findLast(tick => tick <= lowest) ?? lowest, high = ticks.find(tick => tick >= highest) ?? highest;
   const scale = (value, from, to, begin, end) => begin + (end - begin) * (from === to ? 0.5 : Math.log(value / from) / Math.log(to / from));
   const x = epoch => scale(epoch, first, last, left, width - right), y = value => scale(value, low, high, height - bottom, top);
   const line = (column, extra) => {
     const points = rows.filter(one => one[column] !== null).map(one => `${x(one[0]).toFixed(1)},${y(one[column]).toFixed(1)}`);
     return svg("polyline", {points: points.join(" "), fill: "none", "stroke-width": 2, ...extra});
   };
-  const ticks = (from, to) => [0.001, 0.01, 0.1, 1, 10, 100, 1000, 10000, 100000].flatMap(power => [power, 2 * power, 5 * power]).filter(value => value >= from && value <= to);
-  const chart = find("chart");
   chart.replaceChildren(
-    ...ticks(low, high).flatMap(value => [
+    ...between(low, high).flatMap(value => [
       svg("line", {x1: left, x2: width - right, y1: y(value), y2: y(value), class: "grid"}),
       svg("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, value)]),
-    ...ticks(first, last).map(value => svg("text", {x: x(value), y: height - bottom + 16, "text-anchor": "middle"}, value)),
+    ...between(first, last).map(value => svg("text", {x: x(value), y: height - bottom + 16, "text-anchor": "middle"}, value)),
     svg("text", {x: width - right, y: height - 3, "text-anchor": "end"}, "epoch"),
     svg("text", {x: left, y: 12}, "perplexity"),
     line(1, {stroke: "currentColor"}), line(2, {stroke: "var(--val)", "stroke-dasharray": "6 3"}),
     svg("line", {x1: x(row[0]), x2: x(row[0]), y1: top, y2: height - bottom, stroke: "currentColor", "stroke-dasharray": "2 3"}));
+  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
   chart.setAttribute("aria-label", `Perplexity from epoch ${first} to ${last}: on train from ${fixed(rows[0][1])} to ${fixed(rows.at(-1)[1])}`);
 }

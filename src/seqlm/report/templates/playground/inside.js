@@ -1,102 +1,92 @@
 // Section 3: the hidden units of a network over the text.
 "use strict";
 
-const SHOWN_CHARS = 160, MEASURED_CHARS = 1600, HEAT_ROWS = 640;
-const COLD = [32, 96, 190], WARM = [214, 96, 24];
+const SHOWN_CHARS = 160, SHOWN_UNITS = 12, MEASURED_CHARS = 1600, DARKEST_UNIT = 4;
 
 function prepareInside() {
-  const networks = app.models.filter(model => model.described);
+  const networks = app.models.filter(model => model.described).map(model => model.name);
   find("inside").hidden = !networks.length;
   if (!networks.length) return;
-  const select = find("network");
-  select.append(...networks.map(model => make("option", {value: model.name, textContent: labelOf(model)})));
-  select.value = app.slots.find(name => networks.some(network => network.name === name)) ?? networks[0].name;
-  select.addEventListener("change", () => { chooseNetwork(); refresh(); });
-  find("layer").addEventListener("input", () => { forgetUnits(); refresh(); });
-  find("unit").addEventListener("input", refresh);
-  find("property").append(...Object.keys(PROPERTIES).map(name => make("option", {value: name, textContent: name})));
-  find("property").addEventListener("change", forgetUnits);
-  find("measure").addEventListener("click", measureUnits);
-  find("heat").addEventListener("click", event => {
-    const box = event.target.getBoundingClientRect();
-    find("unit").value = Math.floor((event.clientY - box.top) / box.height * (Number(find("unit").max) + 1));
-    refresh();
-  });
+  find("network").append(...options(networks));
+  find("network").value = defaultSlots().find(name => networks.includes(name)) ?? networks[0];
+  find("property").append(make("option", {value: "", textContent: "change most over your text"}));
+  find("property").append(...Object.keys(PROPERTIES).map(value => make("option", {value, textContent: `track ${value}`})));
+  find("network").addEventListener("change", () => { chooseNetwork(); refresh(); });
+  for (const id of ["layer", "property"]) find(id).addEventListener("change", () => chooseUnit(null));
+  find("unit").addEventListener("input", () => chooseUnit(Number(find("unit").value)));
   chooseNetwork();
 }
 
 const network = () => app.byName.get(find("network").value);
-const layer = () => Number(find("layer").value) - 1;
+const layer = () => Number(find("layer").value);
 
 function chooseNetwork() {
-  find("layer").max = find("layer").value = network().numLayers;
-  find("layers").textContent = `of ${network().numLayers}`;
-  find("layer-label").hidden = network().numLayers === 1;
-  const state = network().read(network().start(), 1);
-  find("unit").max = network().units(state, layer()).length - 1;
-  find("unit").value = 0;
-  forgetUnits();
+  const {numLayers} = network();
+  find("layer").replaceChildren(...Array.from({length: numLayers}, (_, value) => make("option", {value, textContent: value + 1})));
+  find("layer").value = numLayers - 1;
+  find("layer-label").hidden = numLayers === 1;
+  find("unit").max = network().units(network().read(network().start(), 1), layer()).length - 1;
+  app.unit = null;
 }
 
-function forgetUnits() {
-  find("units-table").hidden = true;
-  find("units-said").textContent = "";
+// Without a number, the first unit of the map is chosen.
+function chooseUnit(unit) {
+  app.unit = unit;
+  refresh();
 }
 
-// Shows the units over the last characters of the text, and the text coloured by the chosen unit.
+// Shows some units over the last characters of the text, and the text coloured by the chosen unit.
 async function showInside(isCurrent) {
   if (find("inside").hidden || !app.ids.length) return;
   const reading = readingOf(network().name);
   if (!await reading.read(app.ids, isCurrent)) return;
-  const first = Math.max(0, app.ids.length - SHOWN_CHARS);
-  const columns = reading.states.slice(first + 1).map(state => network().units(state, layer()));
-  const unit = Number(find("unit").value);
-  find("unit-shown").textContent = unit;
-  drawHeat(columns, unit);
-  const values = reading.states.slice(1).map(state => network().units(state, layer())[unit]);
-  const largest = Math.max(1e-9, ...values.map(Math.abs));
-  find("coloured").replaceChildren(...passage(app.groups, (start, length) => {
-    const value = values[start + length - 1], [red, green, blue] = value < 0 ? WARM : COLD;
-    return {title: fixed(value), background: `rgb(${red} ${green} ${blue} / ${Math.abs(value) / largest * 0.6})`};
-  }));
-  find("heat").setAttribute("aria-label", `Heat map of ${columns[0].length} units over the last ${columns.length} characters; ` +
-    `unit ${unit} goes from ${fixed(Math.min(...values))} to ${fixed(Math.max(...values))}`);
+  const property = find("property").value, tracking = property ? await unitsThatTrack(property, isCurrent) : [];
+  if (!tracking) return;
+  if (!property) find("units-said").textContent = "";
+  let end = 0;
+  const activity = reading.states.slice(1).map(state => network().units(state, layer()));
+  const columns = app.groups.map(group => [group, activity[(end += group.length) - 1]]).slice(-SHOWN_CHARS);
+  const listed = tracking.length ? tracking : unitsThatChange(columns.map(([, values]) => values));
+  const chosen = app.unit ?? listed[0].unit, rows = listed.some(({unit}) => unit === chosen) ? listed : [{unit: chosen}, ...listed];
+  find("unit").value = find("unit-shown").textContent = chosen;
+  const largest = Math.max(1e-9, ...rows.flatMap(({unit}) => columns.map(([, values]) => Math.abs(values[unit]))));
+  const shaded = value => {
+    const shade = Math.min(DARKEST_UNIT, Math.round(DARKEST_UNIT * Math.abs(value) / largest));
+    return {className: `${value < 0 ? "a" : "b"}${shade}`, title: fixed(value)};
+  };
+  find("coloured").replaceChildren(...passage(app.groups, (start, length) => shaded(activity[start + length - 1][chosen])));
+  const scale = [-1, -0.5, 0, 0.5, 1].map(share => largest * share);
+  find("unit-scale").replaceChildren(...scale.map(value => make("span", {...shaded(value), textContent: fixed(value)})));
+  const share = textContent => tracking.length ? [make("td", {className: "share", textContent})] : [];
+  const heads = columns.map(([group]) => make("th", {scope: "col", textContent: group.map(visible).join("")}));
+  const map = find("map"), hasFocus = map.contains(document.activeElement);
+  map.replaceChildren(make("tr", {}, make("th", {scope: "col", textContent: "unit"}), ...share("explained"), ...heads),
+    ...rows.map(({unit, measured}) => make("tr", {className: unit === chosen ? "chosen" : ""},
+      make("th", {scope: "row"}, make("button", {type: "button", textContent: unit, onclick: () => chooseUnit(unit)})),
+      ...share(measured === undefined ? "" : percent(measured)),
+      ...columns.map(([, values]) => make("td", shaded(values[unit]))))));
+  if (hasFocus) map.querySelector(".chosen button").focus();
 }
 
-function drawHeat(columns, unit) {
-  // A unit has several rows of pixels, so that the lines around the chosen one hide no other.
-  const numUnits = columns[0].length, thickness = Math.ceil(HEAT_ROWS / numUnits);
-  const canvas = find("heat"), width = columns.length, height = numUnits * thickness;
-  Object.assign(canvas, {width, height});
-  const context = canvas.getContext("2d"), image = context.createImageData(width, height);
-  const largest = columns.reduce((most, column) => column.reduce((a, b) => Math.max(a, Math.abs(b)), most), 1e-9);
-  columns.forEach((column, x) => {
-    for (let y = 0; y < height; y++) {
-      const value = column[Math.floor(y / thickness)], share = Math.abs(value) / largest;
-      image.data.set([...(value < 0 ? WARM : COLD), 255 * share], 4 * (y * width + x));  // at 0 the paper is seen
-    }
-  });
-  context.putImageData(image, 0, 0);
-  context.fillStyle = getComputedStyle(canvas).color;
-  for (const y of [unit * thickness - 1, (unit + 1) * thickness]) context.fillRect(0, y, width, 1);
+// The units with the largest variance, the largest first.
+function unitsThatChange(activity) {
+  const variances = Array.from(activity[0], (_, unit) => variance(activity.map(values => values[unit])));
+  return order(variances).slice(0, SHOWN_UNITS).map(unit => ({unit}));
 }
 
-// Measures on text that no model has learned from: units are chosen on its first half and measured on its second.
-async function measureUnits() {
-  const measuring = app.measuring += 1, isCurrent = () => app.measuring === measuring;
-  const name = find("property").value, {values, classes} = PROPERTIES[name], model = network(), shownLayer = layer();
-  find("units-said").textContent = "Measuring…";
-  const ids = app.passage("val").slice(0, MEASURED_CHARS), key = `${model.name} on val`;
-  const reading = app.measured[key] ??= new Reading(model);
-  if (!await reading.read(ids, isCurrent)) return;
-  const activity = reading.states.slice(1).map(state => model.units(state, shownLayer));
-  const found = rankUnits(activity, values(Array.from(ids, id => app.data.tokens[id])), classes);
-  const better = found.units.filter(({measured}) => measured > found.chance);
-  find("units-table").hidden = false;
-  find("units").replaceChildren(...found.units.slice(0, 8).map(({unit, measured}) => make("tr", {},
-    make("td", {}, make("button", {type: "button", textContent: `unit ${unit}`, onclick: () => { find("unit").value = unit; refresh(); }})),
-    make("td", {textContent: percent(measured)}), make("td", {textContent: measured > found.chance ? "yes" : "no"}))));
-  find("units-said").textContent = better.length
-    ? `“${name}” explains up to ${percent(Math.max(...better.map(one => one.measured)))} of what a unit does. By chance, the best of all units reaches ${percent(found.chance)}.`
-    : `No unit tracks “${name}” more closely than chance would: the best of all units reaches ${percent(found.chance)} by chance.`;
+// Measures on held-out text which units track a property; returns those that do so more closely than chance would.
+async function unitsThatTrack(name, isCurrent) {
+  const {values, classes} = PROPERTIES[name], model = network(), shownLayer = layer(), key = `${model.name}, ${shownLayer}, ${name}`;
+  if (!app.ranked[key]) {
+    find("units-said").textContent = "Measuring…";
+    const ids = app.passage("val").slice(0, MEASURED_CHARS), reading = app.measured[model.name] ??= new Reading(model);
+    if (!await reading.read(ids, isCurrent)) return null;
+    const activity = reading.states.slice(1).map(state => model.units(state, shownLayer));
+    app.ranked[key] = rankUnits(activity, values(Array.from(ids, id => app.data.tokens[id])), classes);
+  }
+  const {units, chance} = app.ranked[key], found = units.filter(({measured}) => measured > chance);
+  find("units-said").textContent = found.length
+    ? `Up to ${percent(Math.max(...found.map(one => one.measured)))} of what a unit does is explained by ${name}; by chance, up to ${percent(chance)}.`
+    : `No unit tracks ${name} more closely than chance would (${percent(chance)}), so the map has those that change most over your text.`;
+  return found;
 }

@@ -53,7 +53,7 @@ const CELLS = {
 // Weights of a network by name, decoded from the page when they are first needed.
 class StoredNetwork {
   constructor(described) {
-    Object.assign(this, {name: described.name, family: described.name, described});
+    Object.assign(this, {name: described.name, described});
   }
 
   get weights() {
@@ -65,7 +65,6 @@ class StoredNetwork {
     return this.cachedWeights;
   }
 
-  get parameters() { return sum(this.described.arrays.map(({shape}) => shape.reduce((a, b) => a * b, 1))); }
   shape(name) { return this.described.arrays.find(array => array.name === name).shape; }
 }
 

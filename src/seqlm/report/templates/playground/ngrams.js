@@ -1,7 +1,7 @@
 // n-gram models: uniform, Laplace and Kneser-Ney, from the counts of all n-grams of the training text.
 //
-// A model has four methods: start() gives the state before any character, read(state, token) the state after one more,
-// probs(state) the probability of each character, and units(state) the hidden units, of which n-gram models have none.
+// A model has three methods: start() gives the state before any character, read(state, token) the state after one more, and
+// probs(state) the probability of each character. Networks also have units(state, layer), their hidden units.
 // A state never changes, so a page can keep the states of every place of a text.
 "use strict";
 
@@ -50,7 +50,7 @@ class Table {
 }
 
 class Uniform {
-  constructor(vocabSize) { Object.assign(this, {name: "uniform", family: "uniform", order: 0, vocabSize}); }
+  constructor(vocabSize) { Object.assign(this, {name: "char-uniform", order: 0, vocabSize}); }
   start() { return []; }
   read() { return []; }
   probs() { return new Float64Array(this.vocabSize).fill(1 / this.vocabSize); }
@@ -58,8 +58,8 @@ class Uniform {
 
 // P_n(x | c) = share(c, x) + weight(c) P_below(x). A context that was never seen has weight 1.
 class Interpolated {
-  constructor(family, order, tables, backoff) {
-    Object.assign(this, {family, order, tables, backoff, name: `${family}-${order}`});
+  constructor(smoothing, order, tables, backoff) {
+    Object.assign(this, {order, tables, backoff, name: `char-${smoothing}-${order}`});
   }
 
   start() { return []; }

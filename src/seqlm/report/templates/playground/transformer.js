@@ -13,8 +13,8 @@ function erf(x) {
 const gelu = x => x * (1 + erf(x / Math.SQRT2)) / 2;
 
 function layerNorm(vector, weight, bias) {
-  const mean = sum(vector) / vector.length, variance = sum(vector.map(x => (x - mean) ** 2)) / vector.length;
-  return vector.map((x, i) => (x - mean) / Math.sqrt(variance + NORM_EPSILON) * weight[i] + bias[i]);
+  const center = mean(vector), deviation = Math.sqrt(variance(vector, center) + NORM_EPSILON);
+  return vector.map((x, i) => (x - center) / deviation * weight[i] + bias[i]);
 }
 
 class Transformer extends StoredNetwork {

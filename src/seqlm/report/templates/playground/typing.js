@@ -5,37 +5,38 @@ const MAX_ROWS = 20, MAX_TEXT = 2000, TAIL = 60;
 
 function showTyping() {
   find("slots").replaceChildren(...app.slots.map((_, slot) => {
-    const picker = modelPicker(`Model ${slot + 1}`, app.models, name => choose(slot, name), slot > 1);
-    app.pickers[slot].push(picker);
-    const view = {
+    const view = app.views[slot] = {
+      about: make("p", {className: "note"}),
       score: make("p", {className: "score", role: "status"}),
       text: make("p", {className: "passage", dir: "auto", tabIndex: 0, role: "group"}),
     };
     view.text.setAttribute("aria-label", `The text, shaded by model ${slot + 1}; arrow keys move from character to character`);
-    app.views[slot] = view;
-    walkable(view.text, slot);
-    return make("div", {className: "slot"}, picker.element, view.score, view.text);
+    walkable(view.text);
+    return make("div", {className: "slot"}, modelPicker(slot, slot > 1), view.about, view.score, view.text);
   }));
-  find("text").addEventListener("input", () => {
-    app.writing += 1;
-    app.written = null;
-    setText(find("text").value);
-  });
-  for (const slot of [0, 1]) {
-    const picker = modelPicker(`Model ${slot + 1}`, app.models, name => choose(slot, name));
-    app.pickers[slot].push(picker);
+  find("writers").replaceChildren(...[0, 1].map(slot => {
     const write = length => make("button", {type: "button", textContent: `write ${length}`, onclick: () => writeWith(slot, length)});
-    find(`next-${slot}`).append(picker.element, make("p", {className: "buttons"}, write(1), " ", write(100)));
-  }
+    return make("div", {}, modelPicker(slot), make("p", {className: "buttons"}, write(1), write(100)));
+  }));
+  find("text").addEventListener("input", () => { forgetWriting(); setText(find("text").value); });
   for (const id of ["temperature", "top-k", "top-p"]) find(id).addEventListener("input", showNext);
-  find("seed").addEventListener("input", () => { app.written = null; });
-  find("top-k").max = find("top-k").value = Math.min(app.data.tokens.length - 1, 50);
-  find("stop").addEventListener("click", () => { app.writing += 1; });
+  find("seed").addEventListener("input", forgetWriting);
+  find("top-k").max = find("top-k").defaultValue = Math.min(app.data.tokens.length - 1, 50);
+  find("stop").addEventListener("click", stopWriting);
   find("undo").addEventListener("click", undoWriting);
 }
 
+// A choice of the model of a slot; the same slot may be chosen at several places.
+function modelPicker(slot, hasNone = false) {
+  const none = hasNone ? [make("option", {value: "", textContent: "(none)"})] : [];
+  const select = make("select", {}, ...options(app.models.map(model => model.name)), ...none);
+  select.addEventListener("change", () => choose(slot, select.value || null));
+  app.pickers[slot].push(select);
+  return make("label", {className: "picker"}, `Model ${slot + 1}`, select);
+}
+
 // Arrow keys, a pointer or a finger show the bits of one character under each model.
-function walkable(element, slot) {
+function walkable(element) {
   let place = 0;
   const show = target => {
     place = Number(target.dataset.place);
@@ -46,7 +47,7 @@ function walkable(element, slot) {
   const bitsAt = target => {
     const found = app.slots.map((name, other) => {
       const there = app.views[other].text.querySelector(`[data-place="${target.dataset.place}"]`);
-      return name && there ? `${name}: ${there.title}` : "";
+      return name && there ? `${labelOf(name)}: ${there.title}` : "";
     });
     return `“${visible(target.textContent)}” ${found.filter(Boolean).join(" · ")}`;
   };
@@ -63,16 +64,21 @@ function walkable(element, slot) {
   });
 }
 
-function choose(slot, name) {
+function setModel(slot, name) {
   app.slots[slot] = name;
-  for (const picker of app.pickers[slot]) picker.show(name);
+  for (const picker of app.pickers[slot]) picker.value = name ?? "";
+  app.views[slot].about.textContent = name ? describe(app.byName.get(name)) : "";
+}
+
+function choose(slot, name) {
+  setModel(slot, name);
   refresh();
 }
 
 // Shows the end of the text where models write; what they have written is bold.
 function showTail() {
   const start = app.written ? Math.min(app.text.length, cleaned(app.written.before, app.data).length) : app.text.length;
-  find("tail").replaceChildren(app.text.slice(Math.max(0, start - TAIL), start), make("b", {textContent: app.text.slice(start)}), "▏");
+  find("tail").replaceChildren(start > TAIL ? "…" : "", app.text.slice(Math.max(0, start - TAIL), start), make("b", {textContent: app.text.slice(start)}), "▏");
 }
 
 // Takes a text as it was typed or written; everything that shows it follows.
@@ -89,9 +95,7 @@ const readingOf = name => app.readings[name] ??= new Reading(app.byName.get(name
 async function refresh() {
   const version = app.version += 1, isCurrent = () => app.version === version;
   const unknown = app.ids.filter(id => id === 0).length;
-  const isCut = app.data.normalise === "letters" && /[^A-Za-z\p{P}\p{Z}\s]/u.test(find("text").value);
-  find("unknown").textContent = unknown ? `${unknown} characters are not in the models’ alphabet: they are read as unknown and not counted.`
-    : isCut ? "These models know the letters a to z and the blank only: everything else became a blank." : "";
+  find("unknown").textContent = unknown ? `Characters not in the models’ alphabet: ${unknown}. They are read as unknown and not counted.` : "";
   showTail();
   for (const [slot, name] of app.slots.entries()) {
     const view = app.views[slot];
@@ -124,7 +128,8 @@ function sampling() {
   };
 }
 
-// Shows the probabilities after the text: as a line what the model says, as a bar what is drawn from.
+// Shows the probabilities after the text: as a line what the model says, as a bar what is drawn from. The longest is as wide as
+// its column.
 function showNext() {
   const settings = sampling();
   find("temperature-shown").textContent = settings.temperature === 0 ? "0: always the likeliest" : fixed(settings.temperature, 1);
@@ -134,16 +139,16 @@ function showNext() {
   if (!isReady(0) || !isReady(1)) return;
   const raw = [0, 1].map(slot => readingOf(app.slots[slot]).probs()), drawn = raw.map(probs => drawnWith(probs, settings));
   const likeliest = order(raw[0].map((p, i) => i ? p + raw[1][i] : -1)).slice(0, Math.min(MAX_ROWS, raw[0].length - 1));
+  const largest = Math.max(...likeliest.flatMap(token => [...raw, ...drawn].map(probs => probs[token])));
   const bar = slot => token => {
     const box = make("span", {className: "bar"}), fill = make("span", {className: "fill"}), line = make("span", {className: "mark"});
-    fill.style.width = `${100 * drawn[slot][token]}%`;
-    line.style.width = `${100 * raw[slot][token]}%`;
+    fill.style.width = `${100 * drawn[slot][token] / largest}%`;
+    line.style.width = `${100 * raw[slot][token] / largest}%`;
     box.append(fill, line);
     return [box, make("span", {className: "value", textContent: percent(drawn[slot][token])})];
   };
   const focused = [...find("bars").children].indexOf(document.activeElement);
-  const heads = [0, 1].flatMap(slot => [make("b", {textContent: app.slots[slot]}), ""]);
-  const head = make("div", {className: "row head"}, ...["", ...heads].map(cell => make("span", {}, cell)));
+  const head = make("div", {className: "row head"}, make("span"), ...[0, 1].map(slot => make("b", {textContent: labelOf(app.slots[slot])})));
   find("bars").replaceChildren(head, ...likeliest.map(token => {
     const char = app.data.tokens[token];
     const label = `Append ${char === " " ? "a space" : visible(char)}: model 1 ${percent(drawn[0][token])}, model 2 ${percent(drawn[1][token])}`;
@@ -153,8 +158,9 @@ function showNext() {
   }));
   find("bars").children[focused]?.focus();
   const rest = raw.map(probs => Math.max(0, 1 - sum(likeliest.map(token => probs[token]))));
-  const others = raw[0].length - likeliest.length;
-  find("rest").textContent = others ? `${others} other characters, the unknown one too: together ${percent(rest[0])} and ${percent(rest[1])}.` : "";
+  const others = raw[0].length - 1 - likeliest.length;
+  const which = others ? `${others} less likely characters and the unknown one, together` : "the unknown character,";
+  find("rest").textContent = `Not shown: ${which} ${percent(rest[0])} and ${percent(rest[1])}.`;
 }
 
 function appendText(text) {
@@ -166,9 +172,10 @@ function appendText(text) {
 // Writes characters, one after another; with reduced motion they appear at once. A seed gives the same text again if the
 // text before, the model and the sliders are the same.
 async function writeWith(slot, length) {
+  if (!app.ids.length) return;
   const writing = app.writing += 1, reading = readingOf(app.slots[slot]), settings = sampling();
   app.written ??= {before: find("text").value, random: randomNumbers(Number(find("seed").value))};
-  if (!app.ids.length) return;
+  find("stop").hidden = find("undo").hidden = false;
   for (let i = 0; i < length && app.writing === writing; i++) {
     const ids = app.ids.slice();
     if (!await reading.read(ids, () => app.writing === writing) || app.text.length >= MAX_TEXT) break;
@@ -179,13 +186,27 @@ async function writeWith(slot, length) {
     showTail();
     if (!isStill() && i % 4 === 0) await pause();
   }
+  if (app.writing === writing) stopWriting();
   setText(find("text").value);
 }
 
-function undoWriting() {
+function stopWriting() {
   app.writing += 1;
-  if (!app.written) return;
-  find("text").value = app.written.before;
+  find("stop").hidden = true;
+}
+
+function forgetWriting() {
+  stopWriting();
   app.written = null;
-  setText(find("text").value);
+  find("undo").hidden = true;
+}
+
+function replaceText(text) {
+  forgetWriting();
+  find("text").value = text;
+  setText(text);
+}
+
+function undoWriting() {
+  if (app.written) replaceText(app.written.before);
 }

@@ -5,8 +5,8 @@ const LETTER = /\p{L}/u, VOWEL = /[aeiou]/i;
 
 // Properties of each character of a text: numbers, or classes. A unit is compared with the property of what was read last.
 const PROPERTIES = {
-  "position in the word": {values: chars => { let since = 0; return chars.map(char => since = LETTER.test(char) ? since + 1 : 0); }},
-  "vowel, consonant or other": {classes: true, values: chars => chars.map(char => VOWEL.test(char) ? 1 : LETTER.test(char) ? 2 : 0)},
+  "the position in the word": {values: chars => { let since = 0; return chars.map(char => since = LETTER.test(char) ? since + 1 : 0); }},
+  "vowels and consonants": {classes: true, values: chars => chars.map(char => VOWEL.test(char) ? 1 : LETTER.test(char) ? 2 : 0)},
   "the last character": {classes: true, values: chars => chars},
   "the character before the last": {classes: true, values: chars => chars.map((_, i) => chars[i - 1] ?? "")},
 };
@@ -14,9 +14,7 @@ const PROPERTIES = {
 // Returns the share of the variance of a unit that a property explains, from 0 to 1: the squared correlation with a
 // number, or the variance between the means of classes. With many classes of few places, chance alone explains some.
 function shareExplained(activity, values, isClasses) {
-  const size = activity.length, mean = sum(activity) / size;
-  let total = 0;
-  for (const value of activity) total += (value - mean) ** 2;
+  const size = activity.length, center = mean(activity), total = size * variance(activity, center);
   if (!(total > 0)) return 0;
   if (isClasses) {
     const groups = new Map();
@@ -26,18 +24,18 @@ function shareExplained(activity, values, isClasses) {
       group.size += 1;
     });
     let between = 0;
-    for (const group of groups.values()) between += group.size * (group.sum / group.size - mean) ** 2;
+    for (const group of groups.values()) between += group.size * (group.sum / group.size - center) ** 2;
     return between / total;
   }
-  const meanValue = sum(values) / size;
-  let covariance = 0, variance = 0;
-  values.forEach((value, i) => { covariance += (activity[i] - mean) * (value - meanValue); variance += (value - meanValue) ** 2; });
-  return variance > 0 ? covariance ** 2 / (total * variance) : 0;
+  const middle = mean(values), spread = size * variance(values, middle);
+  let covariance = 0;
+  values.forEach((value, i) => { covariance += (activity[i] - center) * (value - middle); });
+  return spread > 0 ? covariance ** 2 / (total * spread) : 0;
 }
 
 // Returns units by how well they track a property: chosen on the first half of a text, measured on the second.
 // activity[t] has the units after character t. `chance` is the largest share that any unit reaches on the second half when
-// the property is moved along the text, the largest of several moves.
+// the property is shifted along the text, the largest of several shifts.
 function rankUnits(activity, values, isClasses, numMoves = 5) {
   const size = values.length, half = size >> 1, numUnits = activity[0].length;
   const column = unit => Float64Array.from(activity, row => row[unit]);
