@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import seqlm
+from disks import fill, mounted
 from reference import clean_line
-from seqlm.core.errors import DataError, SeqlmError
+from seqlm.core.errors import DataError, MachineError, SeqlmError
 from seqlm.models.fixed_ngrams import FixedNGram
 from smoke import ROOT
 
@@ -84,6 +85,18 @@ def test_a_saved_model_is_opened_as_any_other(words: FixedNGram, change: str, tm
         seqlm.open(tmp_path / "saved")
 
 
+def test_a_model_can_be_saved_again_when_a_full_disk_has_space(words: FixedNGram, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=2m", "tmpfs") as disk:
+        filler = fill(disk)
+        with pytest.raises(MachineError, match="No space left on device"):
+            words.save(disk / "saved")
+        filler.unlink()
+        words.save(disk / "saved")
+        assert seqlm.open(disk / "saved")[words.name].score(TEST) == words.score(TEST)
+        assert {path.name for path in (disk / "saved").iterdir()} == {"data", "export.json"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -92,7 +105,7 @@ def test_a_saved_model_is_opened_as_any_other(words: FixedNGram, change: str, tm
         ({"smoothing": "kneser-ney"}, "smoothing"),
         ({"normalise": "lower"}, "normalise"),
         ({"min_freq": 0}, "min_freq"),
-        ({"min_freq": 9}, "occurs so often"),
+        ({"min_freq": 9}, "^fit_ngram: min_freq = 9: no word of the texts occurs so often: lower it"),
         ({"unknown": None}, "unknown"),
         ({"epsilon": -1}, "epsilon"),
         ({"texts": 3}, "must be a string or several, not int"),

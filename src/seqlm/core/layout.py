@@ -5,8 +5,17 @@
 
 from pathlib import Path
 
+from seqlm.core.errors import ParamsError
+
 NETWORK_FILES = ("model.json", "weights.safetensors")
 """What the folder of a trained network holds: its description, and its weights."""
+
+
+def as_path(value: object, name: str) -> Path:
+    """Return the path that a caller gave as argument ``name``. Raises ParamsError if it is none."""
+    if not isinstance(value, (str, Path)):
+        raise ParamsError(f"{name} must be a string or a Path, not {type(value).__name__}")
+    return Path(value)
 
 
 class Layout:

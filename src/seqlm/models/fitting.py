@@ -64,12 +64,17 @@ def fit_ngram(
     with TemporaryDirectory() as name:
         folder, path = Path(name), Path(name) / "train.txt"
         text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-        tokens = token_kind(by).pretokenize(text, separator)
+        kind = token_kind(by)
+        tokens = kind.pretokenize(text, separator)
         if len(tokens) < order:
-            raise DataError(f"fit_ngram: fewer than {order} {by}s: give more text, not the name of a file")
+            raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
         del tokens
         write_text(path, text + "\n")
-        vocab = build_corpus({"train": path}, folder, by, separator, min_freq, [], normalise=normalise)
+        try:
+            vocab = build_corpus({"train": path}, folder, by, separator, min_freq, [], normalise=normalise)
+        except ParamsError as error:
+            problem = f"no {kind.noun} of the texts occurs so often: lower it"
+            raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
         ids = load_split(folder, "train")
     return FixedNGram(method.build(count_ngrams(ids, len(vocab), order), settings)[-1], vocab)
 

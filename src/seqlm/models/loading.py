@@ -178,7 +178,7 @@ class Models(Mapping[str, LanguageModel]):
 
         from seqlm.evaluate.ranking import rank_models
 
-        selected = self.select(strings(names, "names"))
+        selected = self.select(strings(names, "names", "list of strings"))
         scored = {name: model.score_tokens(text) for name, model in selected.items()}
         texts = {found.text.vocab.kind: {"test": found.stream} for found in scored.values()}
         scores = [
