@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import seqlm
@@ -110,6 +111,7 @@ def test_a_model_can_be_saved_again_when_a_full_disk_has_space(words: FixedNGram
         ({"epsilon": -1}, "epsilon"),
         ({"texts": 3}, "must be a string or several, not int"),
         ({"texts": b"the sea"}, "must be a string or several, not bytes"),
+        ({"texts": pd.DataFrame({"a": ["the sea"]})}, "must be a string or several, not DataFrame"),
         ({"texts": [b"x"]}, "must be a string, not bytes"),
         ({"texts": []}, "fewer than 3 words: give more text, not the name of a file"),
         ({"texts": "a b"}, "fewer than 3 words"),

@@ -77,6 +77,9 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
     calls: list[Any] = [
         lambda: seqlm.open(3),  # type: ignore[arg-type]
         lambda: seqlm.open("nowhere"),
+        lambda: seqlm.open("x" * 300),
+        lambda: seqlm.open_arpa("a\0b"),
+        lambda: seqlm.open_arpa("\ud800"),
         lambda: seqlm.open(device="gpu"),  # type: ignore[arg-type]
         lambda: seqlm.open_arpa(None),  # type: ignore[arg-type]
         lambda: seqlm.open_arpa("nowhere"),

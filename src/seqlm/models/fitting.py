@@ -11,7 +11,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_text
 from seqlm.core.settings import check
 from seqlm.models.fixed_ngrams import FixedNGram
-from seqlm.models.language_model import require_text
+from seqlm.models.requests import are_several, require_text
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -85,7 +85,7 @@ def _checked(value: Any, name: str, kind: Any) -> Any:
 
 def _all_texts(texts: str | Iterable[str]) -> Iterable[str]:
     """Yield the texts. Raises ParamsError if one is no string."""
-    if isinstance(texts, (bytes, bytearray)) or not isinstance(texts, Iterable):
+    if not isinstance(texts, str) and not are_several(texts):
         raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}")
     for text in [texts] if isinstance(texts, str) else texts:
         yield require_text(text, "a text")

@@ -25,7 +25,7 @@ from seqlm.core.settings import Seed, check
 from seqlm.heldout.scored_text import Ids, Stream, stream_of
 from seqlm.heldout.selection import encode_text
 from seqlm.models.generating import GrowingText, check_stop
-from seqlm.models.requests import Texts, are_several, read_request, strings
+from seqlm.models.requests import Texts, are_several, read_request, require_text, strings
 from seqlm.models.units import ReadText, ScoredUnits, Spans, TokensInText, Units, check_units
 from seqlm.preprocess.cleaning import CleanedText, DecodingReport, clean_text
 from seqlm.preprocess.preparing import decoding_warnings
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _COLDEST = float(np.finfo(np.float64).tiny)
 _NOT_KEPT = re.compile(r"[^A-Za-z\s]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANKS = (" ", "\n", "\r")
 """What separates words, in texts that are not cleaned too."""
 _AtLeastOne = Annotated[int, Field(ge=1)]
@@ -404,7 +403,8 @@ class LanguageModel(ABC):
         given words; and as :meth:`score` does.
         """
         request = read_request(text, words, groups)
-        by = by or ("token" if words is None else "word")
+        if by is None:
+            by = "token" if words is None else "word"
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
         check_units(self.vocab, by, space)
@@ -587,15 +587,6 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
             "set on_unknown to unk"
         )
     return [int(index) for index in vocab.encode(tokens)]
-
-
-def require_text(value: object, what: str) -> str:
-    """Return a text. Raises ParamsError if it is none, and DataError for half a character, which no file can hold."""
-    if not isinstance(value, str):
-        raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
-    if found := _SURROGATE.search(value):
-        raise DataError(f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it")
-    return value
 
 
 def cleaning_remarks(text: str, normalise: str, num_replaced: int = 0) -> list[str]:

@@ -1,5 +1,6 @@
 """What a caller of ``surprisals`` asks for: texts, the words in them, and the groups that the words belong to."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -8,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqlm.core.cells import is_missing
-from seqlm.core.errors import ParamsError
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.models.units import Spans, Units, spans_of_given_words
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 Texts = list[str] | tuple[str, ...]
 """Several texts; every other iterable of strings, such as a column of a table, does too."""
 
@@ -67,9 +69,9 @@ def read_request(text: object, words: object, groups: object) -> Request:
         return _grouped(strings(given, "words"), _items(groups, "groups must be a list of labels"), index)
     if not any(map(are_several, given)):
         own = strings(given, "words")
-        return Request(*_located([None if text is None else strings([text], "the text")[0]], [own]), None, index=index)
+        return Request(*_located([None if text is None else require_text(text, "the text")], [own]), None, index=index)
     lists = [strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)]
-    texts_or_none = [None] * len(lists) if text is None else strings(text, "the text")
+    texts_or_none = [None] * len(lists) if text is None else strings(text, "the text", "list of strings")
     if len(texts_or_none) != len(lists):
         raise ParamsError(f"there are {len(texts_or_none)} texts, but words of {len(lists)}: give as many")
     return Request(*_located(texts_or_none, lists), list(range(len(lists))))
@@ -78,6 +80,15 @@ def read_request(text: object, words: object, groups: object) -> Request:
 def are_several(value: object) -> bool:
     """Return whether a value is several things, and not one text or number."""
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) == 1
+
+
+def require_text(value: object, what: str) -> str:
+    """Return a text. Raises ParamsError if it is none, and DataError for half a character, which no file can hold."""
+    if not isinstance(value, str):
+        raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
+    if found := _SURROGATE.search(value):
+        raise DataError(f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it")
+    return value
 
 
 def strings(value: object, what: str, expected: str = "string") -> list[str]:
