@@ -109,8 +109,9 @@ def _score_texts(
     max_bytes = load(layout.params, "download", DownloadParams).max_bytes
     device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
     own = list(Models(layout, device, num_threads).select(names).values()) if names or not arpas else []
-    if own:  # their corpus may have been cleaned with another setting
-        preprocess = preprocess.model_copy(update={"normalise": own[0].vocab.normalise})
+    # As the corpus of the models was cleaned, whatever the setting says now. Nothing is known of that of an ARPA file.
+    normalise = own[0].vocab.normalise if own else "none"
+    preprocess = preprocess.model_copy(update={"normalise": normalise})
     models = [*own, *(open_arpa(path, warn) for path in arpas)]
     texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)

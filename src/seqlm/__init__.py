@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqlm.core.errors import ParamsError, SeqlmError
+from seqlm.core.errors import SeqlmError
+from seqlm.core.layout import as_path
 
 if TYPE_CHECKING:
     from seqlm.core.settings import Device
@@ -39,7 +40,7 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
     ``device`` is where networks run: cpu, cuda, mps or auto. Raises ParamsError for other values, and DataError if the
     folder holds no run, or if an exported file was changed.
     """
-    path = _path(folder, "folder")
+    path = as_path(folder, "folder")
     from seqlm.core import settings
     from seqlm.models.loading import open_models
 
@@ -52,7 +53,7 @@ def open_arpa(path: str | Path) -> "ArpaLanguageModel":
 
     Warns if its probabilities do not sum to 1. Raises DataError if it is no such file.
     """
-    path = _path(path, "path")
+    path = as_path(path, "path")
     from seqlm.models import arpa
 
     model = arpa.open_arpa(path, warnings.warn)
@@ -77,9 +78,3 @@ def fit_ngram(
     return fitting.fit_ngram(
         texts, order, by, smoothing, normalise=normalise, min_freq=min_freq, unknown=unknown, epsilon=epsilon
     )
-
-
-def _path(value: object, name: str) -> Path:
-    if not isinstance(value, (str, Path)):
-        raise ParamsError(f"{name} must be a string or a Path, not {type(value).__name__}")
-    return Path(value)

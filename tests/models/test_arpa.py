@@ -80,6 +80,9 @@ def test_units_with_sentence_marks_by_hand(tmp_path: Path) -> None:
     ):
         bits = model.surprisals("a b\n\nb", by=by, space=space)["bits"]
         assert (bits * math.log10(2)).tolist() == pytest.approx(expected)
+    # A word that is spelt like a mark is a word.
+    spelt = model.surprisals("a <s> b", by="token")
+    assert spelt[["start", "end"]].to_numpy().tolist() == [[0, 0], [0, 1], [2, 5], [6, 7], [7, 7]]
     # Each line ends with a character: "a b\n", "\n", "b\n" are seven.
     assert model.score("a b\n\nb").bits_per_character == pytest.approx(2.5 / math.log10(2) / 7)
 

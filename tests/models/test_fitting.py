@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import seqlm
+from disks import fill, mounted
 from reference import clean_line
-from seqlm.core.errors import DataError, SeqlmError
+from seqlm.core.errors import DataError, MachineError, SeqlmError
 from seqlm.models.fixed_ngrams import FixedNGram
 from smoke import ROOT
 
@@ -84,6 +86,18 @@ def test_a_saved_model_is_opened_as_any_other(words: FixedNGram, change: str, tm
         seqlm.open(tmp_path / "saved")
 
 
+def test_a_model_can_be_saved_again_when_a_full_disk_has_space(words: FixedNGram, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=2m", "tmpfs") as disk:
+        filler = fill(disk)
+        with pytest.raises(MachineError, match="No space left on device"):
+            words.save(disk / "saved")
+        filler.unlink()
+        words.save(disk / "saved")
+        assert seqlm.open(disk / "saved")[words.name].score(TEST) == words.score(TEST)
+        assert {path.name for path in (disk / "saved").iterdir()} == {"data", "export.json"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -92,11 +106,12 @@ def test_a_saved_model_is_opened_as_any_other(words: FixedNGram, change: str, tm
         ({"smoothing": "kneser-ney"}, "smoothing"),
         ({"normalise": "lower"}, "normalise"),
         ({"min_freq": 0}, "min_freq"),
-        ({"min_freq": 9}, "occurs so often"),
+        ({"min_freq": 9}, "^fit_ngram: min_freq = 9: no word of the texts occurs so often: lower it"),
         ({"unknown": None}, "unknown"),
         ({"epsilon": -1}, "epsilon"),
         ({"texts": 3}, "must be a string or several, not int"),
         ({"texts": b"the sea"}, "must be a string or several, not bytes"),
+        ({"texts": pd.DataFrame({"a": ["the sea"]})}, "must be a string or several, not DataFrame"),
         ({"texts": [b"x"]}, "must be a string, not bytes"),
         ({"texts": []}, "fewer than 3 words: give more text, not the name of a file"),
         ({"texts": "a b"}, "fewer than 3 words"),

@@ -73,10 +73,13 @@ def test_opened_models_can_be_pickled(models: Models) -> None:
 
 
 def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) -> None:
-    model, sampling = models["small"], SamplingConfig()
+    model, sampling, fitted = models["small"], SamplingConfig(), seqlm.fit_ngram("the sea came in")
     calls: list[Any] = [
         lambda: seqlm.open(3),  # type: ignore[arg-type]
         lambda: seqlm.open("nowhere"),
+        lambda: seqlm.open("x" * 300),
+        lambda: seqlm.open_arpa("a\0b"),
+        lambda: seqlm.open_arpa("\ud800"),
         lambda: seqlm.open(device="gpu"),  # type: ignore[arg-type]
         lambda: seqlm.open_arpa(None),  # type: ignore[arg-type]
         lambda: seqlm.open_arpa("nowhere"),
@@ -96,6 +99,8 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
         lambda: model.generate_tokens("the sea", 0),
         lambda: model.generate_tokens(None),  # type: ignore[arg-type]
         lambda: model.generate_batch(["the sea"], 0, sampling, 0),
+        lambda: fitted.save(3),  # type: ignore[arg-type]
+        lambda: fitted.to_arpa(None),  # type: ignore[arg-type]
     ]
     for number, call in enumerate(calls):
         with pytest.raises(seqlm.SeqlmError) as error:

@@ -205,6 +205,15 @@ def test_a_context_is_read_and_not_scored(name: str, kinds: dict[str, LanguageMo
         assert model.score(text, context=context).tokens >= model.score(text).tokens
 
 
+def test_a_space_after_the_context_is_added_only_if_there_is_none(kinds: dict[str, LanguageModel]) -> None:
+    for name in ("small", "word-kneser-ney-3", *UNCLEANED):
+        expected = kinds[name].score("sea", context="the")
+        for context, text in (("the ", "sea"), ("the", " sea")):
+            assert kinds[name].score(text, context=context)[:-1] == expected[:-1], name
+        # Without cleaning, a tab is part of a word, so a space is added.
+        assert "\tsea" in kinds["word' '"].surprisals("\tsea", context="the")["text"].tolist()
+
+
 def test_the_first_token_is_scored_by_a_documented_distribution(models: Models) -> None:
     text = "the sea"
     for name in ("small", "char-kneser-ney-3", "char-by-word-kneser-ney-3"):
@@ -259,7 +268,13 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"words": ["the", None]}, r"words\[1\] must be a string, but it is missing"),
         ({"words": ["the", "sea"], "groups": [1, math.nan]}, r"groups\[1\] is missing: give a label for each word"),
         ({"words": [["the"], [3]]}, r"words\[1\]\[0\] must be a string, not int"),
+        ({"words": [["the"], "sea"]}, r"words\[1\] must be a list of strings, not str"),
+        ({"words": pd.DataFrame({"word": ["the"]})}, "words must be a list of words, not DataFrame"),
+        ({"words": ["a", "no"], "groups": [[1], [2]]}, r"groups\[0\] must be a number or a string, not list"),
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
+        ({"text": 3, "words": ["the"]}, "^the text must be a string, not int"),
+        ({"text": "the", "words": [["the"]]}, "^the text must be a list of strings, not str"),
+        ({"text": "the sea", "by": ""}, "by must be token, char, word, line"),
         ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
         ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "there are 1 texts, but words of 2"),
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),

@@ -30,6 +30,7 @@ from stages_by_hand import Finished, RunStage, prepare, refused, succeeded
 
 PAGE = "surprisal.html"
 ARPA = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\tsea\n\n\\end\\\n"
+MARKED = "\\data\\\nngram 1=5\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\n-0.5\t</s>\n-0.4\tthe\n-0.3\tsea\n\n\\end\\\n"
 COLUMNS = ["position", "text", "original", "start", "end", "reason", "space"]
 Score = Callable[..., Finished]
 
@@ -123,12 +124,14 @@ def test_the_changes_of_cleaning_are_stated(score: Score, run_stage: RunStage, t
     model = seqlm.open(trained.root)["small"]
     assert list(model.score(text).remarks) == lines[:2]
     assert model.score("The sea\nat  noon\n").remarks == ()
-    # What matters is how the corpus was cleaned, not how the next one will be. An ARPA file has no corpus.
-    change_params(trained.params, {"preprocess.normalise": "none"})
-    assert succeeded(score("the sea, 120 times\n")).startswith("cleaned like the corpus")
+    # An ARPA file has no corpus.
     (trained.root / "x.arpa").write_text(ARPA)
+    (trained.root / "my.txt").write_text("the sea, 120 times\n")
     printed = succeeded(run_stage("score", "--text", "my.txt", "--arpa", "x.arpa"))
     assert re.match(r"x\.arpa: .* 3 tokens, 100\.0% of them unknown", printed)
+    # What matters is how the corpus was cleaned, not how the next one will be.
+    change_params(trained.params, {"preprocess.normalise": "none"})
+    assert succeeded(score("the sea, 120 times\n")).startswith("cleaned like the corpus")
 
 
 def test_what_models_do_not_read_is_stated(score: Score, trained: Layout) -> None:
@@ -147,6 +150,20 @@ def test_a_long_text_is_scored_as_a_whole_and_shown_in_part(score: Score, traine
     page = (trained.root / PAGE).read_text()
     assert f"T{remark[1:]}." in page
     assert len(passages(trained)["text"]) == 20_000
+
+
+def test_sentence_marks_are_not_shown(run_stage: RunStage, trained: Layout) -> None:
+    (trained.root / "my.txt").write_text("the sea\n\nthe\n")
+    (trained.root / "marks.arpa").write_text(MARKED)
+    decimals = [[3, 0.4], None, [3, 0.3 + 2 * 0.5], None, None, [3, 0.4 + 0.5]]  # an empty line is a sentence too
+    expected = [each and [3, round(each[1] / math.log10(2), 1)] for each in decimals]
+    for models in (["--arpa", "marks.arpa"], ["--arpa", "marks.arpa", "--model", "small"]):
+        succeeded(run_stage("score", "--text", "my.txt", *models))
+        found = passages(trained)
+        assert found["text"].split() == ["the", "sea", "the"]
+        costs = found["models"]["marks.arpa"]
+        assert [cost for cost in costs if cost] == [cost for cost in expected if cost]
+    assert (found["text"], costs) == ("the sea  the", expected)
 
 
 def test_an_unknown_word_is_shown_with_its_spelling(score: Score, trained: Layout) -> None:

@@ -7,7 +7,7 @@ from seqlm.core.errors import MachineError
 
 
 @contextmanager
-def installed_by(extra: str, what: str) -> Iterator[None]:
+def needs_extra(extra: str, what: str) -> Iterator[None]:
     """Import a package of an extra inside this context; ``what`` needs it.
 
     Raises MachineError, which names the extra, if the package is not installed.

@@ -3,7 +3,6 @@
 To add a column, add an entry to :data:`COLUMNS`; nothing else needs to know.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from seqlm.core.cells import is_missing as is_missing
 from seqlm.evaluate.ranking import Result
 from seqlm.score.store import TRAIN_SUBSET
 
@@ -52,11 +52,6 @@ class Column:
         if self.dtype is int:
             return f"{int(value):,}"
         return f"{value:.{DIGITS}f}" if self.dtype is float else str(value)
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a cell of a table is empty."""
-    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
 
 
 def _val_with_mark(row: Cells) -> str:

@@ -43,7 +43,7 @@ def open_arpa(path: Path, log: Log) -> "ArpaLanguageModel":
 
 
 class ArpaLanguageModel(LanguageModel):
-    """An n-gram model from an ARPA file. Texts are not cleaned."""
+    """An n-gram model from an ARPA file. It does not clean texts."""
 
     def __init__(self, model: ArpaModel) -> None:
         """Take a model that was read. It is one over characters if all its tokens are, without sentence marks."""
@@ -110,7 +110,7 @@ class ArpaLanguageModel(LanguageModel):
             unknown_costs=unknown_costs(self.vocab, tokens, ids), unknown_share=unknown_share(ids),
             separator_nll=separator_nll(text.split("\n"), "", None),
         )  # fmt: skip
-        return stream, TokensInText(text, self.vocab, tokens, places)
+        return stream, TokensInText(text, self.vocab, tokens, places, ~is_word)
 
 
 class _ArpaReader(RowReader):

@@ -8,7 +8,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, write_csv, write_errors, write_text
 from seqlm.core.layout import Layout
 from seqlm.models.loading import Models
-from seqlm.models.manifest import require_new, seal
+from seqlm.models.manifest import new_folder, seal
 
 _README = Path(__file__).with_name("exported.md")
 """The README of an exported folder, with places for its name, a model, a note on the training text, and a table."""
@@ -26,29 +26,29 @@ def export_models(layout: Layout, folder: Path, names: Sequence[str] = ()) -> in
     Without names all are written. The training text goes along only if one of the models needs it. Raises ParamsError
     if the folder exists and is not empty, or if there is no such model, and DataError if the run has not finished.
     """
-    require_new(folder)
     table = read_csv(layout.reports("evaluate", "table.csv"))
     if not layout.mixtures.is_dir():
         raise DataError(f"{layout.mixtures}: no such folder: run the pipeline first")
     sources = Models(layout).sources(names)
+    table = table[table["model"].isin(list(sources))] if names else table
     folds = layout.heldout("char") / "folds.json"
     parts = {
         layout.params,
         *([folds] if folds.is_file() else ()),
         *(part for each in sources.values() for part in each.parts),
     }
-    for part in sorted(parts):
-        _copy(part, folder / part.relative_to(layout.root))
-    table = table[table["model"].isin(list(sources))] if names else table
-    write_csv(Layout(folder).reports("evaluate", "table.csv"), table)
-    num_files = seal(folder, list(sources)) + 1
     rows = [f"| {row.model} | {row.test_bits:.3f} | {row.test_perplexity:.2f} |" for row in table.itertuples()]
     example = [*names, *table["model"]][0]
     has_text = any(part.name == "train.npy" for part in parts)
     readme = _README.read_text(encoding="utf-8").format(
-        name=folder.name, model=example, text=_WITH_TEXT if has_text else _WITHOUT_TEXT, rows="\n".join(rows)
+        name=folder.resolve().name, model=example, text=_WITH_TEXT if has_text else _WITHOUT_TEXT, rows="\n".join(rows)
     )
-    write_text(folder / "README.md", readme)
+    with new_folder(folder) as work:
+        for part in sorted(parts):
+            _copy(part, work / part.relative_to(layout.root))
+        write_csv(Layout(work).reports("evaluate", "table.csv"), table)
+        num_files = seal(work, list(sources)) + 1
+        write_text(work / "README.md", readme)
     return num_files
 
 

@@ -11,7 +11,7 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_text
 from seqlm.core.settings import check
 from seqlm.models.fixed_ngrams import FixedNGram
-from seqlm.models.language_model import require_text
+from seqlm.models.requests import are_several, require_text
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -64,12 +64,17 @@ def fit_ngram(
     with TemporaryDirectory() as name:
         folder, path = Path(name), Path(name) / "train.txt"
         text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-        tokens = token_kind(by).pretokenize(text, separator)
+        kind = token_kind(by)
+        tokens = kind.pretokenize(text, separator)
         if len(tokens) < order:
-            raise DataError(f"fit_ngram: fewer than {order} {by}s: give more text, not the name of a file")
+            raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
         del tokens
         write_text(path, text + "\n")
-        vocab = build_corpus({"train": path}, folder, by, separator, min_freq, [], normalise=normalise)
+        try:
+            vocab = build_corpus({"train": path}, folder, by, separator, min_freq, [], normalise=normalise)
+        except ParamsError as error:
+            problem = f"no {kind.noun} of the texts occurs so often: lower it"
+            raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
         ids = load_split(folder, "train")
     return FixedNGram(method.build(count_ngrams(ids, len(vocab), order), settings)[-1], vocab)
 
@@ -80,7 +85,7 @@ def _checked(value: Any, name: str, kind: Any) -> Any:
 
 def _all_texts(texts: str | Iterable[str]) -> Iterable[str]:
     """Yield the texts. Raises ParamsError if one is no string."""
-    if isinstance(texts, (bytes, bytearray)) or not isinstance(texts, Iterable):
+    if not isinstance(texts, str) and not are_several(texts):
         raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}")
     for text in [texts] if isinstance(texts, str) else texts:
         yield require_text(text, "a text")

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Self
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.files import write_errors
-from seqlm.core.layout import Layout
-from seqlm.models.manifest import require_new, seal
+from seqlm.core.layout import Layout, as_path
+from seqlm.models.manifest import new_folder, seal
 from seqlm.models.ngram_models import NGram, Recounting
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -46,24 +45,23 @@ class FixedNGram(NGram):
         """
         if not isinstance(self.model, KneserNey | PrunedKneserNey):
             raise ParamsError(f"{self.name}: only Kneser-Ney models have the form of an ARPA file")
-        write_arpa(Path(path), self.model, self.vocab.tokens)
+        write_arpa(as_path(path, "path"), self.model, self.vocab.tokens)
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a new folder, from which ``seqlm.open(folder)[name]`` reads it.
 
         Raises ParamsError if the folder exists and is not empty.
         """
-        layout, kind = Layout(Path(folder)), self.vocab.kind
-        if not isinstance(self.model, InterpolatedModel | PrunedKneserNey):
+        model, kind = self.model, self.vocab.kind
+        if not isinstance(model, InterpolatedModel | PrunedKneserNey):
             raise ParamsError(f"{self.name}: holds nothing to save")
-        require_new(layout.root)
-        with write_errors(layout.root):
-            layout.ngrams(kind).mkdir(parents=True, exist_ok=True)
-        self.vocab.save(layout.vocab(kind))
-        if isinstance(self.model, PrunedKneserNey):
-            self.model.save(layout.ngrams(kind), self.vocab.key)
-        else:
-            tables, starts = self.model.counts.tables[: self.model.order], self.model.counts.starts[: self.model.order]
-            counts = NgramCounts([(table.keys, table.counts) for table in tables], starts)
-            save_models(layout.ngrams(kind), counts, {self.model.smoothing: self.model.settings}, self.vocab.key)
-        seal(layout.root, [self.name])
+        with new_folder(as_path(folder, "folder")) as work:
+            self.vocab.save(Layout(work).vocab(kind))
+            ngrams = Layout(work).ngrams(kind)
+            if isinstance(model, PrunedKneserNey):
+                model.save(ngrams, self.vocab.key)
+            else:
+                tables = [(table.keys, table.counts) for table in model.counts.tables[: model.order]]
+                counts = NgramCounts(tables, model.counts.starts[: model.order])
+                save_models(ngrams, counts, {model.smoothing: model.settings}, self.vocab.key)
+            seal(work, [self.name])

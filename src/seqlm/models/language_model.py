@@ -19,13 +19,13 @@ from pydantic import Field
 
 from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.metrics import Nll, bits_per_character, perplexity
+from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
 from seqlm.core.settings import Seed, check
 from seqlm.heldout.scored_text import Ids, Stream, stream_of
 from seqlm.heldout.selection import encode_text
 from seqlm.models.generating import GrowingText, check_stop
-from seqlm.models.requests import Texts, is_one, read_request, strings
+from seqlm.models.requests import Texts, are_several, read_request, require_text, strings
 from seqlm.models.units import ReadText, ScoredUnits, Spans, TokensInText, Units, check_units
 from seqlm.preprocess.cleaning import CleanedText, DecodingReport, clean_text
 from seqlm.preprocess.preparing import decoding_warnings
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 _COLDEST = float(np.finfo(np.float64).tiny)
 _NOT_KEPT = re.compile(r"[^A-Za-z\s]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLANKS = (" ", "\n", "\r")
+"""What separates words, in texts that are not cleaned too."""
 _AtLeastOne = Annotated[int, Field(ge=1)]
 _SAMPLING: dict[str, Any] = {
     "temperature": Annotated[float, Field(ge=0)],
@@ -192,12 +193,9 @@ class ScoredTokens:
 
     def score(self, remarks: Sequence[str] = ()) -> TextScore:
         """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
-        number, nll = len(self.nll), float(self.nll.sum())
-        with_spelling = float(self.stream.with_unknown_cost(self.nll).sum())
-        bits = bits_per_character(with_spelling, max(self.stream.scored_chars, 1))
-        each = perplexity(nll, max(number, 1))
-        bits, each = (figure if math.isfinite(figure) else math.inf for figure in (bits, each))
-        return TextScore(number, nll, bits, each, self.stream.unknown_share, tuple(remarks))
+        found = self.metrics
+        bits, each = (math.inf if found[key] is None else found[key] for key in ("bits_per_character", "perplexity"))
+        return TextScore(found["tokens"], float(self.nll.sum()), bits, each, found["unknown_share"], tuple(remarks))
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -300,7 +298,7 @@ class LanguageModel(ABC):
         text, normalise = require_text(text, "the text"), self.vocab.normalise
         before = "" if context is None else require_text(context, "the context")
         if before and clean_text(before, normalise).strip():
-            before += "" if before[-1].isspace() else " "
+            before += "" if before.endswith(_BLANKS) or text.startswith(_BLANKS) else " "
             return ReadText(CleanedText(before + text, normalise), len(before), scores_blank=space == "before")
         cleaned = CleanedText(text, normalise)
         if not (score_first and self.vocab.token_kind.is_lossless):
@@ -357,7 +355,7 @@ class LanguageModel(ABC):
         Raises DataError for a text without a scored token, and ParamsError for anything but strings and for
         ``score_first`` where a model has no such probability.
         """
-        alone = is_one(text)
+        alone = not are_several(text)
         texts = [require_text(text, "the text")] if alone else strings(text, "the text")
         reads = [
             self._read_text(each, before, score_first=score_first)
@@ -405,7 +403,8 @@ class LanguageModel(ABC):
         given words; and as :meth:`score` does.
         """
         request = read_request(text, words, groups)
-        by = by or ("token" if words is None else "word")
+        if by is None:
+            by = "token" if words is None else "word"
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
         check_units(self.vocab, by, space)
@@ -454,7 +453,7 @@ class LanguageModel(ABC):
         outside 0 to 2**32 - 1, and other values that make no sense.
         """
         sampling = SamplingConfig(temperature, top_k, top_p)
-        alone = is_one(prefix)
+        alone = not are_several(prefix)
         prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
         if num_samples is not None:
             if not alone:
@@ -563,7 +562,7 @@ def _without_context(found: ScoredTokens) -> ScoredTokens:
 
 def _contexts(context: object, number: int) -> Sequence[object]:
     """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
-    if is_one(context):
+    if not are_several(context):
         return [context] * number
     found = strings(context, "the context")
     if len(found) != number:
@@ -588,15 +587,6 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
             "set on_unknown to unk"
         )
     return [int(index) for index in vocab.encode(tokens)]
-
-
-def require_text(value: object, what: str) -> str:
-    """Return a text. Raises ParamsError if it is none, and DataError for half a character, which no file can hold."""
-    if not isinstance(value, str):
-        raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
-    if found := _SURROGATE.search(value):
-        raise DataError(f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it")
-    return value
 
 
 def cleaning_remarks(text: str, normalise: str, num_replaced: int = 0) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_csv
+from seqlm.core.files import read_csv, read_errors
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
@@ -178,7 +178,7 @@ class Models(Mapping[str, LanguageModel]):
 
         from seqlm.evaluate.ranking import rank_models
 
-        selected = self.select(strings(names, "names"))
+        selected = self.select(strings(names, "names", "list of strings"))
         scored = {name: model.score_tokens(text) for name, model in selected.items()}
         texts = {found.text.vocab.kind: {"test": found.stream} for found in scored.values()}
         scores = [
@@ -372,9 +372,11 @@ def open_models(folder: Path, device: Device = "cpu", num_threads: int | None = 
 
     Raises DataError if there is no run, or if an exported file was changed.
     """
-    layout, exported = Layout(folder), sealed_models(folder)
-    if exported is None and not (layout.params.is_file() and layout.configs.is_dir()):
-        raise no_finished_run(folder)
+    layout = Layout(folder)
+    with read_errors(folder):
+        exported = sealed_models(folder)
+        if exported is None and not (layout.params.is_file() and layout.configs.is_dir()):
+            raise no_finished_run(folder)
     return Models(layout, device, num_threads, exported)
 
 

@@ -3,21 +3,39 @@
 Their files have the same places as in a run, so all are opened in the same way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_checksummed
+from seqlm.core.files import (
+    read_checksummed,
+    require_sha256,
+    sha256_of_file,
+    temporary_folder,
+    write_checksummed,
+    write_errors,
+)
 
 _FORMAT = 3
 _NAME = "export.json"
 _ADVICE = "export again"
 
 
-def require_new(folder: Path) -> None:
-    """Raise ParamsError if a folder exists and is not empty."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ParamsError(f"{folder}: exists: name a new folder")
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a temporary folder inside ``folder``, from which all moves there at the end, unless an error comes.
+
+    Raises ParamsError if the folder exists and is not empty, and MachineError if the system refuses.
+    """
+    with write_errors(folder):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ParamsError(f"{folder}: exists: name a new folder")
+    with temporary_folder(folder) as work:
+        yield work
+        with write_errors(folder):
+            for path in sorted(work.iterdir()):
+                path.rename(folder / path.name)
 
 
 def seal(folder: Path, models: Sequence[str]) -> int:

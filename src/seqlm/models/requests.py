@@ -1,6 +1,6 @@
 """What a caller of ``surprisals`` asks for: texts, the words in them, and the groups that the words belong to."""
 
-import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqlm.core.errors import ParamsError
-from seqlm.models.units import Spans, Units, find_words
+from seqlm.core.cells import is_missing
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.models.units import Spans, Units, spans_of_given_words
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 Texts = list[str] | tuple[str, ...]
 """Several texts; every other iterable of strings, such as a column of a table, does too."""
 
@@ -65,28 +67,37 @@ def read_request(text: object, words: object, groups: object) -> Request:
         if text is not None:
             raise ParamsError("with groups, give words and no text: the text of a group is its words")
         return _grouped(strings(given, "words"), _items(groups, "groups must be a list of labels"), index)
-    if not any(isinstance(each, (list, tuple)) for each in given):
+    if not any(map(are_several, given)):
         own = strings(given, "words")
-        return Request(*_located([None if text is None else strings([text], "the text")[0]], [own]), None, index=index)
-    lists = [strings(each, f"words[{number}]") for number, each in enumerate(given)]
-    texts_or_none = [None] * len(lists) if text is None else strings(text, "the text")
+        return Request(*_located([None if text is None else require_text(text, "the text")], [own]), None, index=index)
+    lists = [strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)]
+    texts_or_none = [None] * len(lists) if text is None else strings(text, "the text", "list of strings")
     if len(texts_or_none) != len(lists):
         raise ParamsError(f"there are {len(texts_or_none)} texts, but words of {len(lists)}: give as many")
     return Request(*_located(texts_or_none, lists), list(range(len(lists))))
 
 
-def is_one(value: object) -> bool:
-    """Return whether a value is a single text, or no iterable at all, and not several texts."""
-    return isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
+def are_several(value: object) -> bool:
+    """Return whether a value is several things, and not one text or number."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) == 1
 
 
-def strings(value: object, what: str) -> list[str]:
-    """Return some strings as a list. Raises ParamsError for anything else."""
-    found = _items(value, f"{what} must be a {'list of strings' if what.endswith('s') else 'string'}")
+def require_text(value: object, what: str) -> str:
+    """Return a text. Raises ParamsError if it is none, and DataError for half a character, which no file can hold."""
+    if not isinstance(value, str):
+        raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
+    if found := _SURROGATE.search(value):
+        raise DataError(f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it")
+    return value
+
+
+def strings(value: object, what: str, expected: str = "string") -> list[str]:
+    """Return some strings as a list. Raises ParamsError for anything else; one thing must be what is ``expected``."""
+    found = _items(value, f"{what} must be a {expected}")
     for index, each in enumerate(found):
         if isinstance(each, str):
             continue
-        if _is_missing(each):
+        if is_missing(each):
             advice = 'give "" for no word, and read tables with keep_default_na=False, so that "NA" stays a word'
             raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
         raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")
@@ -94,14 +105,9 @@ def strings(value: object, what: str) -> list[str]:
 
 
 def _items(value: Any, complaint: str) -> list[Any]:
-    if is_one(value):
+    if not are_several(value):
         raise ParamsError(f"{complaint}, not {_kind(value)}")
     return list(value)
-
-
-def _is_missing(value: object) -> bool:
-    """Return whether a value is what a table of pandas has in an empty cell."""
-    return value is None or (isinstance(value, float) and math.isnan(value)) or _kind(value) in ("NAType", "NaTType")
 
 
 def _kind(value: object) -> str:
@@ -112,7 +118,8 @@ def _located(texts: Sequence[str | None], words: Sequence[list[str]]) -> tuple[l
     """Return each text, or if it is None its words with spaces between them, and the places of the words."""
     found = [" ".join(own) if text is None else text for text, own in zip(texts, words, strict=True)]
     return found, [
-        _between_spaces(own) if text is None else find_words(text, own) for text, own in zip(texts, words, strict=True)
+        _between_spaces(own) if text is None else spans_of_given_words(text, own)
+        for text, own in zip(texts, words, strict=True)
     ]
 
 
@@ -127,9 +134,12 @@ def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
         raise ParamsError(f"there are {len(words)} words, but {len(groups)} groups: give one for each word")
     members: dict[Any, list[int]] = {}
     for place, label in enumerate(groups):
-        if _is_missing(label):
+        if is_missing(label):
             raise ParamsError(f"groups[{place}] is missing: give a label for each word")
-        members.setdefault(label, []).append(place)
+        try:
+            members.setdefault(label, []).append(place)
+        except TypeError as error:  # a list, for example
+            raise ParamsError(f"groups[{place}] must be a number or a string, not {_kind(label)}") from error
     places = [place for found in members.values() for place in found]
     texts, spans = _located([None] * len(members), [[words[place] for place in found] for found in members.values()])
     return Request(texts, spans, list(members), sorted(range(len(places)), key=places.__getitem__), index)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import ParamsError
 from seqlm.core.text import LINE_END, SPACE
-from seqlm.ngrams.arpa import MARKS
 from seqlm.preprocess.cleaning import CleanedText
 from seqlm.score.settings import SPACES, UNITS, By, Space
 from seqlm.score.surprisal_view import per_character
@@ -27,6 +26,7 @@ from seqlm.vocab.vocabulary import Vocab
 Indices = NDArray[np.int64]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_INK = re.compile(r"\S")
 _WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \r\n]+")}
 """A word of the original text: without cleaning only spaces and line ends separate words."""
 Bits = NDArray[np.float64]
@@ -94,7 +94,9 @@ class TokensInText:
     vocab: Vocab
     all_tokens: Sequence[str]
     known_anchors: Indices | None = None
-    """The anchors, if some tokens are marks, which are no part of the text."""
+    """The anchors, if some tokens are marks."""
+    is_mark: NDArray[np.bool_] | None = None
+    """Which tokens are marks, which are no part of the text."""
     first: int = 0
     """The index of the first token that matters here: the tokens before it belong to a context."""
 
@@ -117,8 +119,8 @@ class TokensInText:
             stops = np.append(0, places + 1)[ends]
             begins = np.where(lengths > 0, np.append(places, 0)[ends - lengths], stops)
             return begins[self.first :], stops[self.first :]
-        if self.known_anchors is not None:
-            lengths[[token in MARKS for token in self.all_tokens]] = 0
+        if self.is_mark is not None:
+            lengths[self.is_mark] = 0
         return self.anchors, self.anchors + lengths[self.first :]
 
 
@@ -299,26 +301,29 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
 
 
-def find_words(text: str, words: Sequence[str]) -> Spans:
+def spans_of_given_words(text: str, words: Sequence[str]) -> Spans:
     """Return where words are in a text, one after the other, with nothing but white space between them.
 
     Raises ParamsError, with the position of the word, if the text is not made of these words.
     """
     spans, end = [], 0
-    for index, word in enumerate([*words, ""]):
-        start = end if text.startswith(word, end) and word else len(text) - len(text[end:].lstrip())
-        if index == len(words):
-            break
-        if not text.startswith(word, start if word else end):
-            found = text[start : start + max(len(word), 1)]
+    for index, word in enumerate(words):
+        start = end if text.startswith(word, end) else _next_ink(text, end)
+        if not text.startswith(word, start):
+            found = text[start : start + len(word)]
             raise ParamsError(f"words[{index}] = {word!r}: the text has {found!r} there: give the words of the text")
-        start = start if word else end
         end = start + len(word)
         spans.append((start, end))
-    if start < len(text):
+    if (start := _next_ink(text, end)) < len(text):
         rest = text[start : start + 20]
         raise ParamsError(f"the text continues with {rest!r} after the last word: give all its words")
     return spans
+
+
+def _next_ink(text: str, start: int) -> int:
+    """Return where the first character is, from a place on, that is no white space."""
+    found = _INK.search(text, start)
+    return found.start() if found else len(text)
 
 
 def _spans_of_words(read: ReadText) -> Spans:

@@ -7,12 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity, shown
 from seqlm.core.text import TextSize, words
 from seqlm.download.corpora import copy_own_text
 from seqlm.models.language_model import LanguageModel, ScoredTokens, cleaning_remarks
-from seqlm.models.units import ReadText
+from seqlm.models.units import ReadText, TokensInText
 from seqlm.preprocess.cleaning import CleanedText, DecodingReport, RawText
 from seqlm.preprocess.preparing import require_enough
 from seqlm.preprocess.settings import PreprocessParams
@@ -83,10 +86,19 @@ def page_content(scored: Mapping[str, ScoredTokens]) -> dict[str, dict[str, Any]
     """Return for each model what the page shows: its metrics, and the beginning of the text with surprisals."""
     content = {}
     for name, found in scored.items():
-        nll = found.stream.with_unknown_cost(found.nll)
-        shown = passage(found.text.vocab.token_kind, found.text.tokens, nll, MAX_SHOWN_CHARS)
+        tokens, nll = _without_marks(found.text, found.stream.with_unknown_cost(found.nll))
+        shown = passage(found.text.vocab.token_kind, tokens, nll, MAX_SHOWN_CHARS)
         content[name] = {"passage": shown} | found.metrics
     return content
+
+
+def _without_marks(text: TokensInText, nll: Nll) -> tuple[Sequence[str], Nll]:
+    """Return the tokens of a text without sentence marks; the -log p of these go to the word before, or the first."""
+    if text.is_mark is None:
+        return text.tokens, nll
+    words = [token for token, is_mark in zip(text.tokens, text.is_mark, strict=True) if not is_mark]
+    word_of_token = np.maximum(np.cumsum(~text.is_mark) - 1, 0)
+    return words, np.bincount(word_of_token[1:], nll)[: len(words)].astype(np.float64)
 
 
 def remark_on_length(text: str) -> list[str]:

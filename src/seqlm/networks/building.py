@@ -11,7 +11,7 @@ from safetensors.numpy import save as save_arrays
 
 from seqlm.core.compiling import has_fma
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.extras import installed_by
+from seqlm.core.extras import needs_extra
 from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
 from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
@@ -92,7 +92,7 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
             raise _not_its_weights(folder)
         flat = np.concatenate([weights[name].reshape(-1) for name in parameters.shapes])
         return CompiledNetwork(parameters, flat, settings.dropout, num_threads)
-    with installed_by("torch", f"the network {run!r} ({settings.model}, device {device!r})"):
+    with needs_extra("torch", f"the network {run!r} ({settings.model}, device {device!r})"):
         import torch
 
     from seqlm.core.devices import resolve_device

@@ -47,7 +47,7 @@ def _costs(text: str, passage: Mapping[str, Any]) -> list[Cost | list[Any]]:
     costs: list[Cost | list[Any]] = []
     place = 0
     for token, bits in zip(passage["tokens"], passage["bits"], strict=True):
-        while passage["separator"] and place < len(text) and text[place].isspace():
+        while passage["separator"] and text[place : place + 1] in (" ", "\n"):
             costs.append(None)
             place += 1
         length = min(len(token), len(text) - place)

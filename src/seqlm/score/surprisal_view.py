@@ -15,15 +15,17 @@ INFINITE = "infinite"
 def passage(kind: TokenKind, tokens: Sequence[str], nll: Nll, num_chars: int) -> dict[str, Any]:
     """Return the first tokens of a text and their surprisals in bits, rounded to tenths.
 
-    ``nll`` belong to tokens 2 to N. The first token is not scored: its surprisal is null. The surprisal of a token
-    without a probability is :data:`INFINITE`. Subwords are shown as characters, each with its share of the surprisal.
+    ``nll`` belong to the last tokens: one before them, usually the first, is not scored, and its surprisal is null. The
+    surprisal of a token without a probability is :data:`INFINITE`. Subwords are shown as characters, each with its
+    share of the surprisal.
     """
     used, length = 0, 0
     while used < len(tokens) and length < num_chars:
         length += kind.length(tokens[used]) + len(kind.separator)
         used += 1
-    finite_or_infinite = np.nan_to_num(nll[: max(used - 1, 0)], nan=math.inf, posinf=math.inf)
-    shown, values = list(tokens[:used]), [math.nan, *finite_or_infinite.tolist()][:used]
+    finite_or_infinite = np.nan_to_num(nll[:used], nan=math.inf, posinf=math.inf)
+    not_scored = [math.nan] * (len(tokens) - len(nll))
+    shown, values = list(tokens[:used]), [*not_scored, *finite_or_infinite.tolist()][:used]
     if kind.is_lossless and not kind.is_character:
         shown, values = per_character(kind, shown, values)
     return {"tokens": shown, "separator": kind.separator, "bits": [_rounded(value) for value in values]}

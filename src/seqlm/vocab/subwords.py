@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from seqlm.core.extras import installed_by
+from seqlm.core.extras import needs_extra
 from seqlm.core.settings import Section
 from seqlm.core.text import evenly_spaced, text_blocks
 from seqlm.vocab.interning import Interner
@@ -79,7 +79,7 @@ class SubwordTokenizer:
 
     @cached_property
     def _library(self) -> "Tokenizer":
-        with installed_by("subwords", "a model over subwords"):
+        with needs_extra("subwords", "a model over subwords"):
             from tokenizers import Tokenizer
 
         return Tokenizer.from_str(self.description)
