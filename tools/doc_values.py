@@ -110,7 +110,7 @@ def _with_code(folder: Path, found: re.Match[str]) -> str:
         lines = lines[places[0] : places[-1] + 1]
     code = textwrap.dedent("\n".join(lines))
     shown = found["path"].replace("../", "")
-    return f"{found[1]}```python\n{code}\n```\n<sub>[{shown}]({found['path']})</sub>\n"
+    return f"{found[1]}```python\n{code}\n```\n<sub>Excerpt from [{shown}]({found['path']})</sub>\n"
 
 
 def _code(path: Path, name: str) -> list[str]:

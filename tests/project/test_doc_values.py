@@ -95,7 +95,7 @@ def test_code_is_shown_without_its_docstring(where: str, shown: str, page: Path)
     page.write_text(f"<!-- code: ../counter.py {where} -->\nold\n<!-- end -->\n")
     assert doc_values.main(page.parent.parent, []) == 1
     assert doc_values.main(page.parent.parent, ["--write"]) == 0
-    link = "<sub>[counter.py](../counter.py)</sub>"
+    link = "<sub>Excerpt from [counter.py](../counter.py)</sub>"
     assert page.read_text() == f"<!-- code: ../counter.py {where} -->\n```python\n{shown}\n```\n{link}\n<!-- end -->\n"
 
 

@@ -150,10 +150,14 @@ def test_the_guide_has_every_equation_and_figure_of_the_chapter() -> None:
 def test_a_page_asks_shows_code_and_has_a_command_with_its_minutes(page: Path) -> None:
     text = page.read_text()
     assert text.startswith(f"# {page.stem[:3].replace('-', '.')} ")
-    assert "> **Before you run.**" in text
     assert "```python\n" in text
-    experiment = r"^(?:One|Two|Three) minutes?: `dvc exp run -S [^`]+`.*?\n<details>\n<summary>What you should see"
-    assert re.search(experiment, text, flags=re.MULTILINE | re.DOTALL)
+    # The answer comes before the experiment, whose results would give it away, and the way back comes last.
+    steps = (
+        r"> \*\*Guess first\.\*\* .*?^(?:\*\*Answer\.\*\*|##+ Answer).*?"
+        r"^(?:One|Two|Three) minutes?: `dvc exp run -S [^`]+`(?:(?!<details>).)*?`make restore` goes back\.\n\n"
+        r"<details>\n<summary>What you should see</summary>"
+    )
+    assert re.search(steps, text, flags=re.MULTILINE | re.DOTALL)
     assert f"]({page.name})" in (GUIDE / "index.md").read_text()
 
 
