@@ -153,6 +153,11 @@ def test_a_column_shows_values_of_its_type(dtype: type, value: object, shown: st
     assert column.is_number == (dtype in (int, float))
 
 
+def test_the_perplexity_of_a_run_that_exploded_is_short() -> None:
+    column = next(column for column in COLUMNS if column.name == "test_perplexity")
+    assert [column.cell({column.name: value}) for value in (4.481, 9.1e90, None)] == ["4.48", "9.1e+90", "infinite"]
+
+
 def test_columns_have_different_names_and_a_meaning_each() -> None:
     assert len({column.name for column in COLUMNS}) == len(COLUMNS)
     assert all(column.meaning.endswith(".") for column in COLUMNS)

@@ -65,7 +65,18 @@ def _interval(row: Cells) -> str:
 
 
 def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
-    return lambda row: "infinite" if is_missing(row[name]) else f"{row[name]:.{digits}f}"
+    """Return what shows a value: a very large one, such as the perplexity of a run that exploded, as a power of ten."""
+
+    def show(row: Cells) -> str:
+        return (
+            "infinite"
+            if is_missing(row[name])
+            else f"{row[name]:.{digits}f}"
+            if row[name] < 1e9
+            else f"{row[name]:.1e}"
+        )
+
+    return show
 
 
 def _difference(row: Cells) -> str:
