@@ -146,7 +146,7 @@ def overfitting_caption(history: pd.DataFrame, labels: Labels) -> str:
     for run, rows in history.dropna(subset=["val_perplexity"]).groupby("run", sort=True):
         val = rows["val_perplexity"]
         if val.iloc[-1] > _OVERFITTED * val.min():
-            best = int(rows.loc[val.idxmin(), "epoch"])
+            best = _short(rows.loc[val.idxmin(), "epoch"])  # with a budget of tokens, parts of an epoch
             runs.append(f"{labels[str(run)]}, from {val.min():.1f} at epoch {best} to {val.iloc[-1]:.1f}")
     return f"Overfitting, with perplexity on val rising towards the end: {'; '.join(runs)}." if runs else ""
 
