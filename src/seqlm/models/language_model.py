@@ -19,7 +19,7 @@ from pydantic import Field
 
 from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.metrics import Nll
+from seqlm.core.metrics import Nll, bits_per_character, perplexity
 from seqlm.core.progress import quantity
 from seqlm.core.settings import Seed, check
 from seqlm.heldout.scored_text import Ids, Stream, stream_of
@@ -193,9 +193,12 @@ class ScoredTokens:
 
     def score(self, remarks: Sequence[str] = ()) -> TextScore:
         """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
-        found = self.metrics
-        bits, each = (math.inf if found[key] is None else found[key] for key in ("bits_per_character", "perplexity"))
-        return TextScore(found["tokens"], float(self.nll.sum()), bits, each, found["unknown_share"], tuple(remarks))
+        number, nll = len(self.nll), float(self.nll.sum())
+        with_spelling = float(self.stream.with_unknown_cost(self.nll).sum())
+        bits = bits_per_character(with_spelling, max(self.stream.scored_chars, 1))
+        each = perplexity(nll, max(number, 1))
+        bits, each = (figure if math.isfinite(figure) else math.inf for figure in (bits, each))
+        return TextScore(number, nll, bits, each, self.stream.unknown_share, tuple(remarks))
 
 
 class GenerateOptions(TypedDict, total=False):
