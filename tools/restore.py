@@ -9,6 +9,7 @@ all changes with `git stash`, new files in reports/ too, and lets DVC restore th
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -126,9 +127,9 @@ def checkout_data() -> int:
         folder = Path("data/set-aside", f"{time.time_ns()}")
         for stage in locked_stages().values():
             for output in (Path(each["path"]) for each in stage.get("outs", [])):
-                if any(file.is_relative_to(output.resolve()) for file in files):
+                if any(file.is_relative_to(Path.cwd() / output) for file in files):
                     (folder / output).parent.mkdir(parents=True, exist_ok=True)
-                    output.rename(folder / output)
+                    shutil.move(output, folder / output)
                     print(f"moved {output}, which DVC has not stored, to {folder / output}")
         result = dvc(Path(), "checkout", "--allow-missing")
     print(result.stdout, end="")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seqlm.core.cells import is_missing as is_missing
+from seqlm.core.cells import is_missing
 from seqlm.evaluate.ranking import Result
 from seqlm.score.store import TRAIN_SUBSET
 

@@ -9,17 +9,10 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup, escape
 
+from seqlm.core.cells import is_missing
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import (
-    COLUMNS,
-    Column,
-    describe_reduced_batches,
-    describe_share,
-    is_missing,
-    table_groups,
-    table_text,
-)
+from seqlm.evaluate.columns import COLUMNS, Column, describe_reduced_batches, describe_share, table_groups, table_text
 from seqlm.preprocess.cleaning import DecodingReport
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.report.captions import all_captions, unbroken

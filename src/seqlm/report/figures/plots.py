@@ -185,7 +185,7 @@ def best_smoothings(table: pd.DataFrame) -> dict[str, str]:
 
 
 def _draw_orders(axes: Axes, scores: pd.DataFrame) -> None:
-    looks = zip(("-", ":", "-."), MARKERS, strict=False)  # the best network is dashed
+    looks = zip(itertools.cycle(("-", ":", "-.")), itertools.cycle(MARKERS), strict=False)  # the best network is dashed
     for ((token, smoothing), rows), look in zip(scores.groupby(["token", "smoothing"]), looks, strict=False):
         name = f"{token_kind(token).noun}s, {smoothing.title()}"
         axes.plot(rows["order"], rows["bits_per_character"], **LineStyle(NGRAM_COLOUR, *look).points, label=name)

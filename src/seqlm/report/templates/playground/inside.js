@@ -47,9 +47,9 @@ async function showInside(isCurrent) {
   const activity = reading.states.slice(1).map(state => network().units(state, layer()));
   const columns = app.groups.map(group => [group, activity[(end += group.length) - 1]]).slice(-SHOWN_CHARS);
   const listed = tracking.length ? tracking : unitsThatChange(columns.map(([, values]) => values));
-  const chosen = app.unit ?? listed[0].unit, rows = listed.some(({unit}) => unit === chosen) ? listed : [{unit: chosen}, ...listed];
+  const chosen = app.unit ??= listed[0].unit, rows = listed.some(({unit}) => unit === chosen) ? listed : [{unit: chosen}, ...listed];
   find("unit").value = find("unit-shown").textContent = chosen;
-  const largest = Math.max(1e-9, ...rows.flatMap(({unit}) => columns.map(([, values]) => Math.abs(values[unit]))));
+  const largest = Math.max(1e-9, ...rows.flatMap(({unit}) => columns.map(([, values]) => Math.abs(values[unit])).filter(Number.isFinite)));
   const shaded = value => {
     const shade = Math.min(DARKEST_UNIT, Math.round(DARKEST_UNIT * Math.abs(value) / largest));
     return {className: `${value < 0 ? "a" : "b"}${shade}`, title: fixed(value)};
@@ -87,6 +87,6 @@ async function unitsThatTrack(name, isCurrent) {
   const {units, chance} = app.ranked[key], found = units.filter(({measured}) => measured > chance);
   find("units-said").textContent = found.length
     ? `Up to ${percent(Math.max(...found.map(one => one.measured)))} of what a unit does is explained by ${name}; by chance, up to ${percent(chance)}.`
-    : `No unit tracks ${name} more closely than chance would (${percent(chance)}), so the map has those that change most over your text.`;
+    : `No unit tracks ${name} more closely than chance would (${percent(chance)}), so the map shows those that change most over your text.`;
   return found;
 }
