@@ -68,13 +68,10 @@ def _or_infinite(name: str, digits: int) -> Callable[[Cells], str]:
     """Return what shows a value: a very large one, such as the perplexity of a run that exploded, as a power of ten."""
 
     def show(row: Cells) -> str:
-        return (
-            "infinite"
-            if is_missing(row[name])
-            else f"{row[name]:.{digits}f}"
-            if row[name] < 1e9
-            else f"{row[name]:.1e}"
-        )
+        value = row[name]
+        if is_missing(value):
+            return "infinite"
+        return f"{value:.{digits}f}" if value < 1e9 else f"{value:.1e}"
 
     return show
 

@@ -29,22 +29,23 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         run(parse_args(arguments))  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
-        message, code = explain(error.failures.values())
-        print(f"error: {message}", file=sys.stderr)
-        return code
+        return _fail(*explain(error.failures.values()))
     except (ValueError, AssertionError) as error:  # as torchrun refuses values of its options
         reason = " ".join(str(error).split()) or "the numbers of nodes and of processes must be at least 1"
-        print(f"error: torchrun: {reason}", file=sys.stderr)
-        return ParamsError.exit_code
+        return _fail(f"torchrun: {reason}", ParamsError.exit_code)
     except (RendezvousError, DistError) as error:
         reason = " ".join(str(error.__cause__ or error).split()) or "the others did not come in time"
-        print(f"error: the machines cannot find each other: {reason}", file=sys.stderr)
-        return MachineError.exit_code
+        return _fail(f"the machines cannot find each other: {reason}", MachineError.exit_code)
     except KeyboardInterrupt:  # while it waits for other machines
         return Interrupted.exit_code
     except SignalException as stop:  # the first process has said where it was interrupted
         return Interrupted.exit_code if stop.sigval == signal.SIGINT else 128 + stop.sigval
     return 0
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return code
 
 
 def explain(failures: Iterable[ProcessFailure]) -> tuple[str, int]:
