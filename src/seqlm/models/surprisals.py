@@ -115,11 +115,15 @@ class TextSurprisals:
     """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a first token after
     nothing under a model that has no distribution of it."""
 
+    @property
+    def _has_no_first(self) -> bool:
+        return any(map(math.isnan, self.nll[:1].tolist()))
+
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """What :func:`~seqlm.models.scored_text.measure` returns."""
         encoded = self.encoded
-        has_no_first = bool(np.isnan(self.nll[:1]).any())
+        has_no_first = self._has_no_first
         num_chars = encoded.num_chars
         if has_no_first:
             num_chars -= chars_up_to_first(encoded.vocab, encoded.text, encoded.scored_tokens[0])
@@ -134,7 +138,7 @@ class TextSurprisals:
         bits, perplexity = (
             math.inf if found[name] is None else found[name] for name in ("bits_per_character", "perplexity")
         )
-        nll = float(np.nansum(self.nll[:1]) + self.nll[1:].sum())
+        nll = float(self.nll[self._has_no_first :].sum())
         return Score(found["tokens"], nll, bits, perplexity, found["unknown_share"], tuple(remarks))
 
     def require_tokens(self, which: str) -> None:
@@ -170,7 +174,7 @@ class TextSurprisals:
         reasons = [
             "" if has else _CONTINUES if word else REMOVED for has, word in zip(has_tokens, cleaned, strict=True)
         ]
-        if np.isnan(bits[:1]).any():
+        if self._has_no_first:
             reasons[int(word_of[0])] = NO_BEGINNING
         return Rows(cleaned, sums, np.bincount(word_of, encoded.spelling, number) > 0, reasons)
 
