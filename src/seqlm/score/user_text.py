@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.progress import quantity, shown
 from seqlm.core.text import TextSize, words
@@ -89,7 +91,8 @@ def page_content(text: UserText, found: Mapping[str, TextSurprisals]) -> dict[st
         if encoded.known_anchors is not None:  # sentence marks, which are no part of the text
             rows = each.word_rows(words_of(text.original, encoded.vocab.normalise), "after")
             tokens, nll = rows.text, rows.bits * math.log(2)
-        shown = passage(encoded.vocab.token_kind, tokens, nll, MAX_SHOWN_CHARS)
+        has_no_first = int(np.isnan(nll[:1]).sum())
+        shown = passage(encoded.vocab.token_kind, tokens, nll[has_no_first:], MAX_SHOWN_CHARS)
         content[name] = {"passage": shown} | each.metrics
     return content
 
