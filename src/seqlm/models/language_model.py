@@ -186,9 +186,11 @@ class LanguageModel(ABC):
         before = "" if context is None else require_text(context, "the context")
         read = clean_text(before, normalise).rstrip(BLANKS)
         if not read:
-            return self.encode(self._beginning + clean_text(text, normalise), min(len(self._beginning), 1))
+            whole = self._beginning + clean_text(text, normalise)
+            return self.encode(whole, min(len(self._beginning), 1) if whole != self._beginning else len(whole))
         is_apart = before[-1] in (*BLANKS, "\r") or text.startswith((*BLANKS, "\r"))
-        whole, begin = clean_text(before + ("" if is_apart else " ") + text, normalise), len(read)
+        whole = self._beginning + clean_text(before + ("" if is_apart else " ") + text, normalise)
+        begin = len(self._beginning + read)
         if space == "after" or not whole[begin:].strip(BLANKS):
             begin = len(whole) - len(whole[begin:].lstrip(BLANKS))
         return self.encode(whole, begin)

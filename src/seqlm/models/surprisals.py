@@ -168,15 +168,16 @@ class TextSurprisals:
         cleaned = clean_words(words, encoded.vocab.normalise)
         word_of = _words_of_characters(encoded.text, encoded.begin, cleaned, space)[encoded.anchors]
         number, bits = len(words), self.bits
-        sums = np.bincount(word_of, bits, number).astype(np.float64)
-        has_tokens = np.bincount(word_of, minlength=number) > 0
+        sums = np.bincount(word_of, bits, number)[:number].astype(np.float64)
+        has_tokens = np.bincount(word_of, minlength=number)[:number] > 0
         sums[~has_tokens] = math.nan
         reasons = [
             "" if has else _CONTINUES if word else REMOVED for has, word in zip(has_tokens, cleaned, strict=True)
         ]
         if self._has_no_first:
-            reasons[int(word_of[0])] = NO_BEGINNING
-        return Rows(cleaned, sums, np.bincount(word_of, encoded.spelling, number) > 0, reasons)
+            first = int(word_of[0])
+            sums[first], reasons[first] = math.nan, NO_BEGINNING
+        return Rows(cleaned, sums, np.bincount(word_of, encoded.spelling, number)[:number] > 0, reasons)
 
 
 def words_of(text: str, normalise: str) -> list[str]:
@@ -205,7 +206,7 @@ def _words_of_characters(text: str, begin: int, words: Sequence[str], space: Spa
         raise ParamsError(f"the text continues with {found[end : end + 20]!r} after the last word: give all its words")
     places = np.arange(len(text))
     if not len(inked):
-        return np.zeros(len(text), np.int64)
+        return np.zeros(max(len(text), 1), np.int64)
     word_of_inked = np.repeat(np.arange(len(words)), [len(ink) for ink in inks])
     nearest = np.searchsorted(inked, places) if space == "before" else np.searchsorted(inked, places, "right") - 1
     return np.asarray(word_of_inked[np.clip(nearest, 0, len(inked) - 1)])
