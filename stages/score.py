@@ -94,7 +94,6 @@ def _score_texts(
     space: Space,
 ) -> None:
     from seqlm.core.files import csv_text, write_text
-    from seqlm.download.settings import DownloadParams
     from seqlm.models import user_text
     from seqlm.models.arpa import open_arpa
     from seqlm.models.loading import Models
@@ -106,14 +105,13 @@ def _score_texts(
     if page is None and table is None and len(paths) == 1:
         page = Path("surprisal.html")
     preprocess = load(layout.params, "preprocess", PreprocessParams)
-    max_bytes = load(layout.params, "download", DownloadParams).max_bytes
     device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
     own = list(Models(layout, device, num_threads).select(names).values()) if names or not arpas else []
     # As the corpus of the models was cleaned, whatever the setting says now. Nothing is known of that of an ARPA file.
     normalise = own[0].vocab.normalise if own else "none"
     preprocess = preprocess.model_copy(update={"normalise": normalise})
     models = [*own, *(open_arpa(path, warn) for path in arpas)]
-    texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
+    texts = [user_text.read_user_text(path, preprocess, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     say = partial(click.echo, err=table == STDOUT)
     for text in texts:
