@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 from ruamel.yaml import YAML
 
-from seqlm.compare.settings import CompareParams
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
@@ -129,7 +128,6 @@ class Params(Section):
     generate: GenerateParams
     gradients: GradientsParams
     report: ReportParams
-    compare: CompareParams
 
 
 def check_values(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:
