@@ -34,7 +34,7 @@ ALLOWED = {
 }
 FOREIGN = {"dvc", "click", "stages", "harness"}
 # Their stages train networks. To score and generate, only a network of the framework needs it, which is loaded last.
-NEEDS_TORCH = {"train", "gradients"}
+NEEDS_TORCH = {"train", "gradients", "sine"}
 
 
 @cache

@@ -22,7 +22,7 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
-from seqlm.train.settings import RunConfig, TrainParams
+from seqlm.train.settings import RunConfig
 from seqlm.vocab.settings import MODEL_PREFIXES, VocabParams
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
@@ -36,11 +36,13 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     Raises ParamsError for a bad name or setting; ``source`` names the file.
     """
     train, runs = params.get("train"), params.get("runs")
-    check(train, "train", TrainParams, source=source)
+    if not isinstance(train, Mapping):
+        raise ParamsError(f"{source}: train: must be a mapping of settings")
     if not isinstance(runs, Mapping) or not runs:
         raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
-    assert isinstance(train, Mapping)
     shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
+    # So that a wrong setting of all runs is called by its own name.
+    check({**shared, "run": "train", "token": "char"}, "train", RunConfig, source=source)
     _check_names(list(runs), source)
     resolved = {}
     for name, given in runs.items():

@@ -1,7 +1,8 @@
 """exp, log, sigmoid and tanh: the same bits on every processor.
 
 NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others. The functions here use
-additions, multiplications and divisions only, each rounded as IEEE 754 prescribes, in an order that the source fixes. NumPy's own sums, square roots and divisions need no replacement.
+additions, multiplications and divisions only, each rounded as IEEE 754 prescribes, in an order that the source fixes.
+NumPy's own sums, square roots and divisions need no replacement.
 
 Functions of arrays are in double precision. Those of a single number, which compiled loops call, come in the precision
 that the loops need: ``exp_of`` and ``log_of`` in double precision for every argument, and, so that loops over them
