@@ -13,8 +13,6 @@ from default_params import PARAMS_FILE
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.heldout.folds import cross_validate
-from seqlm.heldout.selection import select_heldout
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -55,7 +53,7 @@ def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
 
 
 def write_models(folder: Path, text: str = LINES * 20) -> Layout:
-    """Fill a folder with an untrained run ``small``, n-gram models up to order 3 of all kinds, and the scored text."""
+    """Fill a folder with an untrained run ``small`` and n-gram models up to order 3 of all kinds."""
     shutil.copytree(_models(text).name, folder, dirs_exist_ok=True)
     return Layout(folder)
 
@@ -73,8 +71,6 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
         save_models(layout.ngrams(kind), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
-        select_heldout(layout, kind, 300_000)
-    cross_validate(layout)
     write_run(layout, "small")
     return folder
 

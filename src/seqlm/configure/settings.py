@@ -13,10 +13,8 @@ from ruamel.yaml import YAML
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
-from seqlm.evaluate.settings import EvaluateParams
 from seqlm.generate.settings import GenerateParams
 from seqlm.gradients.settings import GradientsParams
-from seqlm.heldout.settings import HeldoutParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
@@ -124,9 +122,7 @@ class Params(Section):
     vocab: VocabParams
     ngrams: NgramsParams
     sine: SineParams
-    heldout: HeldoutParams
     score: ScoreParams
-    evaluate: EvaluateParams
     generate: GenerateParams
     gradients: GradientsParams
     report: ReportParams
