@@ -14,11 +14,11 @@ from compiled_networks import network_settings
 from project.templates import minimal_gated
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
+from seqlm.models.dynamic import dynamic_nll, gradient_rms
 from seqlm.networks.building import build_network, open_network, save_network
 from seqlm.networks.kinds import KINDS, NetworkKind
 from seqlm.networks.network import Network, continue_prefixes, stream_nll
 from seqlm.networks.settings import NetworkSettings
-from seqlm.score.networks import dynamic_nll, gradient_rms
 from small_training import config, trained
 from smoke import ROOT
 from stages_by_hand import run_python, succeeded
@@ -134,7 +134,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
 
     # Dynamic evaluation learns a text that the training has not seen.
     other = np.tile([1, 3, 5, 2, 4], 60)
-    roots = gradient_rms(network, cycle, segment_length=10, num_segments=20)
+    roots = gradient_rms(network, cycle, num_segments=20)
     assert [root.shape for root in roots] == [weight.shape for weight in network.weights]
 
     def descend(adapted: Network) -> None:
@@ -142,22 +142,22 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
         for weight, gradient in zip(adapted.weights, adapted.gradients, strict=True):
             weight.sub_(gradient, alpha=0.2 / max(norm, 1.0))
 
-    assert dynamic_nll(network, other, update_every=10, update=descend).mean() < 0.5 * stream_nll(network, other).mean()
+    assert dynamic_nll(network, other, descend, update_every=10).mean() < 0.5 * stream_nll(network, other).mean()
 
 
 RESULTS = """
 import numpy as np
 from seqlm.networks.network import continue_prefixes
 from seqlm.networks.network import rows_nll, stream_nll
-from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models.dynamic import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 
 def results(network):
     ids = np.random.default_rng(0).integers(1, 6, 300)
-    roots = gradient_rms(network, ids, segment_length=10, num_segments=9)
+    roots = gradient_rms(network, ids, num_segments=9)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
     found = [
         stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
-        dynamic_nll(network, ids, update_every=20, update=rule.apply),
+        dynamic_nll(network, ids, rule.apply, update_every=20),
         continue_prefixes(network, np.array([[1, 2], [3, 4]]), 9),
     ]
     return repr([np.asarray(one).tolist() for one in found])
