@@ -11,7 +11,6 @@ import numpy as np
 
 from default_params import PARAMS_FILE
 from seqlm.configure.settings import resolve_runs
-from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
 from seqlm.networks.building import build_network, save_network
@@ -20,7 +19,7 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
 from seqlm.ngrams.settings import NgramsParams
-from seqlm.train.settings import CONFIG_FORMAT, RunConfig
+from seqlm.train.settings import RunConfig, write_config
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
@@ -79,7 +78,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
 def write_run(layout: Layout, run: str, **changes: object) -> None:
     """Write the settings and the weights of an untrained run."""
     settings = config(run, **changes)
-    write_checksummed(layout.config(run), {"format": CONFIG_FORMAT} | settings.model_dump())
+    write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
     network = build_network(settings, len(vocab), settings.seed)
     save_network(layout.run(run), run, settings, vocab.key, network.weight_copies(), network.engine)

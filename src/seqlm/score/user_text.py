@@ -45,8 +45,8 @@ class UserText:
     """What a user should know about the cleaning of the text."""
 
 
-def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, stdin: BinaryIO) -> UserText:
-    """Return a user's own text, plain or ``.gz``, of at most ``max_bytes`` bytes unpacked.
+def read_user_text(path: Path, preprocess: PreprocessParams, stdin: BinaryIO) -> UserText:
+    """Return a user's own text, plain or ``.gz``.
 
     The path ``-`` is standard input, plain text. Raises DataError if it cannot be read or decoded, or if too little is
     left after cleaning.
@@ -58,7 +58,7 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
             path = Path(folder) / name
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
-        copy_own_text(path, max_bytes, copy, name)
+        copy_own_text(path, copy, name)
         original = "".join(RawText(copy, name).decoded(preprocess.errors, decoding))
     remarks = cleaning_remarks(original, preprocess.normalise, decoding.replaced)
     text = clean_text(original, preprocess.normalise)
