@@ -27,28 +27,6 @@ _UNITS_OF_LOG = -(10**DECIMALS) / math.log(10)
 
 
 @compiled(nogil=True)
-def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs) -> tuple[Longs, Longs]:
-    """Return the union of two arrays of rising keys. Counts of equal keys are added."""
-    size, other_size = len(keys), len(other_keys)
-    merged, sums = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
-    here = there = end = 0
-    while here < size and there < other_size:
-        key, other = keys[here], other_keys[there]
-        # No branches: the processor cannot predict which of two keys is smaller.
-        takes_key, takes_other = key <= other, other <= key
-        merged[end] = min(key, other)
-        sums[end] = counts[here] * takes_key + other_counts[there] * takes_other
-        here += takes_key
-        there += takes_other
-        end += 1
-    for rest, its_counts in ((keys[here:], counts[here:]), (other_keys[there:], other_counts[there:])):
-        merged[end : end + len(rest)] = rest
-        sums[end : end + len(rest)] = its_counts
-        end += len(rest)
-    return merged[:end], sums[:end]
-
-
-@compiled(nogil=True)
 def find_continuations(
     keys: Longs, firsts: Longs, prefixes: Longs, tokens: Longs, vocab_size: int, found: Longs
 ) -> None:

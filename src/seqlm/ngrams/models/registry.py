@@ -26,9 +26,15 @@ SMOOTHINGS: tuple[type[NGramModel], ...] = (Uniform, Laplace, KneserNey)
 """In the order of the tables."""
 
 
-def fit_smoothings(counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> dict[str, Fit]:
-    """Return how each smoothing method is set for a text: the counts come from train, choices from val."""
-    return {method.smoothing: method.fit(counts, val_ids, params) for method in SMOOTHINGS}
+def fit_smoothings(
+    counts: NgramCounts, val_ids: Ids, params: NgramsParams, *, has_unknown: bool = True
+) -> dict[str, Fit]:
+    """Return how each smoothing method is set for a text: the counts come from train, choices from val.
+
+    ``has_unknown``: whether a text may have tokens that the vocabulary lacks.
+    """
+    fits = {method.smoothing: method.fit(counts, val_ids, params) for method in SMOOTHINGS}
+    return fits if has_unknown else fits | {KneserNey.smoothing: Fit({"unknown": "uniform"})}
 
 
 def build_models(counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, NGramModel]:
@@ -43,7 +49,7 @@ def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
     return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
 
 
-FORMAT = 7
+FORMAT = 8
 
 
 def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]], vocab: VocabKey) -> None:
