@@ -33,7 +33,7 @@ _Z_95 = 1.959963984540054
 _BLOCK = 1 << 20
 """Tokens that are read, or ranks that are worked on, at once, so that a large text needs little memory."""
 _MAX_ALPHA = 20.0
-_LAST_STEP = 1e-8
+_LAST_STEP = 1e-12
 """Newton's method squares the error with each step, so none follows one as small as this."""
 _MAX_STEPS = 100
 
@@ -98,7 +98,7 @@ def _most_likely_alpha(log_ranks: Floats, wanted: float) -> tuple[float, float]:
         variance = float((weights * log_ranks**2).sum()) - mean**2
         step = (mean - wanted) / variance if variance > 0 else math.inf
         if abs(step) <= _LAST_STEP:
-            break
+            return alpha + step, variance
         low, high = (alpha, high) if mean > wanted else (low, alpha)
         alpha = alpha + step if low < alpha + step < high else (low + high) / 2
     return alpha, variance
