@@ -18,12 +18,15 @@ def main(layout: Layout, kind: str) -> None:
     from seqlm.core.files import write_csv, write_json
     from seqlm.core.progress import quantity
     from seqlm.vocab.corpus import SPLITS, build_corpus, corpus_warnings, find_line_separator, load_split
+    from seqlm.vocab.kinds import token_kind
 
     params = load(layout.params, "vocab", VocabParams)
     settings, normalise = getattr(params, kind), load(layout.params, "preprocess", PreprocessParams).normalise
     separator = find_line_separator(params.line_separator, normalise, layout.corpus_record)
     texts = {split: layout.split(split) for split in SPLITS}
-    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, settings, normalise)
+    tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
+    min_freq = getattr(settings, "min_freq", 0)
+    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, tokenizer, normalise)
     counted = enumerate(zip(vocab.tokens[:_HEAD_ROWS], vocab.counts[:_HEAD_ROWS], strict=True))
     head = [{"index": index, "token": token, "count": count} for index, (token, count) in counted]
     write_csv(layout.reports("vocab", kind, "head.csv"), head)

@@ -44,7 +44,7 @@ def test_the_stage_describes_the_whole_text_and_counts_train(run_stage: RunStage
     curves = pd.read_csv(layout.reports("ngrams", "word", "epsilons.csv"))
     best = curves.loc[curves.groupby("order")["val_perplexity"].idxmin(), "epsilon"]
     stored = json.loads((layout.ngrams("word") / "models.json").read_text())["settings"]
-    assert stored["laplace"] == {"epsilons": pytest.approx(best.tolist()), "backoff": "unigram", "chosen_on_val": True}
+    assert stored["laplace"] == {"epsilons": pytest.approx(best.tolist()), "chosen_on_val": True}
 
 
 def test_the_epsilons_are_chosen_on_val_and_not_on_test(run_stage: RunStage, tmp_path: Path) -> None:

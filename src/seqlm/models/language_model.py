@@ -27,7 +27,7 @@ from seqlm.heldout.selection import encode_text
 from seqlm.models.generating import GrowingText, check_stop
 from seqlm.models.requests import Texts, are_several, read_request, require_text, strings
 from seqlm.models.units import ReadText, ScoredUnits, Spans, TokensInText, Units, check_units
-from seqlm.preprocess.cleaning import CleanedText, DecodingReport, clean_text
+from seqlm.preprocess.cleaning import CleanedText, Letters, clean_text
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.score.metrics import summarise
 from seqlm.score.model_info import ModelInfo
@@ -592,16 +592,10 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
     return [int(index) for index in vocab.encode(tokens)]
 
 
-def cleaning_remarks(text: str, normalise: str, num_replaced: int = 0) -> list[str]:
-    """Return what a user should know about the cleaning of a text.
-
-    ``num_replaced``: byte sequences that were replaced when the text was decoded.
-    """
-    report, remarks = DecodingReport(num_replaced), []
+def cleaning_remarks(text: str, normalise: str) -> list[str]:
+    """Return what a user should know about the cleaning of a text."""
     if normalise == "letters" and (replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))):
         number = quantity(len(replaced), "character")
-        remarks = [f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"]
-        if foreign := sum(map(str.isalpha, replaced)):
-            report.foreign_letters = foreign
-            report.letters = foreign + sum(map(str.isalpha, clean_text(text, normalise)))
-    return remarks + decoding_warnings(report, normalise)
+        remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"
+        return [remark, *decoding_warnings(Letters.of(text), normalise)]
+    return []

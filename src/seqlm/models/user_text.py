@@ -16,7 +16,7 @@ from seqlm.core.text import TextSize, words
 from seqlm.download.corpora import copy_own_text
 from seqlm.models.language_model import LanguageModel, ScoredTokens, cleaning_remarks
 from seqlm.models.units import ReadText, TokensInText
-from seqlm.preprocess.cleaning import CleanedText, DecodingReport, RawText
+from seqlm.preprocess.cleaning import CleanedText, read_raw
 from seqlm.preprocess.preparing import require_enough
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.settings import By, Space
@@ -49,7 +49,7 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
     The path ``-`` is standard input, plain text. Raises DataError if it cannot be read or decoded, or if too little is
     left after cleaning.
     """
-    decoding, name = DecodingReport(), "standard input" if path == STDIN else shown(path)
+    name = "standard input" if path == STDIN else shown(path)
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.txt"
         if path == STDIN:
@@ -57,8 +57,8 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
         copy_own_text(path, max_bytes, copy, name)
-        original = "".join(RawText(copy, name).decoded(preprocess.errors, decoding))
-    remarks = cleaning_remarks(original, preprocess.normalise, decoding.replaced)
+        original = read_raw(copy, name)
+    remarks = cleaning_remarks(original, preprocess.normalise)
     read = ReadText(CleanedText(original, preprocess.normalise))
     text = read.text
     num_ends, num_words = text.count("\n"), len(words(text.replace("\n", " ")))

@@ -10,7 +10,7 @@ from seqlm.vocab.settings import Kind, Order, require_every_kind
 Unknown = Literal["good_turing", "uniform"]
 """How likely ``<unk>`` is in Kneser-Ney models: ``good_turing``: as all tokens together that train has once (Good
 1953); ``uniform``: as any token that train lacks, which is KenLM's way."""
-Epsilon = Annotated[float, Field(ge=0, le=1e12)]
+Epsilon = Annotated[float, Field(strict=True, ge=0, le=1e12)]
 
 
 class LaplaceParams(Section):

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json
 from seqlm.core.memory import require_memory
-from seqlm.core.settings import Section
 from seqlm.core.text import NUM_CODE_POINTS
-from seqlm.vocab.kinds import CountedParams, Interner, Kind, pieces, token_kind
+from seqlm.vocab.kinds import Interner, Kind, pieces, token_kind
 from seqlm.vocab.separators import estimate_separators
-from seqlm.vocab.subwords import sample
+from seqlm.vocab.subwords import SubwordTokenizer, sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")
@@ -69,26 +68,31 @@ class Stream:
 
 
 def build_corpus(
-    texts: Mapping[str, Path], folder: Path, kind: Kind, line_separator: str, settings: Section, normalise: str = "none"
+    texts: Mapping[str, Path],
+    folder: Path,
+    kind: Kind,
+    line_separator: str,
+    min_freq: int = 0,
+    tokenizer: SubwordTokenizer | None = None,
+    normalise: str = "none",
 ) -> Vocab:
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
-    ``texts`` names the file of each split, train first. ``settings``: those of the kind. ``normalise`` says how the
-    text was cleaned. Writes ``vocab.json``, one ``.npy`` of shape ``(num_tokens,)`` for each split, and the unknown
-    tokens. Returns the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it, and
-    MachineError for a text that is too large for this machine's memory.
+    ``texts`` names the file of each split, train first. A ``tokenizer`` has a fixed vocabulary, and all of it is kept.
+    ``normalise`` says how the text was cleaned. Writes ``vocab.json``, one ``.npy`` of shape ``(num_tokens,)`` for
+    each split, and the unknown tokens. Returns the vocabulary. Raises ParamsError if ``min_freq`` leaves none of
+    train's tokens in it, and MachineError for a text that is too large for this machine's memory.
     """
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found, train = token_kind(kind), read_text(texts["train"])
-    tokenizer = found.train_tokenizer(train, line_separator, settings)
     separators = None if found.is_lossless else estimate_separators("".join(sample(train)), line_separator)
     interner = found.interner(line_separator, tokenizer)
     streams = {"train": Stream.of(train, interner, line_separator)}
     del train
     streams |= {split: Stream.of(read_text(texts[split]), interner, line_separator) for split in list(texts)[1:]}
-    seen, min_freq = interner.tokens(), settings.min_freq if isinstance(settings, CountedParams) else None
-    tokens, counts, ids = choose_tokens(found, seen, streams["train"].occurrences, min_freq)
+    seen = interner.tokens()
+    tokens, counts, ids = choose_tokens(found, seen, streams["train"].occurrences, None if tokenizer else min_freq)
     is_unknown = ids == 0
     splits = {}
     for split, stream in streams.items():

@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from seqlm.core.files import read_text
 from seqlm.core.settings import Section
 from seqlm.core.text import NUM_CODE_POINTS, words
 from seqlm.vocab.subwords import (
@@ -128,7 +130,7 @@ class TokenKind(ABC):
         """Return the number of characters of a token."""
         return len(token)
 
-    def train_tokenizer(self, train: str, line_separator: str, settings: Section) -> SubwordTokenizer | None:
+    def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer | None:
         """Train a tokenizer on the training split, if the kind has one."""
         return None
 
@@ -196,11 +198,11 @@ class SubwordKind(TokenKind):
         """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""
         return num_characters(token)
 
-    def train_tokenizer(self, train: str, line_separator: str, settings: Section) -> SubwordTokenizer:
+    def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer:
         """Train a tokenizer on a sample of the training split."""
         assert isinstance(settings, SubwordParams)
-        num_bytes = len(train.encode())
-        return train_tokenizer((self.pretokenize(text, line_separator) for text in sample(train)), num_bytes, settings)
+        passages = (self.pretokenize(passage, line_separator) for passage in sample(read_text(path)))
+        return train_tokenizer(passages, path.stat().st_size, settings)
 
 
 ALL: dict[str, TokenKind] = {kind.name: kind for kind in (CharKind(), WordKind(), SubwordKind())}
