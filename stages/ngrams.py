@@ -18,21 +18,16 @@ from seqlm.vocab.settings import KINDS
     "--arpa", type=NewFile(), help="By hand: only write the Kneser-Ney model counted before, .arpa or .arpa.gz."
 )
 @click.option("--order", type=click.IntRange(1, 100), help="With --arpa: of this order instead of the highest.")
-@click.option(
-    "--prune",
-    default="",
-    help="With --arpa: leave out rare n-grams, as lmplz does: '0 0 1' those of order 3 that occur once.",
-)
-def main(layout: Layout, kind: str, arpa: Path | None, order: int | None, prune: str) -> None:
+def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> None:
     """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models.
 
     If SPARK_MASTER has the address of an Apache Spark cluster, its workers count.
     """
     if arpa is not None:
-        _export(layout, kind, arpa, order, prune.split())
+        _export(layout, kind, arpa, order)
         return
-    if order is not None or prune:
-        raise ParamsError("--order and --prune belong to --arpa")
+    if order is not None:
+        raise ParamsError("--order belongs to --arpa")
 
     from seqlm.core.files import fresh_folder, write_table
     from seqlm.ngrams.counts.counting import count_ngrams
@@ -60,15 +55,14 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None, prune:
         write_table(layout.reports("ngrams", kind), name, table)
 
 
-def _export(layout: Layout, kind: str, arpa: Path, order: int | None, prune: list[str]) -> None:
-    """Write the Kneser-Ney model that the pipeline has counted, or a smaller one, and nothing else."""
+def _export(layout: Layout, kind: str, arpa: Path, order: int | None) -> None:
+    """Write the Kneser-Ney model that the pipeline has counted, or one of a lower order, and nothing else."""
     from seqlm.ngrams.arpa import write_arpa
-    from seqlm.ngrams.models.pruned import smaller
     from seqlm.ngrams.models.registry import load_kneser_ney
     from seqlm.vocab.vocabulary import Vocab
 
     vocab = Vocab.load(layout.vocab(kind), kind)
-    model = smaller(load_kneser_ney(layout.ngrams(kind), vocab.key), prune, order)
+    model = load_kneser_ney(layout.ngrams(kind), vocab.key, order)
     write_arpa(arpa, model, vocab.tokens)
     sizes = ", ".join(f"{len(table):,}" for table in model.counts.tables[: model.order])
     click.echo(f"{arpa}: Kneser-Ney of order {model.order} over {len(vocab):,} tokens, {sizes} n-grams by order")

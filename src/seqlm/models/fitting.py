@@ -10,8 +10,8 @@ from pydantic import Field
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import check
-from seqlm.models.fixed_ngrams import FixedNGram
-from seqlm.models.requests import are_several, require_text
+from seqlm.models.ngrams import NGram
+from seqlm.models.surprisals import are_several, require_text
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -43,7 +43,7 @@ def fit_ngram(
     min_freq: int = 1,
     unknown: Unknown = "good_turing",
     epsilon: float = 1.0,
-) -> FixedNGram:
+) -> NGram:
     """Return an n-gram model of some texts, which are read one after another, without sentence marks.
 
     ``texts``: one text, or several; a text may be a list of its words too, as in nltk. ``by``: the kind of token, char
@@ -83,7 +83,7 @@ def fit_ngram(
     split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
     del stream, interner
-    return FixedNGram(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
+    return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 
 def _checked(value: Any, name: str, kind: Any) -> Any:

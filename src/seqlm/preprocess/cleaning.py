@@ -9,13 +9,10 @@ bytes of UTF-8: a letter A-Z is one byte, and no byte of another character looks
 import codecs
 import unicodedata
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from string import ascii_letters
 
 import numpy as np
-from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
@@ -26,10 +23,6 @@ _OTHER_ENCODINGS = {
     codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }  # fmt: skip
-_RETURN = ord("\r")
-
-Offsets = NDArray[np.int64]
-"""Positions of characters in a text."""
 
 
 def read_raw(path: Path, name: str) -> str:
@@ -109,70 +102,3 @@ def clean_text(text: str, normalise: str) -> str:
     is_kept[1:] |= values[:-1] != LINE_END
     cleaned: bytes = values[is_kept].tobytes()
     return cleaned.decode()
-
-
-def _may_compose(character: str) -> bool:
-    """Return whether a character may become one with a character before it, or change places with it."""
-    if character < "\u0300":
-        return False
-    is_letter_that_does = "\u1160" <= character <= "\u11ff" or "\U00016d40" <= character <= "\U00016d7f"
-    return is_letter_that_does or unicodedata.category(character).startswith("M")
-
-
-@dataclass(frozen=True)
-class CleanedText:
-    """A text cleaned as :func:`clean_text` does, and which part of the original each of its characters replaces."""
-
-    original: str
-    normalise: str
-
-    @cached_property
-    def text(self) -> str:
-        """The cleaned text."""
-        return clean_text(self.original, self.normalise)
-
-    @cached_property
-    def spans(self) -> tuple[Offsets, Offsets]:
-        """Where the parts of the original begin and end that the characters of the cleaned text replace.
-
-        Both have shape ``(len(text),)``. A letter replaces itself, a space or a line end the whole run of characters
-        between two letters. So each part ends where the next one begins, and only what is before the first part or
-        after the last one was removed without replacement.
-        """
-        codes, bounds = _compose_with_bounds(self.original)
-        kept = np.arange(len(codes))
-        if self.normalise == "letters":
-            lower = codes | 0x20
-            is_letter = (codes < 0x80) & (lower >= ord("a")) & (lower <= ord("z"))
-            codes = np.where(is_letter, ord("a"), np.where(codes == LINE_END, LINE_END, SPACE))
-            # As in `_clean_letters`.
-            kept = np.flatnonzero((codes != SPACE) | (np.append(codes[1:], LINE_END) > SPACE))
-            is_first = np.append(LINE_END, codes[kept][:-1]) == LINE_END
-            kept = kept[(codes[kept] != SPACE) | ~is_first]
-        kept = kept[: len(self.text)]
-        starts, ends, is_blank = bounds[kept], bounds[kept + 1], codes[kept] <= SPACE
-        ends[:-1] = np.where(is_blank[:-1], starts[1:], ends[:-1])
-        starts[1:] = ends[:-1]
-        return starts, ends
-
-
-def _compose_with_bounds(text: str) -> tuple[Offsets, Offsets]:
-    """Return the N code points of a text in NFC with ``\\n`` as line ends, and what they stand for in the text.
-
-    Code point i stands for the characters from ``bounds[i]`` to ``bounds[i + 1]``; shape of the bounds: ``(N + 1,)``.
-    """
-    starts: list[int] = []
-    if unicodedata.is_normalized("NFC", text):
-        composed_text, bounds = text, np.arange(len(text) + 1)
-    else:
-        firsts = [0, *(place for place in range(1, len(text)) if not _may_compose(text[place])), len(text)]
-        parts = [unicodedata.normalize("NFC", text[first:end]) for first, end in pairwise(firsts)]
-        for part, first, end in zip(parts, firsts, firsts[1:], strict=False):
-            # If letters and marks became fewer, the last one stands for all that are left.
-            starts += [min(first + index, end) for index in range(len(part))]
-        composed_text, bounds = "".join(parts), np.array([*starts, len(text)])
-    codes = np.frombuffer(composed_text.encode("utf-32-le"), np.uint32).astype(np.int64)
-    is_pair = np.append((codes[:-1] == _RETURN) & (codes[1:] == LINE_END), False)[: len(codes)]
-    # The line end of "\r\n" stands for both.
-    bounds[1:][is_pair] = bounds[:-1][is_pair]
-    return np.where(codes == _RETURN, LINE_END, codes)[~is_pair], np.append(bounds[:-1][~is_pair], bounds[-1])

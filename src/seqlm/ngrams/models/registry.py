@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.errors import ParamsError
 from seqlm.core.files import read_checksummed, read_npy, write_blocks, write_checksummed
 from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
@@ -75,10 +76,15 @@ def load_models(folder: Path, vocab: VocabKey) -> dict[str, NGramModel]:
     return build_models(*load_counts(folder, vocab))
 
 
-def load_kneser_ney(folder: Path, vocab: VocabKey) -> KneserNey:
-    """Return the Kneser-Ney model of the highest order that was counted. Raises as :func:`load_models` does."""
+def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> KneserNey:
+    """Return the Kneser-Ney model of an order, by default the highest that was counted.
+
+    Raises ParamsError if the order was not counted, and as :func:`load_models` does.
+    """
     counts, settings = load_counts(folder, vocab)
-    return KneserNey(counts, counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"])
+    if order is not None and order > counts.max_order:
+        raise ParamsError(f"order {order} was not counted: choose at most {counts.max_order}, or set ngrams.max_order")
+    return KneserNey(counts, order or counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"])
 
 
 def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
