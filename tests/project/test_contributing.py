@@ -82,7 +82,7 @@ def add_kind_of_token(folder: Path) -> None:
     edit(kinds, r"SubwordKind\(\)(?=\))", ", FoldedKind()")
 
     def add(params: Any) -> None:
-        params["vocab"]["folded"] = {"min_freq": 0, "reserved_tokens": []}
+        params["vocab"]["folded"] = {"min_freq": 0}
         params["ngrams"]["max_order"]["folded"] = 3
         params["score"]["dynamic_counts"]["order"]["folded"] = 3
 

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
-from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import describe, join_splits
 from seqlm.report.drawing import draw_all
 from seqlm.report.figures import plots, style
@@ -127,7 +126,7 @@ def test_orders_with_and_without_a_fit_share_a_figure(tmp_path: Path) -> None:
     assert "unigram, slope" not in drawn
     # In a text of one word, no order has a fit.
     build(write_splits(tmp_path, "sea sea sea\n" * 5), tmp_path, "word", "")
-    tables = describe(join_splits(load_corpus(tmp_path), Chunking(2**30, tmp_path)), 2, 3)
+    tables = describe(join_splits(load_corpus(tmp_path), None, tmp_path), 3)
     fits, ranks = tables["summary"]["zipf"], pd.DataFrame(tables["zipf"])
     assert (fits, ranks["n"].tolist()) == ({}, [1, 2, 3])
     drawn = svg_text(plots.zipf_figure(ranks, fits))

@@ -13,7 +13,7 @@ from seqlm.core.cells import is_missing
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, Column, describe_share, table_groups, table_text
-from seqlm.preprocess.cleaning import DecodingReport
+from seqlm.preprocess.cleaning import Letters
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.report.captions import all_captions, unbroken
 from seqlm.report.figures.curves import CORPORA
@@ -132,8 +132,8 @@ def _machines(layout: Layout) -> str:
 
 def _cleaning(layout: Layout) -> list[str]:
     """Return what a reader should know about the decoding and cleaning of the text."""
-    decoding = DecodingReport(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
-    return decoding_warnings(decoding, Vocab.load(layout.vocab("char"), "char").normalise)
+    letters = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
+    return decoding_warnings(letters, Vocab.load(layout.vocab("char"), "char").normalise)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
