@@ -90,10 +90,12 @@ mutants: install ## see which small changes of the code no test notices (hours):
 	-OMP_NUM_THREADS=1 mutmut run '$(ONLY)'
 	@mutmut results
 
-lint: install ## check style and types
+lint: install ## check style, types, imports and dependencies
 	ruff check .
 	ruff format --check .
 	mypy
+	lint-imports
+	deptry src stages tools
 
 clean: ## remove the environment, caches and checkpoints, not the results
 	rm -rf checkpoints mutants $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

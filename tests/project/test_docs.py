@@ -4,11 +4,11 @@ import re
 import shlex
 from pathlib import Path
 
+import picture
 import pytest
 from ruamel.yaml import YAML
 
 import doc_values
-import picture
 from default_params import PARAMS_FILE, skip_if_experiment_is_applied
 from pages import PAGES, blocks, commands
 from seqlm.configure.settings import check_values
