@@ -45,7 +45,7 @@ def test_300_bytes_are_refused_with_one_line_that_names_the_file(tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "params"),
-    [(english(1200), SMALL | AUTO), (english(30_000), AUTO), (chinese(30_000), SMALL | RAW)],
+    [(english(1200), SMALL | AUTO), (english(3000), AUTO), (chinese(30_000), SMALL | RAW)],
     ids=["shortest English", "English, default settings", "Chinese"],
 )
 def test_a_text_gets_its_page(text: str, params: dict[str, Any], tmp_path: Path) -> None:

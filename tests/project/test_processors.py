@@ -1,4 +1,4 @@
-"""The same bytes twice, and on other processors, which this one imitates: ``tools/verify.py --imitate`` does the rest."""
+"""The same bytes on other processors, which this one imitates: `tools/verify.py --imitate` does the rest."""
 
 import subprocess
 import sys
