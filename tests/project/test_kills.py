@@ -122,7 +122,7 @@ def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Wo
 
 @pytest.mark.slow
 def test_an_interrupted_experiment_ends_under_its_name(disturbed: Workspace) -> None:
-    options = ["-S", "train.num_epochs=5000", "-S", "train.save_every_s=0.1"]
+    options = ["-S", "train.num_epochs=1000", "-S", "train.save_every_s=0.1"]
     process = disturbed.start("dvc", "exp", "run", "--name", "cc", *options)
     wait_until(lambda: any((disturbed.folder / "checkpoints/plain").glob("*.checkpoint")), 300)
     os.killpg(process.pid, signal.SIGINT)
