@@ -49,6 +49,12 @@ def stale_stages() -> set[str]:
     return set(locked_stages()) - set(listed.stdout.split()) if listed.returncode == 0 else set()
 
 
+def missing_outputs() -> list[str]:
+    """Return the outputs that are missing."""
+    outputs = [output["path"] for stage in locked_stages().values() for output in stage.get("outs", [])]
+    return [path for path in outputs if not Path(path).exists()]
+
+
 def prune() -> int:
     """Remove the stages from dvc.lock that no longer exist; return the exit code."""
     if stale := stale_stages():
@@ -75,10 +81,8 @@ def check() -> int:
         print(f"{failure}\ndvc.lock is not fresh: run `dvc repro`, then commit dvc.lock and reports/".lstrip())
     elif stale:
         print("dvc.lock is not fresh: run `python tools/check_lock.py --prune`, then commit it")
-    else:
-        outputs = [output["path"] for stage in locked_stages().values() for output in stage.get("outs", [])]
-        if missing := [path for path in outputs if not Path(path).exists()]:
-            print(f"not pulled: {', '.join(missing)}: `dvc pull` gets them, `dvc repro` computes them", file=sys.stderr)
+    elif missing := missing_outputs():
+        print(f"not pulled: {', '.join(missing)}: `dvc pull` gets them, `dvc repro` computes them", file=sys.stderr)
     return 1 if changed or stale or failure else 0
 
 

@@ -147,7 +147,12 @@ STORED = {
     "data/models/runs/plain/model.json": "data/models/runs/small-lstm/model.json",
     "data/corpus/char/vocab.json": "data/corpus/word/vocab.json",
 }
-DAMAGES = {"truncated": truncated, "flipped": flipped, "newer": from_the_future, "missing": Path.unlink}
+DAMAGES: dict[str, Callable[[Path], object] | str] = {
+    "truncated": truncated,
+    "flipped": flipped,
+    "newer": from_the_future,
+    "missing": Path.unlink,
+}
 FAULTS = {
     "full disk": Fault(full_disk, STAGES, 5, "No space left on device"),
     "disk that fills up": Fault(disk_that_fills_up, STAGES, 5, "File too large"),
