@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore preset experiments smoke diff picture test test-all verify mutants lint bench clean
+.PHONY: help install install-hashed unlock repro restore preset experiments smoke diff picture test test-all verify mutants lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -73,7 +73,7 @@ diff: install ## compare the results with those of another revision: make diff R
 
 CHROMIUM ?= chromium
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
-	@CHROMIUM='$(CHROMIUM)' python tools/picture.py
+	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,660 --screenshot=docs/page.png reports/index.html
 
 test: install lint ## run the tests (minutes)
 	pytest
@@ -90,14 +90,12 @@ mutants: install ## see which small changes of the code no test notices (hours):
 	-OMP_NUM_THREADS=1 mutmut run '$(ONLY)'
 	@mutmut results
 
-lint: install ## check style and types
+lint: install ## check style, types, imports and dependencies
 	ruff check .
 	ruff format --check .
 	mypy
-
-bench: install ## compare speed with reference implementations
-	@for script in benchmarks/*.py; do \
-	    case $$script in */spread.py | */natural.py | */words.py | */processes.py) continue;; esac; echo "== $$script"; python $$script || exit 1; done
+	lint-imports
+	deptry src stages tools
 
 clean: ## remove the environment, caches and checkpoints, not the results
 	rm -rf checkpoints mutants $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

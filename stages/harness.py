@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 # Imports and large vocabularies make many objects and no garbage: look for it less often than every 700 of them.
 gc.set_threshold(50_000, 20, 20)
@@ -61,7 +61,7 @@ class NewFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
-        path = super().convert(value, param, ctx)
+        path = cast(Path, super().convert(value, param, ctx))
         if path == STDOUT and not self.allow_dash:
             self.fail("name a file: standard output is not possible here", param, ctx)
         if not path.parent.is_dir():

@@ -127,7 +127,7 @@ def test_epsilons_that_are_given_are_not_chosen_on_val() -> None:
 
 def test_epsilons_are_chosen_where_val_is_best() -> None:
     rng = np.random.default_rng(1)
-    train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100)
+    train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100_000)
     counts = count_ngrams(train, 5, 3)
     epsilons, curve = tune_epsilons(counts, val, 3)
     for order in (1, 2, 3):

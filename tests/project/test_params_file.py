@@ -76,7 +76,14 @@ def test_what_is_gone_is_not_removed_again() -> None:
 
 
 def test_values_are_written_as_hydra_reads_them(tmp_path: Path) -> None:
-    values = {"text": "it's, {a: b} \\n", "word": "none", "quoted": "null", "none": None, "yes": True, "rate": 1e-5}
+    values: dict[str, object] = {
+        "text": "it's, {a: b} \\n",
+        "word": "none",
+        "quoted": "null",
+        "none": None,
+        "yes": True,
+        "rate": 1e-5,
+    }
     values |= {"list": ["a b", 1], "number": "1e5", "backslash": "a\\", "both": "\\'\\\\' it's"}
     params = tmp_path / "params.yaml"
     params.write_text("".join(f"{key}: 0\n" for key in values))
