@@ -41,7 +41,7 @@ install-hashed: ## make .venv and install the pinned packages, each checked agai
 unlock:
 	@test ! -e .dvc/tmp/rwlock || $(VENV)/bin/python -m json.tool .dvc/tmp/rwlock >/dev/null 2>&1 || rm -f .dvc/tmp/rwlock
 
-SHOW_RESULT = cat reports/summary.txt && echo "All models: reports/table.txt. The page: reports/index.html"
+SHOW_RESULT = sed '/^All models:/,$$d' reports/summary.txt && echo "All models: reports/summary.txt. The page: reports/index.html"
 
 repro: install unlock ## run the pipeline, print the most important models, and name the files with the rest
 	@git rev-parse --git-dir >/dev/null 2>&1 || { \
