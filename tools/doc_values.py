@@ -27,11 +27,12 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+Writers = dict[str, Callable[[Path, str], str]]
 _VALUE = re.compile(r"\[[^]\n]*\]\((?P<path>[^)\s#]+\.(?:csv|json))#(?P<where>(?:[^()\s]|\(\w+\))+):(?P<form>[^:)]+)\)")
 _BLOCK = re.compile(r"(<!-- (?P<kind>[a-z]+): (?P<what>.+?) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
-def filled(page: Path, writers: dict[str, Callable[[Path, str], str]]) -> str:
+def filled(page: Path, writers: Writers) -> str:
     """Return a page's text with the values of today, and with each block that one of the writers writes."""
 
     def value(found: re.Match[str]) -> str:
@@ -86,7 +87,8 @@ def table(folder: Path, what: str) -> str:
 
 def excerpt(folder: Path, what: str) -> str:
     """Return the lines of a function, method or class without its docstring, or some of them."""
-    (path, name), *ends = (part.split(" ", 1) if not i else part for i, part in enumerate(what.split(" | ")))
+    place, *ends = what.split(" | ")
+    path, name = place.split(" ")
     text = (folder / path).read_text(encoding="utf-8")
     node: ast.AST = ast.parse(text)
     for part in name.split("."):
@@ -104,10 +106,10 @@ def excerpt(folder: Path, what: str) -> str:
     return f"```python\n{shown}\n```\n<sub>Excerpt from [{path.replace('../', '')}]({path})</sub>\n"
 
 
-WRITERS = {"table": table, "code": excerpt}
+WRITERS: Writers = {"table": table, "code": excerpt}
 
 
-def write(writers: dict[str, Callable[[Path, str], str]]) -> None:
+def write(writers: Writers) -> None:
     """Write each page again that is out of date."""
     for page in PAGES:
         if (text := filled(page, writers)) != page.read_text(encoding="utf-8"):
