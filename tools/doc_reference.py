@@ -66,18 +66,13 @@ def targets(_: str) -> str:
     return markdown_table([["target", "does"], *([f"`make {name}`", does] for name, does in found)])
 
 
-def scripts(_: str) -> str:
-    """Return the help of each stage's script."""
+def script(name: str) -> str:
+    """Return the help of a stage's script."""
     sys.path.insert(0, str(ROOT / "stages"))
-    parts = []
-    for path in sorted((ROOT / "stages").glob("*.py")):
-        if isinstance(command := runpy.run_path(str(path)).get("main"), click.Command):
-            options = [
-                option for option in command.params if isinstance(option, click.Option) and option.name != "root"
-            ]
-            listed = "".join(f"- `{option.opts[0]}`: {option.help}\n" for option in options)
-            parts.append(f"### {path.name}\n\n{inspect.cleandoc(command.help or '')}\n\n{listed}".rstrip() + "\n")
-    return "\n".join(parts)
+    command: click.Command = runpy.run_path(str(ROOT / "stages" / f"{name}.py"))["main"]
+    options = [option for option in command.params if isinstance(option, click.Option) and option.name != "root"]
+    listed = "".join(f"- `{option.opts[0]}`: {option.help}\n" for option in options)
+    return f"{inspect.cleandoc(command.help or '')}\n\n{listed}"
 
 
 def errors(_: str) -> str:
@@ -103,7 +98,7 @@ def python(name: str) -> str:
     return f"{signature}{doc}\n"
 
 
-KINDS = {function.__name__: function for function in (settings, stages, targets, scripts, errors, columns, python)}
+KINDS = {function.__name__: function for function in (settings, stages, targets, script, errors, columns, python)}
 
 
 def reference(_: Path, what: str) -> str:
