@@ -93,7 +93,7 @@ def python(name: str) -> str:
     if not isinstance(found, type) and callable(found):
         given = inspect.signature(found).parameters.values()
         shown = [parameter.replace(annotation=parameter.empty) for parameter in given if parameter.name != "self"]
-        signature = f"```python\n{found.__name__}{inspect.Signature(shown)}\n```\n\n"
+        signature = f"```text\n{found.__name__}{inspect.Signature(shown)}\n```\n\n"
     doc = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", inspect.getdoc(found) or "").replace("``", "`")
     return f"{signature}{doc}\n"
 
