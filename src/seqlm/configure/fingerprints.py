@@ -20,11 +20,7 @@ CANNOT_CHANGE_NUMBERS = {
     "seqlm.train.callbacks": "what is shown during training, and when checkpoints are saved",
 }
 """Modules of which no change reruns a stage, and what they do."""
-SHARED_SCRIPTS = {
-    "score": "seqlm.score.networks",
-    "score-ngrams": "seqlm.score.ngrams",
-    "score-word-to-char": "seqlm.score.word_to_char",
-}
+SHARED_SCRIPTS = {"score": "seqlm.score.networks", "score-ngrams": "seqlm.score.ngrams"}
 """Stages that share one script, and the module that does the work of each."""
 IMPORTED_BY_NAME = {"gradients": {f"seqlm.networks.kinds.{kind}" for kind in ("gru", "lstm", "rnn", "scratch")}}
 """Modules that a stage imports by name, whatever the runs."""

@@ -14,10 +14,8 @@ from seqlm.compare.settings import CompareParams
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
-from seqlm.evaluate.settings import EvaluateParams
 from seqlm.generate.settings import GenerateParams
 from seqlm.gradients.settings import GradientsParams
-from seqlm.heldout.settings import HeldoutParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
@@ -123,9 +121,7 @@ class Params(Section):
     vocab: VocabParams
     ngrams: NgramsParams
     sine: SineParams
-    heldout: HeldoutParams
     score: ScoreParams
-    evaluate: EvaluateParams
     generate: GenerateParams
     gradients: GradientsParams
     report: ReportParams

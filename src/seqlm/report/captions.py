@@ -31,7 +31,7 @@ def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
     """Return the captions by the names of figures; ``table`` is the main table."""
     evaluate, ngrams = layout.reports("evaluate"), layout.reports("ngrams")
     sine, gradients = layout.reports("sine"), layout.reports("gradients")
-    labels: Labels = dict(zip(table["model"], table["phrase"], strict=True))
+    labels: Labels = dict(zip(table["model"], table["label"], strict=True))
     words = read_json(ngrams / "word" / "summary.json")
     history, classes = read_csv(evaluate / "history.csv"), read_csv(evaluate / "classes.csv")
     limits = {run: read_json(layout.config(run))["grad_clip"] for run in history["run"].unique()}
@@ -40,7 +40,6 @@ def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
         "orders": order_caption(table),
         "positions": position_caption(read_csv(evaluate / "positions.csv"), shown, labels),
         "classes": class_caption(classes, shown, labels),
-        "calibration": calibration_caption(read_csv(evaluate / "calibration.csv"), labels),
         "learning": overfitting_caption(history, labels),
         "clipping": clipping_caption(history, labels, limits),
         "growth": growth_caption(words["zipf"], words["heaps_beta"]),
@@ -117,23 +116,6 @@ def class_caption(classes: pd.DataFrame, models: list[str], labels: Labels) -> s
     if costliest["token_class"] == "first letter":
         return f"The first letter of a word {costs} Which word comes next is hard to predict; its end is easier."
     return f"The class “{costliest['token_class']}” {costs}"
-
-
-def calibration_caption(calibration: pd.DataFrame, labels: Labels) -> str:
-    """Return which model claims what it keeps, and which one is furthest from it."""
-    gaps = (calibration["confidence"] - calibration["accuracy"]) * calibration["tokens"]
-    totals = calibration.groupby("model", sort=False)["tokens"].sum()
-    distance = (gaps.abs().groupby(calibration["model"], sort=False).sum() / totals).sort_values(kind="stable")
-    if distance.empty:
-        return ""
-    caption = f"Closest to the diagonal: {labels[str(distance.index[0])]}, {_points(distance.iloc[0])} away on average."
-    if len(distance) > 1:
-        model = str(distance.index[-1])
-        how = "less" if gaps[calibration["model"] == model].sum() > 0 else "more"
-        caption += (
-            f" Furthest: {labels[model]}, {_points(distance.iloc[-1])}; this model is right {how} often than it claims."
-        )
-    return caption
 
 
 def _points(share: float) -> str:

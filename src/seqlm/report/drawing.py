@@ -81,7 +81,6 @@ def _of_models(layout: Layout) -> Drawn:
     yield "evaluate-clipping", plots.clipping_figure(history, styles, runs[0])
     yield "evaluate-positions", plots.position_figure(positions, styles, diagnosed)
     yield "evaluate-classes", plots.class_figure(classes, styles, diagnosed)
-    yield "evaluate-calibration", plots.calibration_figure(read_csv(folder / "calibration.csv"), styles, diagnosed)
 
 
 def _of_gradients(layout: Layout) -> Drawn:

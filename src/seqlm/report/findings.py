@@ -37,16 +37,16 @@ def best_finding(table: pd.DataFrame) -> str:
     """
     best = table.iloc[0]
     if pd.isna(best["test_bits"]):
-        return f"Best on val: {best['phrase']}, but it gives some token of the test text zero probability."
-    full = table[~table["only_words"] & ~table["dynamic"]].dropna(subset=["test_bits"])
+        return f"Best on val: {best['label']}, but it gives some token of the test text zero probability."
+    full = table[~table["dynamic"]].dropna(subset=["test_bits"])
     where = "val" if (full["test_bits"] < best["test_bits"]).any() else "unseen text"
-    sentence = f"Best on {where}: {best['phrase']}, with {best['test_bits']:.2f} bits per character"
+    sentence = f"Best on {where}: {best['label']}, with {best['test_bits']:.2f} bits per character"
     sentence += " on unseen text" if where == "val" else ""
     sentence += f" ({margin} for another passage)." if (margin := _margin(best)) else "."
     others = full[[_kind(row) != _kind(best) for row in full.to_dict("records")]]
     if len(others):
         sentence += f" {_compared(best, others.sort_values('val_bits', kind='stable').iloc[0])}"
-    learning = table[table["dynamic"] & ~table["only_words"]].sort_values("val_bits", kind="stable")["test_bits"]
+    learning = table[table["dynamic"]].sort_values("val_bits", kind="stable")["test_bits"]
     if not best["dynamic"] and len(learning) and learning.iloc[0] < best["test_bits"]:
         sentence += f" Models that keep learning, a group of their own, reach {learning.iloc[0]:.2f}."
     return sentence
@@ -55,7 +55,7 @@ def best_finding(table: pd.DataFrame) -> str:
 def _compared(best: pd.Series, other: pd.Series) -> str:
     """Return how the best model compares with another one, in a sentence."""
     alone = " alone" if other["model"] in str(best["members"]).split() else ""
-    name, gain = f"{other['phrase']}{alone}", other["test_bits"] - best["test_bits"]
+    name, gain = f"{other['label']}{alone}", other["test_bits"] - best["test_bits"]
     if pd.isna(other["best_margin"]):  # test is too short
         return f"Next on val: {name}, with {other['test_bits']:.2f}."
     margin = other["best_margin"]
@@ -79,7 +79,7 @@ def _kind(row: Mapping[str, Any]) -> tuple[object, ...]:
 
 def memoriser(table: pd.DataFrame) -> pd.DataFrame:
     """Return the row of the static network whose bits on val most exceed those on its own text, if there is one."""
-    networks = table[(table["family"] == "network") & ~table["dynamic"] & ~table["only_words"]]
+    networks = table[(table["family"] == "network") & ~table["dynamic"]]
     networks = networks.dropna(subset=["seen_bits", "val_bits", "test_bits"])
     gaps = networks["val_bits"] - networks["seen_bits"]
     return networks.loc[gaps.nlargest(1).index]
@@ -91,7 +91,7 @@ def memorising_finding(table: pd.DataFrame) -> str:
     for row in memoriser(table).to_dict("records"):
         if len(guess) and row["test_bits"] > (guessed := guess["test_bits"].iloc[0]) > 2 * row["seen_bits"]:
             return (
-                f"Memorising is not learning: {row['phrase']} needs {row['seen_bits']:.2f} bits per character on the "
+                f"Memorising is not learning: {row['label']} needs {row['seen_bits']:.2f} bits per character on the "
                 f"{row['train_chars']:,} characters that it was trained on, but {row['test_bits']:.2f} on unseen text, "
                 f"while guessing needs {guessed:.2f}."
             )
@@ -106,7 +106,7 @@ def highlights(table: pd.DataFrame) -> pd.DataFrame:
     on val. Subwords take the place of words if these are not read as characters. Models that predict only words are
     left out.
     """
-    rows = table[~table["only_words"]].dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
+    rows = table.dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
     static, in_order = rows[~rows["dynamic"]], rows.sort_values("val_bits", kind="stable")
     ngrams = static[(static["family"] == "ngram") & (static["order"] > 0)]
     networks = static[static["family"] == "network"]

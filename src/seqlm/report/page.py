@@ -47,32 +47,23 @@ def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
     """Return a page that shows a text shaded by its surprisal.
 
-    ``scores``: model -> what :func:`seqlm.models.user_text.page_content` returns for it. ``remarks``: what a reader
+    ``scores``: model -> what :func:`seqlm.score.user_text.page_content` returns for it. ``remarks``: what a reader
     should know about the text.
     """
     passages = align({model: score["passage"] for model, score in scores.items()})
-    pair, only_words = [*scores, ""][:2], {model for model, score in scores.items() if score["separator_bits"]}
-    separator_bits = max(score["separator_bits"] for score in scores.values())
+    pair, compared = [*scores, ""][:2], by_mean_bits(passages["models"])
     return render(
         "surprisal.html", _SOURCES, name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
-        compared=by_mean_bits(passages["models"], only_words), separator_bits=separator_bits,
+        compared=compared,
     )  # fmt: skip
 
 
 def build_summary(layout: Layout) -> str:
-    """Return the models of the chart and the findings as plain text."""
-    return _with_notice(layout, summary_text(read_csv(layout.reports("evaluate", "table.csv"))))
-
-
-def build_table(layout: Layout) -> str:
-    """Return the main table as plain text."""
+    """Return the models of the chart, the findings, and the main table as plain text."""
+    table = read_csv(layout.reports("evaluate", "table.csv"))
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
     reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
-    return _with_notice(layout, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced))
-
-
-def _with_notice(layout: Layout, text: str) -> str:
-    """Return a text; above it, what to do if the sample replaced the corpus."""
+    text = f"{summary_text(table)}\nAll models:\n\n{table_text(table, share, reduced)}"
     replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
     return f"{replaced}\n\n{text}" if replaced else text
 
@@ -125,7 +116,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "passages": passages,
         "pair": _pair(list(passages["models"]), table),
         "label": labels.get,
-        "compared": by_mean_bits(passages["models"], set(table["model"][table["only_words"]])),
+        "compared": by_mean_bits(passages["models"]),
         "chapter": bool(table["as_in_chapter"].any()),
         "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
         "gradients": read_json(layout.reports("gradients", "summary.json")),
@@ -154,7 +145,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _pair(shown: list[str], table: pd.DataFrame) -> list[str]:
     """Return the two models that the surprisal view begins with: the best one, and the best n-gram model or another."""
-    ngrams = table[(table["family"] == "ngram") & ~table["dynamic"] & ~table["only_words"]]
+    ngrams = table[(table["family"] == "ngram") & ~table["dynamic"]]
     best = [*table["model"].head(1), *ngrams.sort_values("val_bits", kind="stable")["model"].head(1)]
     return [*dict.fromkeys([*(name for name in best if name in shown), *shown]), ""][:2]
 

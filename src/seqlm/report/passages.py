@@ -1,19 +1,19 @@
 """One passage of text under several models, for the surprisal view of the page."""
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seqlm.score.surprisal_view import INFINITE
+from seqlm.score.passage import INFINITE
 
 Cost = float | str | None
-"""Bits; :data:`seqlm.score.surprisal_view.INFINITE`, or None if it is not scored."""
+"""Bits; :data:`seqlm.score.passage.INFINITE`, or None if it is not scored."""
 
 
 def align(passages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return a passage and what its characters cost under each model.
 
-    ``passages``: model -> :func:`seqlm.score.surprisal_view.passage` of the same text. The keys are ``text``,
+    ``passages``: model -> :func:`seqlm.score.passage.passage` of the same text. The keys are ``text``,
     ``glued``, its first two words without a blank between them, and ``models``: model -> costs of the text in order.
     The cost of one character is a number, that of a longer token a list: its length in characters, and its bits. Models
     over words have no cost for the blanks between them.
@@ -58,12 +58,8 @@ def _costs(text: str, passage: Mapping[str, Any]) -> list[Cost | list[Any]]:
     return [*costs, *[None] * (len(text) - place)]
 
 
-def by_mean_bits(models: Mapping[str, Sequence[Cost | list[Any]]], only_words: Set[str]) -> list[str]:
-    """Return the models of a passage, those with the fewest bits per scored character first.
-
-    ``only_words`` are models that do not predict blanks: they are left out, unless there are no others.
-    """
-    costs = {name: found for name, found in models.items() if name not in only_words} or models
+def by_mean_bits(costs: Mapping[str, Sequence[Cost | list[Any]]]) -> list[str]:
+    """Return the models of a passage, those with the fewest bits per scored character first."""
 
     def mean(name: str) -> float:
         tokens = (cost if isinstance(cost, list) else (1, cost) for cost in costs[name])

@@ -5,8 +5,8 @@ from itertools import cycle
 import pandas as pd
 from matplotlib.figure import Figure
 
+from seqlm.models.names import NETWORK_NAMES
 from seqlm.report.figures.style import LINES, MARKERS, LineStyle, model_styles, new_figure
-from seqlm.score.model_info import NETWORK_NAMES
 
 CORPORA = ("time_machine", "tiny_shakespeare")
 """The texts of these figures; the page of another text leaves them out."""

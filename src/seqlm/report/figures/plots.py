@@ -33,8 +33,6 @@ _ROW_HEIGHT = 0.5
 # What is left out of figures, so that their curves can be read and their files are small.
 _SMOOTHING_WINDOW = 9
 """Positions whose perplexities are averaged, because those of single positions are noisy."""
-_MIN_TOKENS = 20
-"""Tokens that a bin of the calibration must have."""
 _MAX_POINTS = 200
 _LEAST_SHARE = 1e-12
 """Of a gradient at k = 0."""
@@ -149,24 +147,16 @@ def order_figure(scores: pd.DataFrame, table: pd.DataFrame, styles: Styles) -> F
     """Draw bits per character on test against order, one line for each kind of token, and the best network.
 
     ``scores`` has the columns token, smoothing, order, bits_per_character; ``table`` is the main table. Of the
-    smoothing methods, the best one on val is drawn. Kinds of token whose models predict only words have a panel of
-    their own, because their bits do not compare with others'.
+    smoothing methods, the best one on val is drawn.
     """
     scores = scores[scores["smoothing"] == scores["token"].map(best_smoothings(table))]
-    only_words = scores["token"].isin(table["token"][table["only_words"]])
-    panels = [rows for rows in (scores[~only_words], scores[only_words]) if len(rows)]
     orders = sorted(scores["order"].unique())
-    with new_figure(max(len(panels), 1), height=0.3 + 2.5 * len(panels)) as (figure, _):
-        for axes, rows in zip(figure.axes, panels, strict=False):
-            _draw_orders(axes, rows)
-            title = ""
-            if only_words[rows.index].any():
-                title = "words only: spaces are not predicted"
-            else:
-                _draw_best_network(axes, table, styles)
-            axes.set(ylabel="bits per character", xticks=orders, xlim=(orders[0] - 0.15, orders[-1] + 0.15))
-            legend_above(axes, title)
-        figure.axes[-1].set_xlabel("order of the n-gram model")
+    with new_figure(height=2.8) as (figure, axes):
+        _draw_orders(axes, scores)
+        _draw_best_network(axes, table, styles)
+        axes.set(ylabel="bits per character", xticks=orders, xlim=(orders[0] - 0.15, orders[-1] + 0.15))
+        legend_above(axes, "")
+        axes.set_xlabel("order of the n-gram model")
     return figure
 
 
@@ -192,7 +182,7 @@ def _draw_orders(axes: Axes, scores: pd.DataFrame) -> None:
 
 
 def _draw_best_network(axes: Axes, table: pd.DataFrame, styles: Styles) -> None:
-    networks = table[(table["family"] == "network") & ~table["dynamic"] & ~table["only_words"]]
+    networks = table[(table["family"] == "network") & ~table["dynamic"]]
     for row in networks.dropna(subset=["test_bits"]).sort_values("val_bits", kind="stable").head(1).itertuples():
         style = styles[str(row.model)]
         axes.axhline(row.test_bits, color=style.color, linestyle="--", label=style.name)
@@ -328,23 +318,6 @@ def class_figure(classes: pd.DataFrame, styles: Styles, models: Sequence[str]) -
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False)
         axes.set(xlabel="bits per character on test", xlim=(0, 1.15 * shown["bits"].max()), ylim=(at, 0))
-    return figure
-
-
-def calibration_figure(table: pd.DataFrame, styles: Styles, models: Sequence[str]) -> Figure:
-    """Draw how often some models' most likely token is right against its probability.
-
-    Columns model, confidence, accuracy, tokens.
-    """
-    with new_figure(height=3.4, legend=1) as (figure, axes):
-        axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as often as it claims")
-        axes.set(
-            xlabel="probability of the likeliest character", ylabel="how often it is right", xlim=(0, 1), ylim=(0, 1)
-        )
-        for model in models:
-            rows, style = table[(table["model"] == model) & (table["tokens"] >= _MIN_TOKENS)], styles[model]
-            if len(rows):
-                axes.plot(rows["confidence"], rows["accuracy"], **style.line, label=style.name)
     return figure
 
 
