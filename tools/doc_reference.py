@@ -2,16 +2,18 @@
 
 `tools/doc_values.py` writes values, tables and excerpts. Here are the parts of the reference:
 
-    <!-- reference: settings train -->
+    <!-- reference: script score -->
     <!-- reference: python seqlm.fit_ngram -->
     <!-- end -->
 """
 
+import ast
 import inspect
 import re
 import runpy
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -27,8 +29,8 @@ from smoke import environment_of_python
 _SETTING = re.compile(r"( *)([\w-]+):(.*?)(?:\s+#\s*(.*))?")
 
 
-def settings(section: str) -> str:
-    """Return the settings of a section of params.yaml, or those outside of sections, with values and comments."""
+def settings(_: str) -> str:
+    """Return the settings of each section of params.yaml but `runs`, with values and comments."""
     rows: list[list[str]] = []
     parents: list[tuple[int, str]] = []
     for line in (ROOT / "params.yaml").read_text(encoding="utf-8").splitlines():
@@ -37,9 +39,13 @@ def settings(section: str) -> str:
             rows.append([".".join(key for _, key in parents), match[3].strip(), match[4] or ""])
         elif item := re.fullmatch(" +- (.*)", line):
             rows[-1][1] = f"{rows[-1][1]}, {item[1]}".removeprefix(", ")
-    mine = (row for row in rows if row[0].rpartition(".")[0].partition(".")[0] == section and (row[1] or section))
-    shown = [[f"`{name}`", f"`{value}`" if value else "", comment] for name, value, comment in mine]
-    return markdown_table([["setting", "default", "meaning"], *shown])
+    sections: dict[str, list[list[str]]] = {"All stages": []}
+    for name, value, comment in rows:
+        section = name.partition(".")[0] if "." in name else "All stages"
+        if section != "runs" and (value or (comment and "." in name)):
+            sections.setdefault(section, []).append([f"`{name}`", f"`{value}`" if value else "", comment])
+    head = ["setting", "default", "meaning"]
+    return "\n".join(f"## {section}\n\n{markdown_table([head, *rows])}" for section, rows in sections.items())
 
 
 def stages(_: str) -> str:
@@ -88,14 +94,19 @@ def columns(_: str) -> str:
 
 
 def python(name: str) -> str:
-    """Return the signature and the docstring of a function, method or class."""
-    found, signature = resolve_name(name), ""
-    if not isinstance(found, type) and callable(found):
+    """Return the signature of a function or method, its docstring or that of a class, and those of a class's fields."""
+    found, signature, fields = resolve_name(name), "", ""
+    if isinstance(found, type):
+        body = ast.parse(inspect.getsource(found)).body[0].body  # type: ignore[attr-defined]
+        for field, after in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
+                fields += f"- `{ast.unparse(field.target)}`: {ast.literal_eval(after.value)}\n"
+    elif callable(found):
         given = inspect.signature(found).parameters.values()
         shown = [parameter.replace(annotation=parameter.empty) for parameter in given if parameter.name != "self"]
         signature = f"```text\n{found.__name__}{inspect.Signature(shown)}\n```\n\n"
     doc = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", inspect.getdoc(found) or "").replace("``", "`")
-    return f"{signature}{doc}\n"
+    return f"{signature}{doc}\n\n{fields}".rstrip() + "\n"
 
 
 KINDS = {function.__name__: function for function in (settings, stages, targets, script, errors, columns, python)}
