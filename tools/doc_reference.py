@@ -66,12 +66,6 @@ def stages(_: str) -> str:
     return f"```mermaid\nflowchart TD\n{graph}```\n\n{markdown_table([['stage', 'does'], *rows])}"
 
 
-def targets(_: str) -> str:
-    """Return the targets of the Makefile."""
-    found = re.findall(r"^([a-z-]+):.*?## (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    return markdown_table([["target", "does"], *([f"`make {name}`", does] for name, does in found)])
-
-
 def script(name: str) -> str:
     """Return the help of a stage's script."""
     sys.path.insert(0, str(ROOT / "stages"))
@@ -109,7 +103,7 @@ def python(name: str) -> str:
     return f"{signature}{doc}\n\n{fields}".rstrip() + "\n"
 
 
-KINDS = {function.__name__: function for function in (settings, stages, targets, script, errors, columns, python)}
+KINDS = {function.__name__: function for function in (settings, stages, script, errors, columns, python)}
 
 
 def reference(_: Path, what: str) -> str:
