@@ -71,7 +71,7 @@ def script(name: str) -> str:
     sys.path.insert(0, str(ROOT / "stages"))
     command: click.Command = runpy.run_path(str(ROOT / "stages" / f"{name}.py"))["main"]
     options = [option for option in command.params if isinstance(option, click.Option) and option.name != "root"]
-    listed = "".join(f"- `{option.opts[0]}`: {(option.help or "").replace("<", "{option.help}\n"lt;")}\n" for option in options)
+    listed = "".join(f"- `{option.opts[0]}`: {option.help}\n" for option in options).replace("<", "&lt;")
     return f"{inspect.cleandoc(command.help or '')}\n\n{listed}"
 
 
