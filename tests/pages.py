@@ -1,43 +1,20 @@
 """The commands that README and docs say to type."""
 
 import re
-import shlex
 from pathlib import Path
-from typing import NamedTuple
 
 from smoke import ROOT
 
-# test_doc_values.py checks the reference, which is written from the code.
-GUIDES = sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def commands() -> list[str]:
-    """Return every command in a shell block or in backticks, without comments."""
-    found = []
-    for page in PAGES:
-        text = page.read_text().replace("\\\n", " ")
-        for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
-            found += block.splitlines()
-        found += re.findall(r"`((?:dvc|make|python) [^`]+)`", text)
-    return sorted({shlex.join(shlex.split(line, comments=True)) for line in found if line.strip()})
+def blocks(page: Path) -> list[list[str]]:
+    """Return the lines of each of the page's blocks of shell commands."""
+    found = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.M | re.DOTALL)
+    return [block.replace("\\\n", " ").splitlines() for block in found]
 
 
-class Block(NamedTuple):
-    page: str
-    """Its path in the project."""
-    heading: str
-    lines: list[str]
-
-
-def blocks(page: Path) -> list[Block]:
-    """Return the page's blocks of shell commands, each with the heading before it."""
-    found, heading = [], ""
-    for part in re.finditer(
-        r"^#+ ([^\n]*)$|^```(?:sh|bash|shell|console)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL
-    ):
-        if part[2] is None:
-            heading = part[1]
-        else:
-            found.append(Block(page.relative_to(ROOT).as_posix(), heading, part[2].replace("\\\n", " ").splitlines()))
-    return found
+def commands_in_text(page: Path) -> list[str]:
+    """Return each experiment, and each script of a stage, that the page's text names in backticks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.DOTALL)
+    return re.findall(r"`((?:dvc exp run -S|python stages/\w+\.py --) ?[^`]+)`", text)

@@ -42,27 +42,3 @@ def test_without_any_config_a_stage_fails(stage: str, run_stage: RunStage, tmp_p
     for result in (missing, run_stage(stage, **UNDER_DVC)):
         assert result.returncode == 3, result.stderr
         assert re.fullmatch("error: .*\n", result.stderr)  # the way back is named after experiments only
-
-
-# How many pages the system hands out for arrays that follow others of their size.
-PAGE_FAULTS = f"""
-import resource, sys
-import numpy as np
-sys.path.insert(0, {str(ROOT / "stages")!r})
-import harness
-
-if sys.argv[1:]:
-    harness._keep_freed_memory()
-faults = [0]
-for _ in range(2):
-    for _ in range(10):
-        np.ones(5_000_000)
-    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
-print(faults[2] - faults[1])
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can keep freed memory")
-def test_later_arrays_take_no_new_pages() -> None:
-    without, kept = (int(succeeded(run_python(PAGE_FAULTS, *arguments))) for arguments in ([], ["keep"]))
-    assert kept < 10 < without
