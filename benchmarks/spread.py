@@ -31,7 +31,6 @@ VARIANTS: dict[str, tuple[int, dict[str, str]]] = {
 
 
 def prepare(folder: Path) -> None:
-    from seqlm.preprocess.cleaning import RawText
     from seqlm.preprocess.preparing import clean_and_split
     from seqlm.vocab.corpus import SPLITS, build_corpus
 
@@ -40,9 +39,9 @@ def prepare(folder: Path) -> None:
     if not book.exists():
         sys.exit("SEQLM_DATA_DIR must name a folder with timemachine.txt")
     fractions = {"train": 0.8, "val": 0.1, "test": 0.1}
-    clean_and_split(RawText(book, book.name), folder / "text", "letters", "strict", fractions)
+    clean_and_split(book, book.name, folder / "text", "letters", fractions)
     for kind in ("char", "word"):
-        build_corpus({name: folder / f"text/{name}.txt" for name in SPLITS}, folder / kind, kind, "", 0, [])
+        build_corpus({name: folder / f"text/{name}.txt" for name in SPLITS}, folder / kind, kind, "")
 
 
 def train_one(folder: Path, seed: int, threads: int, options: argparse.Namespace) -> None:
