@@ -69,7 +69,7 @@ smoke: install ## try the whole pipeline in a copy, on the sample, with small se
 
 REV ?= main
 diff: install ## compare the results with those of another revision: make diff REV=main
-	python stages/compare.py $(REV)
+	python tools/compare.py $(REV)
 
 CHROMIUM ?= chromium
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)

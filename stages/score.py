@@ -83,7 +83,6 @@ def _score_texts(
     space: Space,
 ) -> None:
     from seqlm.core.files import csv_text, write_text
-    from seqlm.download.settings import DownloadParams
     from seqlm.models.arpa import open_arpa
     from seqlm.models.index import open_models
     from seqlm.preprocess.settings import PreprocessParams
@@ -96,7 +95,6 @@ def _score_texts(
     if page is None and table is None and len(paths) == 1:
         page = Path("surprisal.html")
     preprocess = load(layout.params, "preprocess", PreprocessParams)
-    max_bytes = load(layout.params, "download", DownloadParams).max_bytes
     device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
     own = []
     if names or not arpas:
@@ -106,7 +104,7 @@ def _score_texts(
     normalise = own[0].vocab.normalise if own else "none"
     preprocess = preprocess.model_copy(update={"normalise": normalise})
     models = [*own, *(open_arpa(path, warn) for path in arpas)]
-    texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
+    texts = [user_text.read_user_text(path, preprocess, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     say = partial(click.echo, err=table == STDOUT)
     for text in texts:

@@ -124,18 +124,3 @@ def test_small_numbers_are_written_with_powers_of_ten() -> None:
     )
     left = "0.25 (LSTM), 1 × 10⁻⁴ (RNN with tanh) and 0 (GRU)"
     assert captions.reach_caption(reach) == f"After training, 5 steps back, this much is left of the gradient: {left}."
-
-
-def test_a_text_without_information_between_tokens_says_so() -> None:
-    def table(*bits: float) -> pd.DataFrame:
-        return pd.DataFrame({"distance": range(1, len(bits) + 1), "bits": bits, "shuffled_deviation": 0.1})
-
-    assert captions.information_caption(table(0.1, 0.2)).startswith("Tokens are no more informative")
-    # Chance lifts one of many distances above the others.
-    assert captions.information_caption(table(0.1, 0.2, 0.9)).startswith("Tokens are no more informative")
-    assert captions.information_caption(table(0.9, 0.1, 0.9)).endswith("up to 1 position apart.")
-    assert (
-        captions.information_caption(table(0.9, 0.1))
-        == "Tokens are informative about each other up to 1 position apart."
-    )
-    assert captions.information_caption(table(0.9, 0.8)).endswith("at every distance that was measured.")

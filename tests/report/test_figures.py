@@ -108,13 +108,6 @@ def test_characters_that_no_font_here_has_are_left_to_the_browser(
     assert "·" in drawn  # for what is not printable
 
 
-def test_a_text_of_one_token_has_figures_too(recwarn: pytest.WarningsRecorder) -> None:
-    reach = pd.DataFrame({"model": "scratch", "moment": "trained", "k": [0, 1], "norm": [1.0, 0.5]})
-    nothing = pd.DataFrame({"distance": [1, 2], "bits": 0.0, "shuffled_deviation": 0.0})
-    svg_text(plots.information_figure(nothing, reach))
-    assert not recwarn.list
-
-
 def test_a_bias_within_two_standard_errors_is_not_drawn() -> None:
     rows = [("regular", 4, 0.2, 0.01, 0.001), ("randomized", 4, 0.9, 10.0, 1.0)]
     table = pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])

@@ -11,14 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
+from seqlm.heldout.store import load_heldout
+from seqlm.models.loading import Models
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import make_score, save_score
 
 from devtools import CHROMIUM, Browser
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
-from seqlm.heldout.store import load_heldout
-from seqlm.models.loading import Models
 from seqlm.report.captions import all_captions, order_caption, unbroken
 from seqlm.report.drawing import _of_curves
 from seqlm.report.figures.plots import highlights_figure, order_figure
@@ -27,8 +29,6 @@ from seqlm.report.findings import all_findings, highlights
 from seqlm.report.page import build_page, build_summary, build_table
 from seqlm.report.parity import empty_tables
 from seqlm.report.passages import align
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import make_score, save_score
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT
@@ -67,7 +67,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
         write_json(layout.config(run), {"grad_clip": 1.0})
         history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run=run)
         write_csv(layout.reports("train", run, "history.csv"), history)
-        write_json(layout.reports("train", run, "summary.json"), {"batch_reduced": False})
+        write_json(layout.reports("train", run, "summary.json"), {})
     succeeded(in_this_process(folder)("evaluate"))
     for name in re.findall(r'figure\("([\w-]+)"', (ROOT / "src/seqlm/report/templates/page.html").read_text()):
         write_text(layout.figure(name), "<svg></svg>")

@@ -44,8 +44,6 @@ class Layout:
         """Which corpus it is, and whether it replaces another one."""
         self.splits = data / "text"
         """The folder of the cleaned splits."""
-        self.sine = data / "models" / "sine" / "mlp.safetensors"
-        """The weights of the network that predicts a sine."""
         self.code = data / "code"
         """The folder of the fingerprints of each stage's code."""
         self.configs = data / "configs"

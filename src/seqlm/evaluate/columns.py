@@ -209,13 +209,3 @@ def describe_share(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> st
         return ""
     listed = ", ".join(f"{shares[split]:.2%} of {split}" for split in _SPLITS)
     return f"scored: {listed}, in evenly spaced passages"
-
-
-def describe_reduced_batches(summaries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return which runs had smaller minibatches than their settings ask for, "" if none had.
-
-    ``summaries``: run -> the summary of its training.
-    """
-    reduced = {run: summary for run, summary in summaries.items() if summary["batch_reduced"]}
-    listed = ", ".join(f"{run} {summary['batch_size']} x {summary['num_steps']}" for run, summary in reduced.items())
-    return f"minibatches reduced to fit the short text (batch_size x num_steps): {listed}" if listed else ""

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.core.files import read_csv
+from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.evaluate.ranking import Result
 from seqlm.score.heldout import Heldout
 from seqlm.score.passage import passage
 from seqlm.score.scores import TRAIN_SUBSET, Scores, val_bits
-from seqlm.train.settings import training_summaries
 from seqlm.vocab.kinds import token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space", "other")
@@ -33,7 +32,8 @@ def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
 
     Raises DataError if a training run has not ended: it leaves a history, but no summary.
     """
-    training_summaries(layout, runs)
+    for run in runs:
+        read_json(layout.reports("train", run, "summary.json"))
     return pd.concat([read_csv(layout.reports("train", run, "history.csv")) for run in runs], ignore_index=True)
 
 

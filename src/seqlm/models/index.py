@@ -104,8 +104,8 @@ class Models(Mapping[str, LanguageModel]):
     def files(self, name: str) -> list[Path]:
         """Return the files that a model and its members need."""
         entry = self.entry(name)
-        # The n-gram model that a dynamic one begins with need not be a model of its own.
-        members = entry.info.members if entry.info.family != "ngram" else ()
+        # Models that keep counting may have an order that no static model has; they count everything themselves.
+        members = () if entry.info.family == "ngram" else entry.info.members
         return sorted({*entry.files, *(file for member in members for file in self.files(member))})
 
     def entries(self) -> Iterator[Entry]:

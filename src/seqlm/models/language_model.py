@@ -8,7 +8,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict, Unpack, overload
 
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NOT_KEPT = re.compile(r"[^A-Za-z\s]")
+_WORD = re.compile("[^ \n]+")
+_KEPT_SHAPES = 1000
+"""Ways to place separators in a text whose costs are cached: sentences share a few."""
 _AtLeastOne = Annotated[int, Field(ge=1)]
 
 
@@ -96,6 +99,10 @@ class LanguageModel(ABC):
         """Pickle where the model was opened; a model that was opened nowhere is pickled itself."""
         return self.opened_by or super().__reduce_ex__(protocol)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle or a copy holds: all but what cannot be pickled and is found again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_shape_nll"}
+
     @property
     def name(self) -> str:
         """The model's name in the main table."""
@@ -136,12 +143,18 @@ class LanguageModel(ABC):
         return next((blank for blank in BLANKS if blank in self.vocab), "")
 
     @cached_property
-    def _first_probs(self) -> Probs | None:
-        """The probability of each token after nothing; None if the model has no such distribution."""
+    def _first_nll(self) -> Nll:
+        """-log p of each token after nothing; nan if the model has no such distribution."""
         try:
-            return self.reader().next_probs()
+            return -log(self.reader().next_probs())
         except ParamsError:
-            return None
+            return np.full(len(self.vocab), np.nan)
+
+    @cached_property
+    def _shape_nll(self) -> Callable[[str], float]:
+        """What the separators of a text cost, whose words are replaced by one letter each."""
+        separator, model = self.vocab.line_separator, self.vocab.separators
+        return lru_cache(_KEPT_SHAPES)(lambda shape: separator_nll([shape], separator, model))
 
     def encode(self, text: str, begin: int = 0) -> EncodedText:
         """Return a cleaned text as tokens; those before position ``begin`` are only read."""
@@ -150,9 +163,7 @@ class LanguageModel(ABC):
         is_scored[: self._num_tokens_before(begin, text, tokens)] = False
         own = [token for token, scored in zip(tokens, is_scored.tolist(), strict=True) if scored] if begin else tokens
         part = text[begin:]
-        separators = 0.0
-        if not vocab.token_kind.is_lossless:
-            separators = separator_nll([part], vocab.line_separator, vocab.separators)
+        separators = 0.0 if vocab.token_kind.is_lossless else self._shape_nll(_WORD.sub("x", part))
         return EncodedText(
             vocab=vocab, text=text, begin=begin, tokens=tokens, ids=ids, is_scored=is_scored, scored_tokens=own,
             spelling=unknown_costs(vocab, own, ids[is_scored]), separator_nll=separators,
@@ -175,9 +186,11 @@ class LanguageModel(ABC):
         before = "" if context is None else require_text(context, "the context")
         read = clean_text(before, normalise).rstrip(BLANKS)
         if not read:
-            return self.encode(self._beginning + clean_text(text, normalise), min(len(self._beginning), 1))
+            whole = self._beginning + clean_text(text, normalise)
+            return self.encode(whole, min(len(self._beginning), 1) if whole != self._beginning else len(whole))
         is_apart = before[-1] in (*BLANKS, "\r") or text.startswith((*BLANKS, "\r"))
-        whole, begin = clean_text(before + ("" if is_apart else " ") + text, normalise), len(read)
+        whole = self._beginning + clean_text(before + ("" if is_apart else " ") + text, normalise)
+        begin = len(self._beginning + read)
         if space == "after" or not whole[begin:].strip(BLANKS):
             begin = len(whole) - len(whole[begin:].lstrip(BLANKS))
         return self.encode(whole, begin)
@@ -194,10 +207,9 @@ class LanguageModel(ABC):
 
     def _of_scored(self, text: EncodedText, nll: Nll) -> Nll:
         """Return the surprisals of the scored tokens, given those of tokens 2 to N."""
-        if not text.is_scored[:1].any():
+        if not any(text.is_scored[:1]):
             return nll[text.is_scored[1:]]
-        first = np.nan if self._first_probs is None else -log(self._first_probs[text.ids[:1]])
-        return np.append(first, nll)[text.is_scored]
+        return np.concatenate([self._first_nll[text.ids[:1]], nll])[text.is_scored]
 
     @overload
     def score(self, text: str, *, context: str | None = None) -> Score: ...

@@ -5,7 +5,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from seqlm.core.errors import ParamsError
@@ -54,11 +54,15 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     with write_errors(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ParamsError(f"{folder}: exists: name a new folder")
-    with temporary_folder(folder) as work:
-        yield work
-        with write_errors(folder):
-            for path in sorted(work.iterdir()):
-                path.rename(folder / path.name)
+    try:
+        with temporary_folder(folder) as work:
+            yield work
+            with write_errors(folder):
+                for path in sorted(work.iterdir()):
+                    path.rename(folder / path.name)
+    finally:
+        with suppress(OSError):  # it holds something, unless an error came
+            folder.rmdir()
 
 
 def check_sealed(folder: Path) -> bool:

@@ -115,11 +115,15 @@ class TextSurprisals:
     """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a first token after
     nothing under a model that has no distribution of it."""
 
+    @property
+    def _has_no_first(self) -> bool:
+        return any(map(math.isnan, self.nll[:1].tolist()))
+
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """What :func:`~seqlm.models.scored_text.measure` returns."""
         encoded = self.encoded
-        has_no_first = bool(np.isnan(self.nll[:1]).any())
+        has_no_first = self._has_no_first
         num_chars = encoded.num_chars
         if has_no_first:
             num_chars -= chars_up_to_first(encoded.vocab, encoded.text, encoded.scored_tokens[0])
@@ -134,7 +138,7 @@ class TextSurprisals:
         bits, perplexity = (
             math.inf if found[name] is None else found[name] for name in ("bits_per_character", "perplexity")
         )
-        nll = float(np.nansum(self.nll[:1]) + self.nll[1:].sum())
+        nll = float(self.nll[self._has_no_first :].sum())
         return Score(found["tokens"], nll, bits, perplexity, found["unknown_share"], tuple(remarks))
 
     def require_tokens(self, which: str) -> None:
@@ -164,15 +168,16 @@ class TextSurprisals:
         cleaned = clean_words(words, encoded.vocab.normalise)
         word_of = _words_of_characters(encoded.text, encoded.begin, cleaned, space)[encoded.anchors]
         number, bits = len(words), self.bits
-        sums = np.bincount(word_of, bits, number).astype(np.float64)
-        has_tokens = np.bincount(word_of, minlength=number) > 0
+        sums = np.bincount(word_of, bits, number)[:number].astype(np.float64)
+        has_tokens = np.bincount(word_of, minlength=number)[:number] > 0
         sums[~has_tokens] = math.nan
         reasons = [
             "" if has else _CONTINUES if word else REMOVED for has, word in zip(has_tokens, cleaned, strict=True)
         ]
-        if np.isnan(bits[:1]).any():
-            reasons[int(word_of[0])] = NO_BEGINNING
-        return Rows(cleaned, sums, np.bincount(word_of, encoded.spelling, number) > 0, reasons)
+        if self._has_no_first:
+            first = int(word_of[0])
+            sums[first], reasons[first] = math.nan, NO_BEGINNING
+        return Rows(cleaned, sums, np.bincount(word_of, encoded.spelling, number)[:number] > 0, reasons)
 
 
 def words_of(text: str, normalise: str) -> list[str]:
@@ -201,7 +206,7 @@ def _words_of_characters(text: str, begin: int, words: Sequence[str], space: Spa
         raise ParamsError(f"the text continues with {found[end : end + 20]!r} after the last word: give all its words")
     places = np.arange(len(text))
     if not len(inked):
-        return np.zeros(len(text), np.int64)
+        return np.zeros(max(len(text), 1), np.int64)
     word_of_inked = np.repeat(np.arange(len(words)), [len(ink) for ink in inks])
     nearest = np.searchsorted(inked, places) if space == "before" else np.searchsorted(inked, places, "right") - 1
     return np.asarray(word_of_inked[np.clip(nearest, 0, len(inked) - 1)])

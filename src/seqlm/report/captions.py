@@ -50,7 +50,6 @@ def all_captions(layout: Layout, table: pd.DataFrame) -> dict[str, str]:
         "truncation": truncation_caption(read_csv(gradients / "convergence.csv")),
         "radius": radius_caption(read_csv(gradients / "radius.csv")),
         "trained": trained_caption(read_csv(gradients / "trained.csv")),
-        "information": information_caption(read_csv(gradients / "information.csv")),
     }
     return {name: unbroken(caption) for name, caption in found.items()}
 
@@ -256,17 +255,6 @@ def trained_caption(trained: pd.DataFrame) -> str:
     rivals = [other for other, values in groups.items() if other != name and values.min() <= best.max()]
     others = f"Its seeds overlap with those of {_listed(rivals)}" if rivals else "All other seeds are worse"
     return f"{caption}. {others}."
-
-
-def information_caption(information: pd.DataFrame) -> str:
-    """Return how far apart tokens tell something about each other; columns distance, bits, shuffled_deviation."""
-    # Only distances without a gap: among many, chance alone lifts one or another above three deviations.
-    above = (information["bits"] > 3 * information["shuffled_deviation"]).cummin()
-    if not above.any():
-        return "Tokens are no more informative about each other than those of shuffled text."
-    farthest = quantity(int(information["distance"][above].max()), "position")
-    where = "at every distance that was measured" if above.all() else f"up to {farthest} apart"
-    return f"Tokens are informative about each other {where}."
 
 
 def _listed(items: list[str], comma: str = ", ") -> str:

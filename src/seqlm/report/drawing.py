@@ -86,10 +86,8 @@ def _of_models(layout: Layout) -> Drawn:
 def _of_gradients(layout: Layout) -> Drawn:
     folder = layout.reports("gradients")
     reach = read_csv(folder / "reach.csv")
-    spectrum, radius = read_csv(folder / "spectrum.csv"), read_csv(folder / "radius.csv")
     yield "gradients-reach", plots.reach_figure(reach)
-    yield "gradients-spectrum", plots.spectrum_figure(spectrum, radius)
-    yield "gradients-information", plots.information_figure(read_csv(folder / "information.csv"), reach)
+    yield "gradients-radius", plots.radius_figure(read_csv(folder / "radius.csv"))
     draws, convergence = read_csv(folder / "truncation.csv"), read_csv(folder / "convergence.csv")
     yield "gradients-truncation", plots.truncation_figure(draws, convergence)
     yield "gradients-trained", plots.trained_figure(read_csv(folder / "trained.csv"))

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from seqlm.core.cells import is_missing
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, Column, describe_reduced_batches, describe_share, table_groups, table_text
+from seqlm.evaluate.columns import COLUMNS, Column, describe_share, table_groups, table_text
 from seqlm.preprocess.cleaning import Letters
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.report.captions import all_captions, unbroken
@@ -21,7 +21,7 @@ from seqlm.report.figures.plots import MAX_RUNS
 from seqlm.report.findings import all_findings, highlights, replaced_corpus, summary_text
 from seqlm.report.passages import align, by_mean_bits
 from seqlm.report.rendering import render
-from seqlm.train.settings import run_names, training_summaries
+from seqlm.train.settings import run_names
 from seqlm.vocab.kinds import ALL, KINDS
 from seqlm.vocab.vocabulary import Vocab
 
@@ -62,8 +62,7 @@ def build_summary(layout: Layout) -> str:
     """Return the models of the chart, the findings, and the main table as plain text."""
     table = read_csv(layout.reports("evaluate", "table.csv"))
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
-    reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
-    text = f"{summary_text(table)}\nAll models:\n\n{table_text(table, share, reduced)}"
+    text = f"{summary_text(table)}\nAll models:\n\n{table_text(table, share)}"
     replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
     return f"{replaced}\n\n{text}" if replaced else text
 
@@ -105,7 +104,6 @@ def _content(layout: Layout) -> dict[str, Any]:
         "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in charted.itertuples()),
         "has_dynamic": bool(charted["dynamic"].any()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
-        "batch_reduced": describe_reduced_batches(training_summaries(layout, runs)),
         "choices": _choices(read_json(layout.reports("evaluate", "choices.json")), labels),
         "marks": _marks(table),
         "sort_value": _sort_value,

@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.progress import quantity, shown
 from seqlm.core.text import TextSize, words
@@ -43,8 +45,8 @@ class UserText:
     """What a user should know about the cleaning of the text."""
 
 
-def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, stdin: BinaryIO) -> UserText:
-    """Return a user's own text, plain or ``.gz``, of at most ``max_bytes`` bytes unpacked.
+def read_user_text(path: Path, preprocess: PreprocessParams, stdin: BinaryIO) -> UserText:
+    """Return a user's own text, plain or ``.gz``.
 
     The path ``-`` is standard input, plain text. Raises DataError if it cannot be read or decoded, or if too little is
     left after cleaning.
@@ -56,7 +58,7 @@ def read_user_text(path: Path, preprocess: PreprocessParams, max_bytes: int, std
             path = Path(folder) / name
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
-        copy_own_text(path, max_bytes, copy, name)
+        copy_own_text(path, copy, name)
         original = read_raw(copy, name)
     remarks = cleaning_remarks(original, preprocess.normalise)
     text = clean_text(original, preprocess.normalise)
@@ -89,7 +91,8 @@ def page_content(text: UserText, found: Mapping[str, TextSurprisals]) -> dict[st
         if encoded.known_anchors is not None:  # sentence marks, which are no part of the text
             rows = each.word_rows(words_of(text.original, encoded.vocab.normalise), "after")
             tokens, nll = rows.text, rows.bits * math.log(2)
-        shown = passage(encoded.vocab.token_kind, tokens, nll, MAX_SHOWN_CHARS)
+        has_no_first = int(np.isnan(nll[:1]).sum())
+        shown = passage(encoded.vocab.token_kind, tokens, nll[has_no_first:], MAX_SHOWN_CHARS)
         content[name] = {"passage": shown} | each.metrics
     return content
 

@@ -338,52 +338,15 @@ def _draw_reach(axes: Axes, reach: pd.DataFrame) -> None:
         axes.plot(curve["k"], shown, **style.line, label=style.name)
 
 
-def spectrum_figure(spectrum: pd.DataFrame, radius: pd.DataFrame) -> Figure:
-    """Draw singular values of W_hh and its spectral radius over training; columns as in the study."""
-    models = list(radius["model"].unique())
-    with new_figure(len(models) + 1, height=2.1 * (len(models) + 1)) as (figure, panels):
-        for axes, model in zip(panels, models, strict=False):
-            style, groups = STUDIED[str(model)], list(spectrum[spectrum["model"] == model].groupby("minibatch"))
-            for place, (minibatch, curve) in enumerate(groups):
-                # Later moments are drawn stronger, and what has not learned in grey.
-                look: dict[str, Any] = {"linewidth": 0.8 + 1.4 * place / max(len(groups) - 1, 1), "label": minibatch}
-                colour = style.color if minibatch else GREY
-                axes.plot(curve["rank"], curve["singular_value"], color=colour, **look)
-            axes.set(xlabel="rank", ylim=(0, None))
-            legend_above(axes, f"singular values, {style.name}, after minibatches", columns=len(groups))
-        last = panels[-1]
+def radius_figure(radius: pd.DataFrame) -> Figure:
+    """Draw the spectral radius of W_hh over training; columns model, minibatch, spectral_radius."""
+    with new_figure(1, height=2.4) as (figure, (axes,)):
         for model, rows in radius.groupby("model", sort=False):
             style = STUDIED[str(model)]
-            last.plot(rows["minibatch"], rows["spectral_radius"], **style.points, label=style.name)
-        last.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
-        last.set(xlabel="minibatches", ylim=(0, None))
-        legend_above(last, "spectral radius", columns=2)
-    return figure
-
-
-def information_figure(information: pd.DataFrame, reach: pd.DataFrame) -> Figure:
-    """Draw mutual information above that of shuffled text, and beside it the reach of trained gradients.
-
-    Columns distance, bits, shuffled_deviation; model, moment, k, norm. Hollow dots are
-    within three standard deviations of shuffled text, where there is nothing to see;
-    values at or below zero have no place on the scale.
-    """
-    with new_figure(2, height=6) as (figure, (bits, gradients)):
-        floor = 3 * information["shuffled_deviation"]
-        seen = information["bits"].where(information["bits"] > floor)
-        hidden = information["bits"].where((information["bits"] > 0) & (information["bits"] <= floor))
-        settings: dict[str, Any] = {"color": INK, "markersize": 3.5}
-        bits.plot(information["distance"], seen, "o-", **settings, label="above chance")
-        bits.plot(information["distance"], hidden, "o", markerfacecolor="none", **settings, label="not above chance")
-        bits.plot(information["distance"], floor, "--", color=GREY, linewidth=1, label="chance (3 deviations)")
-        # If all tokens are the same, the information is zero, which has no logarithm.
-        scale = "log" if (information["bits"] > 0).any() else "linear"
-        bits.set(xscale="log", yscale=scale, xlabel="distance between tokens", ylabel="bits")
-        legend_above(bits, "Mutual information, minus that of shuffled text", columns=2)
-        _draw_reach(gradients, reach[(reach["moment"] == "trained") & (reach["k"] > 0)])
-        gradients.set(xscale="log", yscale="log", xlabel="k, steps back", ylabel="relative to k = 0")
-        gradients.set_xlim(bits.get_xlim())
-        legend_above(gradients, "Gradient, trained weights", columns=2)
+            axes.plot(rows["minibatch"], rows["spectral_radius"], **style.points, label=style.name)
+        axes.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
+        axes.set(xlabel="minibatches", ylim=(0, None))
+        legend_above(axes, "spectral radius", columns=2)
     return figure
 
 
