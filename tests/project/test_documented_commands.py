@@ -24,9 +24,8 @@ SKIPPED = {
     "pytest": "is this suite",
     "dvc exp run -S device=cuda": "needs a GPU",
     "make preset NAME=tiny_shakespeare": "downloads the corpus, and the sample is too short for its splits",
-    "dask scheduler --port 8786 &": "would outlive the test; tests/ngrams/test_counting.py starts a cluster",
-    "dask worker tcp://127.0.0.1:8786 --nworkers 2 --nthreads 1 &": "belongs to the scheduler",
-    "DASK_SCHEDULER_ADDRESS=tcp://127.0.0.1:8786 dvc repro": "belongs to the scheduler",
+    "pip install 'seqlm[cluster]'": "the package is not on a registry",
+    "SPARK_MASTER=spark://HOST:7077 dvc repro": "needs a cluster; tests/ngrams/test_counting.py starts one",
 }
 WITH_OWN_TESTS = ("docs/howto/experiments.md", "docs/howto/sharing.md")
 needs_environment = pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment")
