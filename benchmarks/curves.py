@@ -34,12 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from seqlm.heldout.scored_text import Ids, Streams
-from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import read_streams
-from seqlm.score.model_info import ModelInfo, describe_ngram
-from seqlm.score.store import Score, make_score
-from seqlm.score.word_to_char import WordToCharReader
+from origin import machine
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
@@ -47,12 +42,18 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import read_params
 from seqlm.evaluate.mixtures import best_mixture, val_bits
+from seqlm.heldout.scored_text import Ids, Streams
+from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.store import read_streams
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.preparing import clean_and_split
+from seqlm.score.model_info import ModelInfo, describe_ngram
 from seqlm.score.networks import describe_run
+from seqlm.score.store import Score, make_score
+from seqlm.score.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split
@@ -280,13 +281,6 @@ def time_rows(corpus: Corpus, model: str, trainer: Trainer, watch: Stopwatch) ->
             what = {"corpus": corpus.title, "model": model, "tokens": entry.tokens, "seconds": round(seconds, 3)}
             rows.append(what | {"val_bits": round(math.log2(entry.val_perplexity), 4), "machine": machine()})
     return rows
-
-
-def machine() -> str:
-    """Return the processor's name and the number of cores."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    name = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "unknown processor")
-    return f"{name}, {os.cpu_count()} cores"
 
 
 def known(path: Path) -> set[tuple[str, ...]]:

@@ -16,15 +16,16 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import read_streams
-from seqlm.score.metrics import summarise
+from origin import origin
 
 from seqlm.core.layout import Layout
+from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.preparing import clean_and_split
+from seqlm.score.metrics import summarise
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import SubwordParams
@@ -89,6 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     arguments = parser.parse_args()
+    print(origin(), flush=True)
     for name in CORPORA:
         compare(name, list(arguments.sizes))
 

@@ -33,7 +33,7 @@ PARAMS = read_params(PARAMS_FILE)
 LINES = "the sea came in\nand the sea went out\n"
 
 
-def config(run: str = "x", seed: int = 0, **changes: object) -> RunConfig:
+def config(run: str = "x", seed: int = 0, **changes: Any) -> RunConfig:
     values = PARAMS | {"seed": seed, "runs": {run: SMALL | changes}}
     return resolve_runs(values, source="params.yaml")[run]
 
@@ -75,7 +75,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     return folder
 
 
-def write_run(layout: Layout, run: str, **changes: object) -> None:
+def write_run(layout: Layout, run: str, **changes: Any) -> None:
     """Write the settings and the weights of an untrained run."""
     settings = config(run, **changes)
     write_config(layout.config(run), settings)

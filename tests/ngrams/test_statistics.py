@@ -109,6 +109,14 @@ def test_equal_counts_have_an_exponent_of_exactly_0() -> None:
     assert fit.alpha_likelihood == pytest.approx(0, abs=1e-9)
 
 
+def test_the_exponent_of_growth_ignores_the_first_points() -> None:
+    # "a a b ..." and "a b b ..." have different numbers of distinct tokens after two tokens, and nowhere else.
+    rest = np.arange(3, 1000, 7)
+    first, second = (vocabulary_growth(np.array([0, place, *rest]), 1000) for place in (1, 2))
+    assert (first[1] != second[1]).nonzero()[0].tolist() == [1]
+    assert first[2] == second[2]
+
+
 def test_growth_counts_distinct_tokens() -> None:
     # The text 0 0 1 0 2 2: its three tokens first occur at positions 0, 2 and 4.
     lengths, distinct, _ = vocabulary_growth(np.array([4, 0, 2]), 6, num_points=50)
