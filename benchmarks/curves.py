@@ -42,19 +42,18 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import read_params
 from seqlm.evaluate.mixtures import best_mixture, val_bits
-from seqlm.heldout.scored_text import Ids, Streams
+from seqlm.models.scored_text import Ids, Streams
 from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.store import read_streams
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.score.model_info import ModelInfo, describe_ngram
+from seqlm.models.info import ModelInfo, describe_ngram
 from seqlm.score.networks import describe_run
-from seqlm.score.store import Score, make_score
-from seqlm.score.word_to_char import WordToCharReader
+from seqlm.score.scores import Scores, make_scores
+from seqlm.models.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split
@@ -132,14 +131,12 @@ def prepare(source: Source, folder: Path) -> Corpus:
     lstm, transformer = params["runs"][source.lstm], params["runs"]["transformer"]
     runs = {"scratch": {}, "lstm": lstm, "gru": lstm | {"model": "gru"}, "transformer": transformer}
     settings, layout = params["preprocess"], Layout(folder)
-    clean_and_split(
-        RawText(path, source.file), layout.splits, settings["normalise"], settings["errors"], settings["split"]
-    )
+    clean_and_split(path, source.file, layout.splits, settings["normalise"], settings["split"])
     texts = {split: layout.split(split) for split in SPLITS}
     registry = read_params(Layout(ROOT).registry)["corpora"].values()
     write_json(layout.corpus_record, next(entry for entry in registry if entry["file"] == source.file))
     separator = find_line_separator(params["vocab"]["line_separator"], settings["normalise"], layout.corpus_record)
-    vocab = build_corpus(texts, layout.corpus("char"), "char", separator, 0, [])
+    vocab = build_corpus(texts, layout.corpus("char"), "char", separator)
     select_heldout(layout, "char", params["heldout"]["max_chars"])
     train, val = (np.asarray(load_split(layout.corpus("char"), split)) for split in ("train", "val"))
     streams = {split: stream for split, stream in read_streams(layout, "char").items() if split != "train"}
@@ -168,7 +165,7 @@ def score_characters(corpus: Corpus, num_chars: int) -> tuple[Score, str]:
     """Score the n-gram model over characters whose order is best on val."""
     orders = range(1, corpus.params["ngrams"]["max_order"]["char"] + 1)
     counts = count_ngrams(corpus.train[:num_chars], len(corpus.vocab), max(orders))
-    models = (KneserNey(counts, order, unknown=corpus.params["ngrams"]["unknown"]) for order in orders)
+    models = (KneserNey(counts, order, unknown="good_turing") for order in orders)
     infos = (describe_ngram(KneserNey.smoothing, order, corpus.vocab, num_chars) for order in orders)
     scores = [corpus.score(info, partial(token_nll, model)) for info, model in zip(infos, models, strict=True)]
     best = min(scores, key=val_bits)
@@ -182,12 +179,12 @@ def score_words(corpus: Corpus, num_chars: int) -> tuple[Score, str]:
     text = read_text(corpus.layout.split("train"))
     write_text(layout.split("train"), beginning(text, num_chars, separator) + "\n")
     texts = {split: layout.split(split) if split == "train" else corpus.layout.split(split) for split in SPLITS}
-    words = build_corpus(texts, layout.corpus("word"), "word", separator, 0, [])
+    words = build_corpus(texts, layout.corpus("word"), "word", separator)
     if not layout.corpus("char").exists():
         layout.corpus("char").symlink_to(corpus.layout.corpus("char"))
     order = settings["max_order"]["word"]
     counts = count_ngrams(load_split(layout.corpus("word"), "train"), len(words), order)
-    model = KneserNey(counts, order, unknown=settings["unknown"])
+    model = KneserNey(counts, order, unknown="good_turing")
     reader = WordToCharReader(layout, words)
     return corpus.score(reader.describe(order), partial(reader.nll, model_after=lambda _: model)), f"order {order}"
 

@@ -24,7 +24,6 @@ from seqlm.heldout.store import read_streams
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.score.metrics import summarise
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
@@ -60,14 +59,14 @@ def measured(layout: Layout, vocab: Vocab) -> tuple[float, dict[int, float]]:
 def vocabularies(layout: Layout, separator: str, sizes: list[int]) -> Iterator[tuple[str, Vocab]]:
     texts = {split: layout.split(split) for split in SPLITS}
     for kind in ("char", "word"):
-        yield kind, build_corpus(texts, layout.corpus(kind), kind, separator, 0, [])
+        yield kind, build_corpus(texts, layout.corpus(kind), kind, separator)
     for algorithm in ALGORITHMS:
         for size in sizes:
-            settings = SubwordParams(algorithm=algorithm, vocab_size=size, min_freq=2, character_coverage=1.0)  # type: ignore[arg-type]
+            settings = SubwordParams(algorithm=algorithm, vocab_size=size)  # type: ignore[arg-type]
             tokenizer = token_kind("subword").train_tokenizer(texts["train"], separator, settings)
             yield (
                 f"{algorithm} {size}",
-                build_corpus(texts, layout.corpus("subword"), "subword", separator, 0, [], tokenizer),
+                build_corpus(texts, layout.corpus("subword"), "subword", separator, 0, tokenizer),
             )
 
 
@@ -80,7 +79,7 @@ def compare(name: str, sizes: list[int]) -> None:
     print(f"{'tokens':<16} {'size':>6} {'tokens a character':>19} {'bits':>7} {'order':>6}")
     with tempfile.TemporaryDirectory() as folder:
         layout = Layout(Path(folder))
-        clean_and_split(RawText(path, file), layout.splits, normalise, "strict", SHARES)
+        clean_and_split(path, file, layout.splits, normalise, SHARES)
         for label, vocab in vocabularies(layout, separator, sizes):
             share, bits = measured(layout, vocab)
             best = min(bits, key=lambda order: bits[order])

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from seqlm.core.metrics import Nll
-from seqlm.heldout.scored_text import ScoredText, Stream, stream_of
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import Score, make_score
+from seqlm.models.scored_text import ScoredText, Stream, stream_of
+from seqlm.models.info import ModelInfo
+from seqlm.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
 
 

@@ -22,8 +22,8 @@ from seqlm.evaluate.mixtures import (
     save_mixtures,
 )
 from seqlm.evaluate.tables import choices, diagnosed, headlines
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import Score, save_score
+from seqlm.models.info import ModelInfo
+from seqlm.score.scores import Score, save_score
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS
 

@@ -13,9 +13,9 @@ from seqlm.evaluate.columns import COLUMNS, Column, describe_share, main_table, 
 from seqlm.evaluate.ranking import Result, rank_models
 from seqlm.evaluate.tables import headlines
 from seqlm.evaluate.uncertainty import Comparison, critical_value
-from seqlm.heldout.folds import Folds
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.score.folds import Folds
+from seqlm.models.info import ModelInfo
+from seqlm.score.scores import TRAIN_SUBSET, Score
 from seqlm.vocab.corpus import SPLITS
 
 NOISE, ONES = np.random.default_rng(0).exponential(1.0, 1000), np.ones(1000)

@@ -21,10 +21,10 @@ from seqlm.evaluate.tables import (
     passages,
 )
 from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.spelling import NLL_OF_ANY_CHARACTER
+from seqlm.models.spelling import NLL_OF_ANY_CHARACTER
 from seqlm.heldout.store import Heldout, load_heldout
 from seqlm.score.diagnostics import Predictor, diagnose
-from seqlm.score.store import Score, make_score
+from seqlm.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
 from subwords import encode
 

@@ -8,8 +8,8 @@ import pytest
 
 from made_scores import scored_text
 from seqlm.evaluate.uncertainty import IntervalScales, Scale, critical_value, student_inside
-from seqlm.heldout.folds import Folds
-from seqlm.heldout.scored_text import NUM_BLOCKS, ScoredText
+from seqlm.score.folds import Folds
+from seqlm.models.scored_text import NUM_BLOCKS, ScoredText
 
 # Two reference models on three folds and on four blocks. Deviations: folds 1, blocks 2; of the differences, folds
 # (0.5, 0.5, 0.5 + 0.3 sqrt(3)) 0.3, blocks (0, 0, 3, 3) sqrt(3).

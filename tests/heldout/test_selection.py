@@ -16,17 +16,17 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
 from seqlm.core.text import words
-from seqlm.heldout.folds import Folds, cross_validate, fold_bits
-from seqlm.heldout.scored_text import Streams, stream_of
+from seqlm.score.folds import Folds, cross_validate, fold_bits
+from seqlm.models.scored_text import Streams, stream_of
 from seqlm.heldout.selection import encode_text, find_passages, select_heldout
-from seqlm.heldout.spelling import NLL_OF_ANY_CHARACTER, SpellingModel
+from seqlm.models.spelling import NLL_OF_ANY_CHARACTER, SpellingModel
 from seqlm.heldout.store import WARMUP, load_heldout, read_beginning_of_train, read_streams
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score.metrics import summarise
-from seqlm.score.word_to_char import Lexicon
+from seqlm.models.word_to_char import Lexicon
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind, token_kind
 from seqlm.vocab.separators import Separators
@@ -275,7 +275,7 @@ def test_the_spelling_model_of_a_vocabulary_is_built_once(monkeypatch: pytest.Mo
     costs = encode_text(vocab, "tide storm")[0].unknown_costs
     assert costs[1] == SpellingModel(["tide", "once", "built"]).nll(["storm"])  # in the vocabulary's order
     separators = Separators({" ": 1.0}, {" ": 0.5, "": 0.5})
-    monkeypatch.setattr("seqlm.heldout.spelling.SpellingModel", None)
+    monkeypatch.setattr("seqlm.models.spelling.SpellingModel", None)
     lexicon = Lexicon(vocab.tokens, vocab.counts, ["<unk>", *" bcdeilnotu"], separators)
     assert lexicon.spelling.nll(["storm"]) == costs[1]
     assert encode_text(vocab, "tide storm")[0].unknown_costs.tolist() == costs.tolist()

@@ -18,10 +18,10 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import describe_mixture
-from seqlm.heldout.folds import Folds
+from seqlm.score.folds import Folds
 from seqlm.models.exporting import export_models
 from seqlm.models.language_model import LanguageModel
-from seqlm.score.store import FORMAT
+from seqlm.score.scores import FORMAT
 from small_runs import write_models, write_run
 from smoke import ROOT
 from stages_by_hand import prepare, refused, run_python, succeeded

@@ -12,7 +12,7 @@ import pytest
 import seqlm
 from seqlm.models.generating import GrowingText
 from seqlm.models.language_model import SamplingConfig
-from seqlm.models.loading import Models
+from seqlm.models.index import Models
 from smoke import ROOT
 
 GENERATORS = ["small", "word-kneser-ney-3", "subword-kneser-ney-3", "char-by-word-kneser-ney-3"]

@@ -28,7 +28,7 @@ V = 4
 
 def test_laplace_by_hand() -> None:
     counts = count_ngrams(TEXT, V, 3)
-    model = Laplace(counts, 3, (1.0, 2.0, 3.0), "unigram")
+    model = Laplace(counts, 3, (1.0, 2.0, 3.0))
     # (8.3.5): P(a) = (3 + 1/4) / (6 + 1), P(b) = (2 + 1/4) / 7
     p_a, p_b = 3.25 / 7, 2.25 / 7
     # a is followed by b twice and by c once: P(b | a) = (2 + 2 P(b)) / (3 + 2)
@@ -37,13 +37,10 @@ def test_laplace_by_hand() -> None:
     p_a_after_ab = (2 + 3 * p_a) / 5
     assert model.probs(np.array([1, 2, 1])) == pytest.approx([p_b_after_a, p_a_after_ab])
     assert model.next_distribution(np.array([1, 2]))[1] == pytest.approx(p_a_after_ab)
-    # A model that backs off to the next lower order; b is followed by a twice.
-    lower = Laplace(counts, 3, (1.0, 2.0, 3.0), "lower").probs(np.array([1, 2, 1]))
-    assert lower[1] == pytest.approx((2 + 3 * (2 + 2 * p_a) / 4) / 5)
 
 
 def test_with_epsilon_zero_what_was_never_seen_is_impossible() -> None:
-    model = Laplace(count_ngrams(TEXT, V, 2), 2, (0.0, 0.0), "unigram")
+    model = Laplace(count_ngrams(TEXT, V, 2), 2, (0.0, 0.0))
     surprisals = token_nll(model, np.array([1, 2, 2]))
     assert surprisals[0] == pytest.approx(-math.log(2 / 3))
     assert math.isinf(surprisals[1])  # b never follows b

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 from seqlm.heldout.store import load_heldout
-from seqlm.models.loading import Models
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import make_score, save_score
+from seqlm.models.index import Models
+from seqlm.models.info import ModelInfo
+from seqlm.score.scores import make_score, save_score
 
 from devtools import CHROMIUM, Browser
 from made_scores import network, ngram

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from seqlm.report.passages import align, by_mean_bits
-from seqlm.score.surprisal_view import passage
+from seqlm.score.passage import passage
 from seqlm.vocab.kinds import token_kind
 
 BIT = math.log(2)

@@ -19,7 +19,7 @@ from seqlm.core.files import write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.core.settings import check
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.loading import Models
+from seqlm.models.index import Models
 from seqlm.networks.building import build_network, read_weights, save_network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.ngrams.models.registry import SMOOTHINGS

@@ -14,7 +14,7 @@ import pytest
 
 from seqlm.report.figures import style
 from seqlm.report.page import build_surprisal_page, inline_svg
-from seqlm.score.surprisal_view import passage
+from seqlm.score.passage import passage
 from seqlm.vocab.kinds import token_kind
 from smoke import ROOT
 

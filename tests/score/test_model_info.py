@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from made_scores import network, ngram
 from seqlm.evaluate.mixtures import describe_mixture
-from seqlm.score.model_info import ModelInfo, display_names
+from seqlm.models.info import ModelInfo
+from seqlm.models.names import display_names
 from seqlm.vocab.kinds import KINDS
 
 LSTM = network("lstm", run="lstm", epoch="best")

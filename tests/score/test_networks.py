@@ -12,7 +12,7 @@ from made_scores import network as describe
 from made_scores import stream
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.settings import read_params
-from seqlm.heldout.scored_text import Stream, Streams
+from seqlm.models.scored_text import Stream, Streams
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
@@ -22,7 +22,7 @@ from seqlm.score import networks
 from seqlm.score.metrics import summarise
 from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 from seqlm.score.settings import DynamicParams
-from seqlm.score.store import TRAIN_SUBSET, Score
+from seqlm.score.scores import TRAIN_SUBSET, Score
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config

@@ -20,7 +20,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
 from seqlm.score.ngrams import score_ngrams
-from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
+from seqlm.score.scores import TRAIN_SUBSET, load_score, load_scores
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.heldout.scored_text import stream_of
+from seqlm.models.scored_text import stream_of
 from seqlm.score.metrics import headline, summarise
-from seqlm.score.store import drop_needless_train, load_score, load_scores, save_score, save_scores
+from seqlm.score.scores import drop_needless_train, load_score, load_scores, save_score, save_scores
 
 
 def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.heldout.spelling import SpellingModel
+from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.word_to_char import CharacterPredictor, Lexicon
+from seqlm.models.word_to_char import CharacterPredictor, Lexicon
 from seqlm.vocab.separators import Separators, estimate_separators
 from smoke import ROOT
 

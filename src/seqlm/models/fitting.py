@@ -73,7 +73,7 @@ def fit_ngram(
     del text
     num_tokens = int(stream.occurrences.sum())
     if num_tokens < order:
-        raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text")
+        raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
     try:
         tokens, counted, ids = choose_tokens(kind, interner.tokens(), stream.occurrences, min_freq)
     except ParamsError as error:

@@ -228,7 +228,8 @@ def pieces(text: str) -> Iterator[str]:
             stop = min((place for place in after if place >= 0), default=len(text))
         yield text[start:stop]
         start = stop
-    yield text[start:]
+    if start < len(text):
+        yield text[start:]
 
 
 def token_kind(name: str) -> TokenKind:
