@@ -144,7 +144,9 @@ def compare(browser: Browser, layout: Layout, num_contexts: int) -> dict[str, fl
     rng, differences = np.random.default_rng(0), {}
     starts = [0 if i % 2 else int(rng.integers(0, len(test) - 20)) for i in range(num_contexts)]
     # In networks that were trained for long, rounding grows with each character, in Python's single precision too.
-    contexts = [test[start : start + length] for start, length in zip(starts, rng.integers(1, 21, num_contexts), strict=True)]
+    contexts = [
+        test[start : start + length] for start, length in zip(starts, rng.integers(1, 21, num_contexts), strict=True)
+    ]
     for name in browser.run("names"):
         browser.run(f"one = () => new Reading(models.get('{name}'), data.begin)")
         shown = browser.run(f"""Promise.all({json.dumps(contexts)}.map(async text => {{
@@ -381,7 +383,8 @@ def test_units_are_ranked_by_what_they_track_and_measured_on_other_text(page: Br
     found = page.run("""(() => {
       const random = randomNumbers(1), values = Array.from({length: 600}, () => Math.floor(random() * 3));
       // Unit 2 follows the class; unit 1 does so on the first half only, where it is chosen.
-      const activity = values.map((value, i) => [random(), i < 300 ? value % 2 : random(), value === 1 ? 1 : 0, random()]);
+      const chosen = (value, i) => i < 300 ? value % 2 : random();
+      const activity = values.map((value, i) => [random(), chosen(value, i), value === 1 ? 1 : 0, random()]);
       const noise = activity.map(([a, , , c]) => [a, c]);
       return {tracked: rankUnits(activity, values, true), noise: rankUnits(noise, values, true),
               line: shareExplained([1, 2, 3], [2, 4, 6], false), flat: shareExplained([1, 1, 1], [2, 4, 6], false)};
@@ -452,7 +455,9 @@ def test_the_answer_is_beside_the_text_on_every_screen(
     browser.resize(width, height, dark=True)
     open_page(browser, project.playground)
     assert browser.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-    bottoms = browser.run("[...document.querySelectorAll('.bar, .card .passage')].map(b => b.getBoundingClientRect().bottom)")
+    bottoms = browser.run(
+        "[...document.querySelectorAll('.bar, .card .passage')].map(b => b.getBoundingClientRect().bottom)"
+    )
     assert max(bottoms) < height
     assert min(browser.run("[...document.querySelectorAll('.bar')].map(bar => bar.offsetHeight)")) >= 24
     unnamed = browser.run("""[...document.querySelectorAll("input, select, textarea, button, progress, svg")]

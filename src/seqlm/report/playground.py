@@ -65,11 +65,11 @@ def build_playground(layout: Layout, title: str) -> str:
     ngrams = _ngrams(layout, vocab, blocks, left_out)
     used = _CODE + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
     networks = _networks(layout, vocab, table, MAX_PAGE - used, blocks, left_out)
-    separator = vocab.encode([found]) if (found := vocab.line_separator or " ") in vocab.tokens else []
+    separator = vocab.line_separator or " "
     data = {
         "normalise": vocab.normalise,
         "joined": vocab.line_separator,
-        "begin": list(map(int, separator)),
+        "begin": vocab.encode([separator]).tolist() if separator in vocab.tokens else [],
         "tokens": vocab.tokens,
         "ngrams": ngrams,
         "networks": networks,
@@ -195,7 +195,7 @@ def _codes(weights: NDArray[np.float32], bits: int) -> NDArray[np.int64]:
     # A number below the smallest exponent has 0 as its exponent, and no leading digit 1.
     magnitude = np.rint(np.ldexp(np.abs(weights).astype(np.float64), -unit) * digits).astype(np.int64)
     codes = magnitude + (unit + 14) * digits
-    return np.minimum(codes, 31 * digits - 1) + np.signbit(weights).astype(np.int64) * 32 * digits
+    return np.asarray(np.minimum(codes, 31 * digits - 1) + np.signbit(weights) * np.int64(32 * digits))
 
 
 def _width(array: NDArray[np.integer]) -> int:
@@ -205,6 +205,8 @@ def _width(array: NDArray[np.integer]) -> int:
 
 def _packed(arrays: Iterable[tuple[NDArray[Any], int]]) -> str:
     """Return the numbers of arrays, each with so many bits, one after another as text."""
-    bits = [(array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays]
+    bits = [
+        (array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays
+    ]
     text = base64.b85encode(np.packbits(np.concatenate(bits).astype(np.uint8)).tobytes()).decode()
     return text.replace("<", ",")  # so that nothing in it is markup
