@@ -49,8 +49,8 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	@# Beside the first stages, which leave a processor idle.
 	@python tools/warm_up.py >/dev/null 2>&1 & dvc repro
 	@python tools/check_lock.py --prune
-	@cat reports/summary.txt
-	@echo "All models: reports/table.txt. The page: reports/index.html"
+	@sed '/^All models:/,$$d' reports/summary.txt
+	@echo "All models: reports/summary.txt. The page: reports/index.html"
 	@echo "To type dvc and python yourself: . $(VENV)/bin/activate"
 
 restore: install unlock ## go back to the last commit after a failed or killed experiment; sets your changes aside
@@ -69,7 +69,7 @@ smoke: install ## try the whole pipeline in a copy, on the sample, with small se
 
 REV ?= main
 diff: install ## compare the results with those of another revision: make diff REV=main
-	python stages/compare.py $(REV)
+	python tools/compare.py $(REV)
 
 CHROMIUM ?= chromium
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)

@@ -115,7 +115,7 @@ class Corpus:
 
     def config(self, name: str, num_chars: int) -> RunConfig:
         """Return the settings of a network that is trained on the beginning of train."""
-        limits = {"max_tokens": num_chars, "token_budget": MAX_TOKENS, "max_flops": None}
+        limits = {"max_tokens": num_chars, "token_budget": MAX_TOKENS}
         shown = {"eval_every": 1, "checkpoint": "best", "sample_every": 0}
         run = self.runs[name] | {"token": "char"} | limits | shown | NETWORKS[name]
         values = self.params | {"device": "cpu", "num_threads": 1, "runs": {name: run}}

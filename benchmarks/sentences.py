@@ -14,7 +14,7 @@ import kenlm
 
 import seqlm
 from seqlm.core.layout import Layout
-from seqlm.models.loading import Models
+from seqlm.models.index import Models
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.models.registry import load_kneser_ney
 from seqlm.vocab.vocabulary import Vocab

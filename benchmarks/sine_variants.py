@@ -20,17 +20,19 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import nn
 
 from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
 from seqlm.sine import study
 from seqlm.sine.settings import SineParams
-from seqlm.sine.study import SineMLP, SineNetwork, SineRNN, noisy_sine, study_sine, train_model
+from seqlm.sine.study import SineMLP, SineRNN, noisy_sine, predictor, study_sine, train_model
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 # As they are before one of them is replaced.
-WINDOWS, RMSE_BY_K = study.windows, study.rmse_by_k
+WINDOWS, RMSE_BY_K, INIT_MODEL = study.windows, study.rmse_by_k, study.init_model
 
 # Wrong versions: each replaces one function or one setting of the program.
 
@@ -51,18 +53,10 @@ def seen(series: Floats, tau: int) -> tuple[Floats, Floats]:
     return features, features[:, -1:]
 
 
-class WithoutReLU(SineMLP):
-    """The network without its activation: it is linear."""
-
-    def activate(self, values: Floats) -> Floats:
-        return values
-
-    def derivative(self, activated: Floats) -> Floats:
-        return np.ones_like(activated)
-
-
-def without_relu(kind: Any, tau: int, num_hiddens: int, rng: np.random.Generator) -> SineNetwork:
-    return WithoutReLU((tau, num_hiddens, 1), rng) if kind == "MLP" else SineRNN(num_hiddens, rng)
+def without_relu(kind: Any, tau: int, rng: np.random.Generator) -> nn.Module:
+    """Return the network without its activation: it is linear."""
+    network = INIT_MODEL(kind, tau, rng)
+    return nn.Sequential(*(layer for layer in network if not isinstance(layer, nn.ReLU))) if kind == "MLP" else network
 
 
 def halved(*arguments: Any) -> list[float]:
@@ -99,7 +93,7 @@ def run(seed: int, version: str = "correct") -> tuple[dict[str, pd.DataFrame], d
     with ExitStack() as stack:
         for name, function in functions.items():
             stack.enter_context(mock.patch.object(study, name, function))
-        _, tables, summary = study_sine(params, seed)
+        tables, summary = study_sine(params, seed)
     return tables, summary
 
 
@@ -138,7 +132,7 @@ def averaged(spans: list[tuple[int, int]]) -> Callable[[Floats], Floats]:
     return lambda series: np.stack([lagged(list(range(a, b + 1)))(series).mean(1) for a, b in spans], 1)
 
 
-Build = Callable[[np.random.Generator], SineNetwork]
+Build = Callable[[np.random.Generator], nn.Module]
 
 
 def mlp(*sizes: int) -> Build:
@@ -174,9 +168,8 @@ def error(seed: int, features_of: Callable[[Floats], Floats], build: Build, epoc
     features, labels = features_of(series)[:, ::-1], series[LONGEST:, None]
     rng = np.random.default_rng([seed, 1])
     network = build(rng)
-    params = load(ROOT / "params.yaml", "sine", SineParams).model_copy(update={"num_epochs": epochs})
-    train_model(network, features[:NUM_TRAIN], labels[:NUM_TRAIN], params, rng)
-    return float(np.sqrt(np.mean((network(features[NUM_TRAIN:]) - labels[NUM_TRAIN:]) ** 2)))
+    train_model(network, features[:NUM_TRAIN], labels[:NUM_TRAIN], epochs, rng)
+    return float(np.sqrt(np.mean((predictor(network)(features[NUM_TRAIN:]) - labels[NUM_TRAIN:]) ** 2)))
 
 
 def models(num_seeds: int) -> Iterator[tuple[Any, ...]]:
@@ -190,6 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=400)
     num_seeds = parser.parse_args().seeds
+    torch.set_num_threads(1)
     tables = {
         "sine_models": (models(max(num_seeds // 4, 2)), ["exercise", "model", "seeds", "rmse", "standard_error"]),
         "sine_variants": (

@@ -40,7 +40,7 @@ from seqlm.train.trainer import Trainer
 
 RESULTS = Layout(ROOT).benchmark("transformer_search.csv")
 COMMON = {
-    "token": "char", "embedding": "learned", "max_tokens": None, "max_flops": None, "optimizer": "adamw",
+    "token": "char", "embedding": "learned", "max_tokens": None, "optimizer": "adamw",
     "schedule": "cosine", "warmup_share": 0.1, "weight_decay": 0.01, "num_epochs": 60, "eval_every": 12,
     "eval_tokens": 100_000, "checkpoint": "best", "sample_every": 0,
 }  # fmt: skip

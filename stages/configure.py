@@ -18,19 +18,20 @@ def main(layout: Layout) -> None:
     """
     from seqlm.configure.fingerprints import fingerprints
     from seqlm.configure.settings import check_values, describe_runs, require_devices
-    from seqlm.core.files import remove_others, write_checksummed, write_text
+    from seqlm.core.files import remove_others, write_text
     from seqlm.core.settings import read_params
-    from seqlm.train.settings import CONFIG_FORMAT
+    from seqlm.networks.kinds import KINDS
+    from seqlm.train.settings import write_config
 
     params = read_params(layout.params)
     runs = check_values(params, source=str(layout.params))
     require_devices(params, runs)
-    entry_of_run = {name: f"seqlm.networks.kinds.{config.model}" for name, config in runs.items()}
+    entry_of_run = {name: KINDS[config.model].network.partition(":")[0] for name, config in runs.items()}
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)
     remove_others([f"{name}.txt" for name in runs], layout.code / "runs")
     for name, config in runs.items():
-        write_checksummed(layout.config(name), {"format": CONFIG_FORMAT} | config.model_dump())
+        write_config(layout.config(name), config)
     for name, text in code.items():
         write_text(layout.code / name, text)
     click.echo("\n".join(describe_runs(params, runs)))

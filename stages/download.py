@@ -30,10 +30,10 @@ def main(layout: Layout) -> None:
     registry = load(layout.registry, "corpora", dict[str, Corpus])
     if is_registered(params.corpus, registry, layout.root):
         data_folder = Path(os.environ["SEQLM_DATA_DIR"]) if os.environ.get("SEQLM_DATA_DIR") else None
-        sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), layout.sample, params)
+        sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), layout.sample)
         record = get_registered(params.corpus, registry, sources, params.fallback, layout.raw_text, warn)
     else:
-        record = copy_own_text(layout.root / params.corpus, params.max_bytes, layout.raw_text)
+        record = copy_own_text(layout.root / params.corpus, layout.raw_text)
     write_table(layout.reports("download"), "summary", record)
     if record["fallback"]:
         warn(

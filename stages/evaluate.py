@@ -4,7 +4,6 @@ import click
 
 from harness import stage
 from seqlm.core.layout import Layout
-from seqlm.core.settings import load
 
 
 @stage()
@@ -15,22 +14,19 @@ def main(layout: Layout) -> None:
     from seqlm.evaluate.columns import main_table
     from seqlm.evaluate.mixtures import collect_scores, save_mixtures
     from seqlm.evaluate.ranking import rank_models
-    from seqlm.evaluate.settings import EvaluateParams
-    from seqlm.heldout.folds import Folds
-    from seqlm.heldout.store import load_heldout
+    from seqlm.score.folds import Folds
+    from seqlm.score.heldout import Heldout
     from seqlm.train.settings import run_names
     from seqlm.vocab.settings import KINDS
 
-    params = load(layout.params, "evaluate", EvaluateParams)
     runs = run_names(layout.configs)
-    heldouts = {kind: load_heldout(layout.heldout(kind)) for kind in KINDS}
-    texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
-    scores = collect_scores(layout, runs, texts, params.mixtures)
-    results = rank_models(scores, texts, Folds.load(layout.heldout("char")))
-    table, metrics = main_table(results), {score.name: score.metrics for score in scores}
+    heldouts = {kind: Heldout(layout, kind) for kind in KINDS}
+    texts = {kind: heldout.streams for kind, heldout in heldouts.items()}
+    scores = collect_scores(layout, runs, texts)
+    results = rank_models(scores, texts, Folds.load(layout.folds))
     found = {
-        "metrics": metrics,
-        "table": table,
+        "metrics": {each.name: each.metrics for each in scores},
+        "table": main_table(results),
         "choices": tables.choices(scores),
         "orders": tables.order_table(results),
         "history": tables.history_table(layout, runs),
@@ -39,7 +35,7 @@ def main(layout: Layout) -> None:
         write_table(layout.reports("evaluate"), name, content)
     write_metrics(layout.reports("evaluate", "best.json"), tables.headlines(scores))
     save_mixtures(layout.mixtures, scores)
-    write_json(layout.passages, tables.passages(results, heldouts, params.passage_chars))
+    write_json(layout.passages, tables.passages(results, heldouts))
     click.echo(f"the best of {len(results)} models on val: {results[0].label}")
 
 

@@ -41,15 +41,14 @@ def main(
     from seqlm.core.files import write_json
     from seqlm.core.progress import clocked
     from seqlm.generate.samples import chosen_prefixes, generate_samples, measured, models_that_generate
-    from seqlm.models.language_model import SamplingConfig
-    from seqlm.models.loading import Models
+    from seqlm.models.index import Models
 
     by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
     models = Models(layout, device, num_threads)
     generated = generate_samples(
-        models.select(names or models_that_generate(models)).values(),
+        [models[name] for name in names or models_that_generate(models)],
         list(prefix) or chosen_prefixes(params.prefixes, layout),
-        [SamplingConfig(value, params.top_k, params.top_p) for value in temperature or params.temperatures],
+        temperature or params.temperatures,
         num_preds or params.num_preds,
         seed if own_seed is None else own_seed,
         # The stage reads unknown tokens as <unk>, so that every corpus gets its samples.

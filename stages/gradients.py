@@ -24,8 +24,8 @@ def main(layout: Layout) -> None:
     from seqlm.vocab.vocabulary import Vocab
 
     torch.set_num_threads(1)  # two threads are slower on such small networks
-    folder = layout.corpus(params.token)
-    vocab, ids = Vocab.load(layout.vocab(params.token), params.token), load_split(folder, "train", mmap=True)
+    folder = layout.corpus("char")
+    vocab, ids = Vocab.load(layout.vocab("char"), "char"), load_split(folder, "train", mmap=True)
     tables, summary = study_gradients(params, ids, load_split(folder, "val", mmap=True), len(vocab), seed)
     text = {
         "tokens": vocab.decode(ids[:_GRAPH_TOKENS]),

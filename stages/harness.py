@@ -9,7 +9,6 @@ import errno
 import functools
 import gc
 import io
-import json
 import os
 import re
 import sys
@@ -204,10 +203,6 @@ def _folder() -> click.Path:
 
 def _fail(message: str, code: int) -> NoReturn:
     one_line = " ".join(message.split())
-    if error_file := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # torchrun reads it
-        Path(error_file).write_text(json.dumps({"message": one_line, "seqlm": True}), encoding="utf-8")
-        if "SEQLM_TORCHRUN" in os.environ:
-            sys.exit(code)
     click.echo(f"error: {one_line}", err=True)
     if is_under_dvc():
         click.echo("after a failed `dvc exp run`, `make restore` goes back to the last commit", err=True)

@@ -65,8 +65,9 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None, prune:
 
 def _export(layout: Layout, kind: str, arpa: Path, order: int | None, prune: list[str]) -> None:
     """Write the Kneser-Ney model that the pipeline has counted, or a smaller one, and nothing else."""
-    from seqlm.ngrams.arpa import write_arpa
     from seqlm.ngrams.models.pruned import smaller
+
+    from seqlm.ngrams.arpa import write_arpa
     from seqlm.ngrams.models.registry import load_kneser_ney
     from seqlm.vocab.vocabulary import Vocab
 

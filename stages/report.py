@@ -15,7 +15,7 @@ def main(layout: Layout) -> None:
 
     from seqlm.core.files import write_csv, write_metrics, write_text
     from seqlm.report.drawing import draw_all
-    from seqlm.report.page import build_page, build_summary, build_table
+    from seqlm.report.page import build_page, build_summary
     from seqlm.report.parity import agreement, metrics, parity_tables
     from seqlm.report.playground import build_playground
 
@@ -25,13 +25,12 @@ def main(layout: Layout) -> None:
     for name, rows in parity.items():
         write_csv(layout.reports("book", f"{name}.csv"), rows)
     write_metrics(layout.reports("book", "metrics.json"), metrics(parity))
-    write_text(layout.reports("summary.txt"), build_summary(layout))
-    write_text(layout.table, build_table(layout))
+    write_text(layout.summary, build_summary(layout))
     write_text(layout.page, build_page(layout, params.title, parity))
     write_text(layout.playground, build_playground(layout, params.title))
     for line in agreement(parity):
         click.echo(line)
-    click.echo(f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.table}")
+    click.echo(f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.summary}")
 
 
 if __name__ == "__main__":

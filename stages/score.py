@@ -12,14 +12,14 @@ from harness import STDOUT, NewFile, stage, warn
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, load
-from seqlm.score.settings import SPACES, UNITS, By, ScoreParams, Space
+from seqlm.models.settings import SPACES, UNITS, By, Space
+from seqlm.score.settings import ScoreParams
 from seqlm.vocab.settings import KINDS
 
 
 @stage()
 @click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
-@click.option("--word-to-char", is_flag=True, help="Score the n-gram model over words as a model over characters.")
 @click.option(
     "--text",
     "texts",
@@ -45,21 +45,14 @@ from seqlm.vocab.settings import KINDS
     default="before",
     help="With --table: which word a space between two words counts towards.",
 )
-def main(
-    layout: Layout,
-    names: tuple[str, ...],
-    kind: str | None,
-    word_to_char: bool,
-    texts: tuple[Path, ...],
-    **options: Any,
-) -> None:
+def main(layout: Layout, names: tuple[str, ...], kind: str | None, texts: tuple[Path, ...], **options: Any) -> None:
     """Score a run or n-gram models on train, val and test.
 
     With --text, print how well trained models predict texts of your own. Also write a page that shows how surprised
     they are by each character of one text, or a table of their surprisals.
     """
-    if bool(names or texts or options["arpas"]) + (kind is not None) + word_to_char != 1:
-        raise ParamsError("give exactly one of --model, --kind, --word-to-char and --text")
+    if bool(names or texts or options["arpas"]) + (kind is not None) != 1:
+        raise ParamsError("give exactly one of --model, --kind and --text")
     context = click.get_current_context()
     for name in ("by", "space"):
         if options["table"] is None and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -77,10 +70,6 @@ def main(
         from seqlm.score.ngrams import score_kind
 
         score_kind(layout, kind, load(layout.params, "score", ScoreParams), click.echo)
-    else:
-        from seqlm.score.word_to_char import score_word_to_char
-
-        score_word_to_char(layout, load(layout.params, "score", ScoreParams), click.echo)
 
 
 def _score_texts(
@@ -94,44 +83,46 @@ def _score_texts(
     space: Space,
 ) -> None:
     from seqlm.core.files import csv_text, write_text
-    from seqlm.download.settings import DownloadParams
-    from seqlm.models import user_text
     from seqlm.models.arpa import open_arpa
-    from seqlm.models.loading import Models
+    from seqlm.models.index import open_models
     from seqlm.preprocess.settings import PreprocessParams
     from seqlm.report.page import build_surprisal_page
+    from seqlm.score import user_text
+    from seqlm.train.settings import run_names
 
     if page is not None and len(paths) > 1:
         raise ParamsError("--page shows one text: give one --text")
     if page is None and table is None and len(paths) == 1:
         page = Path("surprisal.html")
     preprocess = load(layout.params, "preprocess", PreprocessParams)
-    max_bytes = load(layout.params, "download", DownloadParams).max_bytes
     device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
-    own = list(Models(layout, device, num_threads).select(names).values()) if names or not arpas else []
+    own = []
+    if names or not arpas:
+        opened = open_models(layout.root, device, num_threads)
+        own = [opened[name] for name in names or run_names(layout.configs)]
     # As the corpus of the models was cleaned, whatever the setting says now. Nothing is known of that of an ARPA file.
     normalise = own[0].vocab.normalise if own else "none"
     preprocess = preprocess.model_copy(update={"normalise": normalise})
     models = [*own, *(open_arpa(path, warn) for path in arpas)]
-    texts = [user_text.read_user_text(path, preprocess, max_bytes, sys.stdin.buffer) for path in paths]
+    texts = [user_text.read_user_text(path, preprocess, sys.stdin.buffer) for path in paths]
     scored = user_text.score_texts(texts, models)
     say = partial(click.echo, err=table == STDOUT)
     for text in texts:
-        remarks = [*text.remarks, *(user_text.remark_on_length(text.read.text) if page else ())]
+        remarks = [*text.remarks, *(user_text.remark_on_length(text.cleaned) if page else ())]
         lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
         say("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
         if page is not None:
-            content = user_text.page_content(scored[text.name])
+            content = user_text.page_content(text, scored[text.name])
             write_text(page, build_surprisal_page(Path(text.name).name, content, remarks))
             say(f"the page: {page}")
     if table is not None:
-        rows = csv_text(user_text.surprisal_table(scored, by, space))
+        rows = csv_text(user_text.surprisal_table(texts, scored, by, space))
         if table == STDOUT:
             click.echo(rows, nl=False)
         else:
             write_text(table, rows)
         where = {"before": "before which", "after": "after which"}[space]
-        blanks = f", blanks added to the {by} {where} they come" if by in ("word", "line") else ""
+        blanks = f", blanks added to the {by} {where} they come" if by == "word" else ""
         say(f"the table, bits by {by}{blanks}: {table}")
 
 

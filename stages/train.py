@@ -1,6 +1,6 @@
 """Train one run, or resume it if it was interrupted."""
 
-import shutil
+import os
 from contextlib import nullcontext
 from functools import partial
 
@@ -28,7 +28,7 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.train.callbacks import checkpoint_writer, describe_plan, train_to_end
     from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
     from seqlm.train.history import history_table, summarise
-    from seqlm.train.ranks import local_device, local_threads, process_group
+    from seqlm.train.ranks import process_group
     from seqlm.train.samples import describe_samples, keep_sample, sample_prefix
     from seqlm.train.settings import read_config
     from seqlm.train.trainer import Trainer
@@ -36,24 +36,25 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.vocab.vocabulary import Vocab
 
     config = read_config(layout.config(run))
-    torch.set_num_threads(local_threads(config.num_threads))
-    device = local_device(resolve_device(config.device))
+    torch.set_num_threads(max(config.num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1))
+    device = resolve_device(config.device)
     vocab = Vocab.load(layout.vocab(config.token))
     train_ids, val_ids = (load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val"))
-    prefix = sample_prefix(config, vocab, val_ids)
+    prefix = sample_prefix(config, vocab, train_ids, val_ids)
     with process_group(device) as ranks:
         trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks)
-        if ranks.is_first:
+        if ranks.rank == 0:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""
             click.echo(f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on {device}{processes}")
             click.echo("\n".join(describe_plan(trainer)))
         folder = layout.checkpoints / run
         checkpoint = Checkpoint(folder, checkpoint_key(config, vocab, ranks.size))
-        with run_lock(folder) if ranks.is_first else nullcontext():
+        with run_lock(folder) if ranks.rank == 0 else nullcontext():
             if saved := checkpoint.load(ranks):
-                trainer.restore(*saved)
-            if not ranks.is_first:
-                trainer.train(checkpoint_writer(checkpoint, config.save_every_s))
+                trainer.restore(saved)
+            if ranks.rank > 0:
+                with checkpoint_writer(checkpoint) as save:
+                    trainer.train(save)
                 return
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
@@ -63,9 +64,6 @@ def main(layout: Layout, run: str) -> None:
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
             save_network(layout.run(run), run, config, vocab.key, weights, engine)
-            shutil.rmtree(layout.best_of_run(run), ignore_errors=True)
-            if (best := trainer.better_weights()) is not None:
-                save_network(layout.best_of_run(run), run, config, vocab.key, best, engine)
             write_json(layout.samples_of_run(run), describe_samples(trainer.progress.samples, vocab, prefix))
             write_table(reports, "history", history_table(run, history))
             # Last: it says that the history is complete.

@@ -11,18 +11,15 @@ import numpy as np
 
 from default_params import PARAMS_FILE
 from seqlm.configure.settings import resolve_runs
-from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
-from seqlm.heldout.folds import cross_validate
-from seqlm.heldout.selection import select_heldout
 from seqlm.networks.building import build_network, save_network
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.models.registry import SMOOTHINGS, build_models, save_models
 from seqlm.ngrams.settings import NgramsParams
-from seqlm.train.settings import CONFIG_FORMAT, RunConfig
+from seqlm.train.settings import RunConfig, write_config
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import Vocab
@@ -56,7 +53,7 @@ def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
 
 
 def write_models(folder: Path, text: str = LINES * 20) -> Layout:
-    """Fill a folder with an untrained run ``small``, n-gram models up to order 3 of all kinds, and the scored text."""
+    """Fill a folder with an untrained run ``small`` and n-gram models up to order 3 of all kinds."""
     shutil.copytree(_models(text).name, folder, dirs_exist_ok=True)
     return Layout(folder)
 
@@ -74,8 +71,6 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
         vocab = build(texts, layout.corpus(kind), kind, " ")
         counts = count_ngrams(load_split(layout.corpus(kind), "train"), len(vocab), 3)
         save_models(layout.ngrams(kind), counts, ngram_settings(counts, 1.0, 1.0, 1.0), vocab.key)
-        select_heldout(layout, kind, 300_000)
-    cross_validate(layout)
     write_run(layout, "small")
     return folder
 
@@ -83,7 +78,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
 def write_run(layout: Layout, run: str, **changes: object) -> None:
     """Write the settings and the weights of an untrained run."""
     settings = config(run, **changes)
-    write_checksummed(layout.config(run), {"format": CONFIG_FORMAT} | settings.model_dump())
+    write_config(layout.config(run), settings)
     vocab = Vocab.load(layout.vocab(settings.token))
     network = build_network(settings, len(vocab), settings.seed)
     save_network(layout.run(run), run, settings, vocab.key, network.weight_copies(), network.engine)

@@ -9,7 +9,7 @@ import torch
 
 import small_runs
 from seqlm.core.layout import Layout
-from seqlm.train.settings import RunConfig
+from seqlm.train.settings import RunConfig, write_config
 from seqlm.train.trainer import Trainer
 from subwords import encode
 
@@ -40,8 +40,7 @@ def prepare_stage(folder: Path, *texts: str, **changes: object) -> Layout:
     """Write three splits, or one text as all three, as a corpus, and a run's settings, for the train stage."""
     layout, run = Layout(folder), config(**changes)
     encode(layout, [run.token], "", *texts)
-    layout.configs.mkdir(parents=True)
-    layout.config("x").write_text(run.model_dump_json())
+    write_config(layout.config("x"), run)
     return layout
 
 

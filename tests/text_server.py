@@ -56,7 +56,7 @@ _SIMPLE: dict[str, tuple[int, bytes, dict[str, str]]] = {
     "page": (200, PAGE, {}),
     "wrong": (200, TEXT[:-1] + b"?", {}),
     "missing": (404, b"", {}),
-    "busy_for_long": (503, b"", {"Retry-After": "3600"}),
+    "busy": (503, b"", {}),
 }
 
 
@@ -83,29 +83,16 @@ class _Handler(BaseHTTPRequestHandler):
             if fault in _SIMPLE:
                 self.send(*_SIMPLE[fault])
             else:
-                self.misbehave(fault, is_first=self.server.asked.count(fault) == 1)
+                self.misbehave(fault)
 
-    def misbehave(self, fault: str, is_first: bool) -> None:
+    def misbehave(self, fault: str) -> None:
         match fault:
-            case "busy":
-                self.send(*((429, b"", {"Retry-After": "3600"}) if is_first else _SIMPLE["tide"]))
             case "reset":
                 self.connection.shutdown(2)
             case "silent":
                 time.sleep(1)
             case "truncated":
                 self.send(200, TEXT[:100], {}, length=len(TEXT))
-            case "drip":
-                self.send(200, b"", {}, length=len(TEXT))
-                for byte in TEXT:
-                    self.wfile.write(bytes([byte]))
-                    self.wfile.flush()
-                    time.sleep(0.1)
-            case "endless":
-                self.send_response(200)
-                self.end_headers()
-                while True:
-                    self.wfile.write(b"x" * 65536)
 
 
 class Download:
@@ -118,9 +105,7 @@ class Download:
         self, *faults: str, corpus: str = "tide", fallback: str | None = None, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         self.server.register(self.folder, faults or ("tide",))
-        limits = {"download.timeout_s": 0.5, "download.deadline_s": 2.5}
-        settings = limits | {"download.corpus": corpus, "download.fallback": fallback}
-        change_params(self.folder / "params.yaml", settings)
+        change_params(self.folder / "params.yaml", {"download.corpus": corpus, "download.fallback": fallback})
         return self.run_stage("download", **self.environment() | environment)
 
     def environment(self, cache: str = "cache") -> dict[str, str]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
     from seqlm.models.fitting import By, Normalise, Smoothing, Unknown
-    from seqlm.models.fixed_ngrams import FixedNGram
-    from seqlm.models.loading import Models
+    from seqlm.models.index import Models
+    from seqlm.models.ngrams import NGram
 
 __all__ = ["SeqlmError", "__version__", "fit_ngram", "open", "open_arpa"]
 
@@ -35,14 +35,14 @@ def __getattr__(name: str) -> Any:
 
 
 def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
-    """Return the models of a finished run, or of a folder that was exported from one, by name.
+    """Return the models of a finished run, or of a folder of saved models, by name.
 
     ``device`` is where networks run: cpu, cuda, mps or auto. Raises ParamsError for other values, and DataError if the
-    folder holds no run, or if an exported file was changed.
+    folder holds no run, or if a saved file was changed.
     """
     path = as_path(folder, "folder")
     from seqlm.core import settings
-    from seqlm.models.loading import open_models
+    from seqlm.models.index import open_models
 
     devices: Any = settings.Device
     return open_models(path, settings.check(device, "device", devices, source="open"))
@@ -71,7 +71,7 @@ def fit_ngram(
     min_freq: int = 1,
     unknown: "Unknown" = "good_turing",
     epsilon: float = 1.0,
-) -> "FixedNGram":
+) -> "NGram":
     """Return an n-gram model of some texts. See :func:`seqlm.models.fitting.fit_ngram`."""
     from seqlm.models import fitting
 

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from seqlm.core.errors import SeqlmError
-from seqlm.core.layout import Layout
 
 
 def main() -> int:
@@ -17,10 +16,12 @@ def main() -> int:
     export.add_argument("--model", dest="names", action="append", default=[], help="only this model; may be repeated")
     export.add_argument("--root", type=Path, default=Path(), help="the folder that holds params.yaml")
     options = parser.parse_args()
-    from seqlm.models.exporting import export_models
+    from seqlm.models.index import open_models
+    from seqlm.models.saving import save
 
     try:
-        num_files = export_models(Layout(options.root), options.folder, options.names)
+        models = open_models(options.root)
+        num_files = save(options.folder, [models[name] for name in options.names or models])
     except SeqlmError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -7,6 +7,7 @@ from textwrap import dedent
 import pytest
 
 from seqlm.configure.fingerprints import CANNOT_CHANGE_NUMBERS, SHARED_SCRIPTS, fingerprints
+from seqlm.networks.kinds import KINDS
 from smoke import ROOT
 
 SCRIPT = """
@@ -41,7 +42,7 @@ def modules(text: str) -> dict[str, str]:
 def sources(tmp_path: Path) -> Path:
     files = {
         "stages/fit.py": SCRIPT, "src/seqlm/models.py": MODELS, "src/seqlm/tools.py": "def halve(x): return x / 2",
-        "src/seqlm/other.py": "KIND = 'seqlm.tools:halve'", "src/seqlm/types.py": "Number = float",
+        "src/seqlm/other.py": "KIND = 1", "src/seqlm/types.py": "Number = float",
         "src/seqlm/core/errors.py": "class ParamsError(Exception): pass",
     }  # fmt: skip
     for name, text in files.items():
@@ -53,8 +54,7 @@ def sources(tmp_path: Path) -> Path:
 def test_code_is_what_a_script_imports_but_errors_and_types(sources: Path) -> None:
     found = fingerprints(sources, {"mine": "seqlm.other"})
     assert set(modules(found["fit.txt"])) == {"stages.fit", "seqlm.models", "seqlm.tools"}
-    # An object that is named as text is imported later.
-    assert set(modules(found["runs/mine.txt"])) == {"seqlm.other", "seqlm.tools"}
+    assert set(modules(found["runs/mine.txt"])) == {"seqlm.other"}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,10 @@ def test_the_script_that_stages_share_only_dispatches() -> None:
     assert work == set(SHARED_SCRIPTS.values())
 
 
-def test_a_run_does_not_depend_on_another_kind_of_network() -> None:
-    found = fingerprints(ROOT, {"mine": "seqlm.sine.study"})
-    assert "seqlm.sine.study" in modules(found["runs/mine.txt"])
-    assert "seqlm.sine.study" not in modules(found["train.txt"])
+def test_a_run_depends_on_its_own_kind_of_network_and_on_no_other() -> None:
+    found = fingerprints(ROOT, {"mine": KINDS["transformer"].network.partition(":")[0]})
+    assert "seqlm.networks.transformer" in modules(found["runs/mine.txt"])
+    assert "seqlm.networks.transformer" not in modules(found["train.txt"])
+    # A new kind is a new entry, and reruns nothing.
+    assert "seqlm.networks.kinds" not in modules(found["train.txt"])
+    assert "seqlm.networks.framework" in modules(found["gradients.txt"])

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from seqlm.core.elementary import Floats, exp, log, matmul, tanh
+from seqlm.core.elementary import Floats, exp, log
 
 ARGUMENTS = np.concatenate([np.linspace(-744, 709, 20_001), np.linspace(-1, 1, 20_001)])
 
@@ -32,17 +32,8 @@ def test_special_values() -> None:
     )
     assert log(5e-324) == pytest.approx(-744.4400719213812)
     assert exp(np.zeros((2, 0, 3))).shape == (2, 0, 3)
-    assert tanh([-800, 0, 800]).tolist() == [-1, 0, 1]
-    values = np.linspace(-800, 800, 20_001)
-    np.testing.assert_allclose(tanh(values / 20), np.tanh(values / 20), atol=3e-16)
 
 
 def test_the_bits_are_those_of_every_processor() -> None:
     found = exp(ARGUMENTS).tobytes() + log(np.linspace(1e-3, 1e3, 40_001)).tobytes()
     assert hashlib.sha256(found).hexdigest() == "e292d3574e627b190bcf24697d3f73174d58443c29445e8ca71eb1465b6c29e6"
-
-
-def test_a_product_of_matrices_of_any_layout() -> None:
-    left, right = np.arange(6.0).reshape(2, 3), np.arange(15.0).reshape(5, 3)
-    assert matmul(left, right.T).tolist() == (left @ right.T).tolist()
-    assert matmul(left[:, :0], right[:0]).tolist() == [[0, 0, 0], [0, 0, 0]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smoke import change_params
+from seqlm.download import corpora
 from stages_by_hand import RunStage, refused, succeeded
 from text_server import PAGE, TEXT, WAVES, Download, TextServer
 
@@ -38,35 +38,20 @@ def test_the_data_folder_comes_before_the_network(download: Download, server: Te
     download.path.unlink()
     result = download(fallback="sample", SEQLM_DATA_DIR=str(own))
     assert result.returncode == 3
-    for part in ("a web page (HTML) instead of the text", DIGEST, hashlib.sha256(PAGE).hexdigest()):
+    for part in (str(own / "tide.txt"), DIGEST, hashlib.sha256(PAGE).hexdigest()):
         assert part in result.stderr
 
 
-def test_a_busy_server_is_asked_again(download: Download, server: TextServer) -> None:
-    succeeded(download("busy"))
-    assert server.asked == ["busy", "busy"]
-    assert download.text == TEXT
-
-
-UNREACHABLE = {
-    "missing": "HTTP 404", "reset": "cannot be reached", "truncated": "broke off", "drip": "not finished after 2.5",
-    "silent": "no answer in time", "busy_for_long": "HTTP 503",
-}  # fmt: skip
-
-
-SLOW = {"drip", "busy_for_long"}
-"""Faults for whose end a test has to wait for seconds."""
-
-
-@pytest.mark.parametrize(
-    "fault", [pytest.param(fault, marks=[pytest.mark.slow] if fault in SLOW else []) for fault in UNREACHABLE]
-)
-def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(fault: str, download: Download) -> None:
+@pytest.mark.parametrize("fault", ["missing", "reset", "truncated", "silent", "busy"])
+def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(
+    fault: str, download: Download, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "_TIMEOUT_S", 0.3)
     download.path.parent.mkdir()
     download.path.write_text("old")
     result = download(fault)
     assert result.returncode == 4, result.stderr
-    assert UNREACHABLE[fault] in result.stderr
+    assert f"/{fault}: cannot be fetched" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("error: tide: no source can be reached")
     assert (download.text, download.leftovers()) == (b"old", [])
     download.path.unlink()
@@ -78,15 +63,11 @@ def test_an_unreachable_corpus_ends_with_code_4_or_falls_back(fault: str, downlo
     assert download.text == TEXT  # the real text comes back with the network
 
 
-WRONG = {"page": "a web page (HTML)", "wrong": "not the expected text", "endless": "more than 2,050 bytes"}
-
-
-@pytest.mark.parametrize("fault", WRONG)
+@pytest.mark.parametrize("fault", ["page", "wrong"])
 def test_wrong_bytes_never_fall_back(fault: str, download: Download) -> None:
     result = download(fault, "missing", fallback="sample")
     assert result.returncode == 3, result.stderr
-    assert WRONG[fault] in result.stderr.splitlines()[-1]
-    assert DIGEST in result.stderr or fault == "endless"
+    assert DIGEST in result.stderr.splitlines()[-1]
     assert not download.path.parent.exists()
     assert download.leftovers() == []
     succeeded(download(fault, "tide"))  # the next source may have the right ones
@@ -133,15 +114,12 @@ def test_own_text_that_cannot_be_used_is_named(download: Download, tmp_path: Pat
     (tmp_path / "empty.txt").touch()
     (tmp_path / "half.txt.gz").write_bytes(gzip.compress(TEXT)[:-20])
     (tmp_path / "no.txt.gz").write_bytes(b"\x1f\x8bplain text")
-    (tmp_path / "bomb.txt.gz").write_bytes(gzip.compress(b"a" * 5_000_000))
     (tmp_path / "nowhere.txt").symlink_to("gone.txt")
     os.mkfifo(tmp_path / "pipe.txt")
-    change_params(tmp_path / "params.yaml", {"download.max_bytes": 1_000_000})
     for name, code, complaint in (
         ("empty.txt", 3, "empty"),
         ("half.txt.gz", 3, "not a complete gzip file"),
         ("no.txt.gz", 3, "not a complete gzip file"),
-        ("bomb.txt.gz", 3, "more than 1,000,000 bytes unpacked"),
         ("nowhere.txt", 3, "no such file"),
         ("pipe.txt", 3, "not a regular file"),
         ("data", 3, "not a regular file"),

@@ -25,7 +25,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Layout:
         succeeded(run_stage("score", *arguments))
     history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
     write_csv(layout.reports("train", "small", "history.csv"), history)
-    write_json(layout.reports("train", "small", "summary.json"), {"batch_reduced": False})
+    write_json(layout.reports("train", "small", "summary.json"), {})
     return layout
 
 

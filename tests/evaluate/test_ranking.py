@@ -9,7 +9,7 @@ import pytest
 
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.files import read_csv, write_csv
-from seqlm.evaluate.columns import COLUMNS, Column, describe_reduced_batches, describe_share, main_table, table_text
+from seqlm.evaluate.columns import COLUMNS, Column, describe_share, main_table, table_text
 from seqlm.evaluate.ranking import Result, rank_models
 from seqlm.evaluate.tables import headlines
 from seqlm.evaluate.uncertainty import Comparison, critical_value
@@ -212,13 +212,6 @@ def test_the_scored_share_is_stated_if_it_is_not_all() -> None:
     assert table_text(table(STEADY), share).endswith(f"\n{share}\n")
     assert describe_share({"uniform": {split: {"scored_share": 1.0} for split in (*shares, TRAIN_SUBSET)}}) == ""
     assert table_text(table(STEADY), "") == table_text(table(STEADY))
-
-
-def test_runs_with_smaller_minibatches_than_their_settings_are_named() -> None:
-    reduced = {"lstm": {"batch_size": 14, "num_steps": 64, "batch_reduced": True}}
-    others = {"small": {"batch_size": 32, "num_steps": 35, "batch_reduced": False}}
-    assert describe_reduced_batches(reduced | others).endswith(": lstm 14 x 64")
-    assert describe_reduced_batches(others) == ""
 
 
 def test_every_number_of_the_table_is_that_of_its_split() -> None:

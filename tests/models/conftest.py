@@ -1,20 +1,22 @@
 """Models of all kinds, trained on a small text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.evaluate.mixtures import describe_mixture, mix, save_mixtures
-from seqlm.heldout.store import load_heldout
-from seqlm.models.loading import Models, open_models
+from seqlm.evaluate.mixtures import describe_mixture, save_mixtures
+from seqlm.models import dynamic, index, ngrams
+from seqlm.models.index import Models, open_models
+from seqlm.models.mixture import mix
+from seqlm.score import ngrams as score_ngrams
+from seqlm.score.heldout import Heldout
 from seqlm.score.networks import score_run
 from seqlm.score.ngrams import score_kind
+from seqlm.score.scores import Scores, load_scores, make_scores
 from seqlm.score.settings import ScoreParams
-from seqlm.score.store import Score, load_score, make_score
-from seqlm.score.word_to_char import score_word_to_char
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import change_params
@@ -24,9 +26,6 @@ from stages_by_hand import prepare
 SEA, LAND = "the sea came in\nand the sea went out\n", "a land of sand and stone\nno tree at all stood on the land\n"
 SETTINGS = {
     "preprocess.normalise": "letters",
-    "score.dynamic.rms_segments": 4,
-    "score.dynamic_counts.num_updates": 3,
-    "score.train_subset": {"max_tokens": 90, "orders": {"char": [1, 3]}},
     "score.dynamic_counts.order.char": 4,
     "score.dynamic_counts.order.word": 3,
     "score.dynamic_counts.order.subword": 3,
@@ -36,30 +35,36 @@ WEIGHTS = [0.25, 0.75]
 
 
 @pytest.fixture(scope="session")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, dict[str, Score]]:
-    layout = write_models(prepare(tmp_path_factory.mktemp("scored")), SEA * 10 + LAND * 2 + SEA)
-    change_params(layout.params, SETTINGS)
-    params, scores = load(layout.params, "score", ScoreParams), dict[str, Score]()
-    for kind in KINDS:
-        score_kind(layout, kind, params, print)
-    score_word_to_char(layout, params, print)
-    score_run(layout, "small", params, print)
-    for path in layout.scores.rglob("score.json"):
-        scores[path.parent.name] = load_score(path.parent)
-    for names in MIXTURES:
-        mixture = _mixture(layout, [scores[name] for name in names])
-        scores[mixture.name] = mixture
-    save_mixtures(layout.mixtures, list(scores.values()))
-    return layout, scores
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Layout, dict[str, Scores]]]:
+    """A run whose models are scored as the stages do, with constants that suit its short text."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (index, ngrams, score_ngrams):
+            for name, value in {"FEW_TOKENS": 90, "NUM_UPDATES": 3, "ORDERS_OF_FEW": {"char": (1, 3)}}.items():
+                if hasattr(module, name):
+                    patch.setattr(module, name, value)
+        patch.setattr(dynamic, "RMS_SEGMENTS", 4)
+        layout = write_models(prepare(tmp_path_factory.mktemp("scored")), SEA * 10 + LAND * 2 + SEA)
+        change_params(layout.params, SETTINGS)
+        params, scores = load(layout.params, "score", ScoreParams), dict[str, Scores]()
+        for kind in KINDS:
+            score_kind(layout, kind, params, print)
+        score_run(layout, "small", params, print)
+        for path in layout.scores.rglob("score.json"):
+            scores[path.parent.name] = load_scores(path.parent)
+        for names in MIXTURES:
+            mixture = _mixture(layout, [scores[name] for name in names])
+            scores[mixture.name] = mixture
+        save_mixtures(layout.mixtures, list(scores.values()))
+        yield layout, scores
 
 
-def _mixture(layout: Layout, members: Sequence[Score]) -> Score:
-    texts = load_heldout(layout.heldout("char")).texts()
+def _mixture(layout: Layout, members: Sequence[Scores]) -> Scores:
+    streams = Heldout(layout, "char").streams
     nll = {split: mix([member.nll[split] for member in members], np.array(WEIGHTS)) for split in ("val", "test")}
     weights = dict(zip([member.name for member in members], WEIGHTS, strict=True))
-    return make_score(describe_mixture([member.info for member in members]), nll, texts, {"weights": weights})
+    return make_scores(describe_mixture([member.info for member in members]), nll, streams, {"weights": weights})
 
 
 @pytest.fixture(scope="session")
-def models(scored: tuple[Layout, dict[str, Score]]) -> Models:
+def models(scored: tuple[Layout, dict[str, Scores]]) -> Models:
     return open_models(scored[0].root)

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError, MachineError, ParamsError
-from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.language_model import LanguageModel, SamplingConfig
@@ -22,7 +21,7 @@ from seqlm.models.user_text import surprisal_table
 from seqlm.networks.building import build_network, save_network
 from seqlm.networks.network import stream_nll
 from seqlm.score.store import Score
-from seqlm.train.settings import CONFIG_FORMAT
+from seqlm.train.settings import write_config
 from small_runs import config
 
 
@@ -65,7 +64,7 @@ def test_the_network_of_a_run_is_that_of_its_tokens_and_epoch(models: Models, tm
     shutil.copytree(models.layout.root, tmp_path, dirs_exist_ok=True)
     layout, vocab = Layout(tmp_path), models["word-kneser-ney-3"].vocab
     settings, networks = config("words", token="word"), {}
-    write_checksummed(layout.config("words"), {"format": CONFIG_FORMAT} | settings.model_dump())
+    write_config(layout.config("words"), settings)
     for epoch, folder in {"last": layout.run("words"), "best": layout.best_of_run("words")}.items():
         networks[epoch] = network = build_network(settings, len(vocab), seed=len(networks))
         save_network(folder, "words", settings, vocab.key, network.weight_copies(), network.engine)

@@ -1,9 +1,9 @@
-"""Surprisals of the words that readers saw: the rows of a table, its offsets, contexts, and groups."""
+"""Surprisals of the words that readers saw: the rows of a table, their beginnings, contexts, and groups."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
+from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.loading import Models
-from seqlm.models.ngram_models import NGram, Recounting
+from seqlm.models.networks import StaticNetwork
+from seqlm.models.ngrams import NGram
+from seqlm.models.settings import Space
+from seqlm.networks.building import build_network
 from seqlm.ngrams.models.base import Uniform
+from small_runs import config
 from smoke import ROOT
 
 LMPLZ = ROOT / "tests" / "ngrams" / "lmplz.arpa"
@@ -25,9 +29,9 @@ CHOSEN = [
     "small", "small+dynamic", "char-kneser-ney-3", "char-kneser-ney-4+dynamic", "word-kneser-ney-3",
     "word-kneser-ney-3+dynamic", "subword-kneser-ney-3", "char-by-word-kneser-ney-3", "char-laplace-2", "word-uniform",
 ]  # fmt: skip
-
-
 UNCLEANED = {f"{kind}{sep!r}": (kind, sep) for kind in ("char", "word", "subword") for sep in ("", " ", "\n")}
+OTHERS = ["mixture", "arpa", "network over words"]
+REASONS = {"", "removed by cleaning", "part of the token before"}
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +41,26 @@ def kinds(models: Models) -> dict[str, LanguageModel]:
     found["mixture"] = next(each for each in models.values() if each.info.family == "mixture")
     found["arpa"] = seqlm.open_arpa(LMPLZ)
     for name, (kind, separator) in UNCLEANED.items():
-        uniform = models[f"{kind}-uniform"]
-        vocab = replace(uniform.vocab, line_separator=separator, normalise="none", separators=None)
-        found[name] = NGram(uniform.info, vocab, Recounting.fixed(Uniform(len(vocab))))
-    joined = replace(models["char-uniform"].vocab, line_separator="")
-    found["joined"] = NGram(models["char-uniform"].info, joined, Recounting.fixed(Uniform(len(joined))))
+        vocab = replace(models[f"{kind}-uniform"].vocab, line_separator=separator, normalise="none", separators=None)
+        found[name] = NGram.of(Uniform(len(vocab)), vocab)
+    words = models["word-uniform"].vocab
+    network = build_network(config("words", token="word"), len(words), 0)
+    found["network over words"] = StaticNetwork(replace(models["small"].info, token="word"), words, network)
     return found
+
+
+def total_bits(model: LanguageModel, text: str, context: str | None = None) -> float:
+    """Return the bits of all tokens of a text, and of the spelling of unknown ones."""
+    found = model.score_text(text, context)
+    if found.metrics["tokens"]:
+        assert found.score() == model.score(text, context=context)._replace(remarks=())
+        return (found.score().nll + found.encoded.spelling.sum()) / math.log(2)
+    return 0.0
+
+
+def ways(model: LanguageModel) -> Iterator[Space]:
+    kind = model.vocab.token_kind
+    yield from ("before",) if kind.is_lossless and not kind.is_character else get_args(Space)
 
 
 PIECES = st.one_of(
@@ -52,99 +70,48 @@ PIECES = st.one_of(
     st.sampled_from([" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\n\n"]),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
 )
-TEXTS = st.lists(PIECES, max_size=12).map("".join)
 
 
-@pytest.mark.parametrize("name", [*CHOSEN, *UNCLEANED, "mixture", "arpa", "joined"])
+@pytest.mark.parametrize("name", [*CHOSEN, *UNCLEANED, *OTHERS])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=8)
-@given(text=TEXTS, context=st.sampled_from([None, "and so", "the land.\n", "5"]), score_first=st.booleans())
-@example(text=SENTENCE, context=None, score_first=False)
-@example(text="'the\r\n\n -- \n sea'", context="the", score_first=False)
-@example(text="...", context=None, score_first=False)
-@example(text="", context=None, score_first=True)
-def test_every_character_belongs_to_one_row(
-    name: str, text: str, context: str | None, score_first: bool, kinds: dict[str, LanguageModel]
+@given(text=st.lists(PIECES, max_size=12).map("".join), context=st.sampled_from([None, "and so", "the land.\n", "5"]))
+@example(text=SENTENCE, context=None)
+@example(text="'the\r\n\n -- \n sea'", context="the")
+@example(text="...", context=None)
+@example(text="", context=None)
+def test_each_word_has_a_row_and_all_bits_belong_to_words(
+    name: str, text: str, context: str | None, kinds: dict[str, LanguageModel]
 ) -> None:
-    model = kinds[name]
-    noun, options = model.vocab.token_kind.noun, {"context": context, "score_first": score_first}
-    total = total_bits(model, text, **options)
-    for by, space in units_of(model):
-        table = model.surprisals(text, by, space, **options)
-        position = 0
-        for row in table.itertuples():
-            assert position <= row.start <= row.end, by
-            assert not text[position : row.start].strip(), by
-            assert row.original == text[row.start : row.end], by
-            assert not math.isnan(row.bits) or row.reason, by
-            position = row.end
-        assert not text[position:].strip(), by
-        assert set(table["reason"]) <= {
-            "", "removed by cleaning", "empty", "part of the token before",
-            f"not scored: the first {noun}", f"without the first {noun}",
-        }  # fmt: skip
-        if space == "before":
-            assert table["bits"].sum() == pytest.approx(total), by
-    words = text.split()
-    table = model.surprisals(words=words, **options)
-    assert table["original"].tolist() == words
-    assert table["bits"].sum() == pytest.approx(total_bits(model, " ".join(words), **options))
+    model, words = kinds[name], text.split()
+    whole = " ".join(words)
+    total = pytest.approx(total_bits(model, whole, context))
+    has_ink = model.score_text(whole, context).encoded.text.strip() and words
+    assert model.surprisals(whole, context=context)["bits"].sum() == total
+    for space in ways(model):
+        table = model.surprisals(words=words, context=context, space=space)
+        assert len(table) == len(words)
+        assert set(table["reason"]) <= REASONS | {"not scored: the model has no distribution of a first token"}
+        assert (table["bits"].isna() == (table["reason"] != "")).all()
+        # With "after", the space between the context and the text belongs to neither.
+        if has_ink and (space == "before" or context is None):
+            assert table["bits"].sum() == total, space
 
 
-def units_of(model: LanguageModel) -> Iterator[tuple[Any, Any]]:
-    kind = model.vocab.token_kind
-    for by in ("token", "char", "word", "line"):
-        if by != "char" or kind.is_lossless:
-            yield by, "before"
-            if by != "word" or not kind.is_lossless or kind.is_character:
-                yield by, "after"
-
-
-def total_bits(model: LanguageModel, text: str, **options: Any) -> float:
-    """Return the bits of a text that ``score`` finds; 0 for a text without a scored token."""
-    try:
-        score = model.score_tokens(text, **options)
-    except DataError:
-        return 0.0
-    assert score.score() == model.score(text, **options)._replace(remarks=())
-    return score.score().bits_per_character * max(score.stream.scored_chars, 1)
-
-
-def test_each_word_has_a_row(models: Models) -> None:
+def test_each_word_is_cleaned_alone(models: Models) -> None:
     words = SENTENCE.split()
     table = models["small"].surprisals(words=words)
-    assert len(words) == len(table) == 15
-    assert table["original"].tolist() == words
-    assert table["text"].tolist() == [
-        "the",
-        "old",
-        "man",
-        "who",
-        "didn t",
-        "care",
-        "",
-        "he d",
-        "said",
-        "so",
-        "",
-        "paid",
-        "",
-        "in",
-        "",
-    ]
-    removed = ["--", "--", "$5.00", "1984"]
-    assert table.loc[table["reason"] == "removed by cleaning", "original"].tolist() == removed
-    assert table.loc[table["bits"].isna(), "original"].tolist() == removed
-    assert table["reason"][0] == "without the first character"
+    cleaned = ["the", "old", "man", "who", "didn t", "care", "", "he d", "said", "so", "", "paid", "", "in", ""]
+    assert table["text"].tolist() == cleaned
+    assert list(table) == ["position", "text", "bits", "unknown", "reason"]
+    removed = [index for index, word in enumerate(cleaned) if not word]
+    assert table.index[table["reason"] == "removed by cleaning"].tolist() == removed
+    assert table.index[table["bits"].isna()].tolist() == removed
     # A word that cleaning divides has the bits of all its characters, and of the space before it.
-    chars = models["small"].surprisals(SENTENCE, by="char")
-    begin, end = SENTENCE.index("didn't") - 1, SENTENCE.index("didn't") + len("didn't")
-    inside = (chars["start"] >= begin) & (chars["end"] <= end)
-    assert chars.loc[inside, "text"].tolist() == list(" didn t")
-    assert table["bits"][4] == pytest.approx(chars.loc[inside, "bits"].sum())
-    # The text itself gives the same rows, with places in it.
-    again = models["small"].surprisals(SENTENCE, by="word")
-    pd.testing.assert_frame_equal(again, table)
-    assert (again["start"][4], again["end"][4]) == (17, 23)
+    tokens = models["small"].surprisals(SENTENCE)
+    begin = "".join(tokens["text"]).index(" didn t")
+    assert table["bits"][4] == pytest.approx(tokens["bits"][begin : begin + len(" didn t")].sum())
+    # The text itself gives the same rows.
+    pd.testing.assert_frame_equal(models["small"].surprisals(SENTENCE, by="word"), table)
 
 
 # The beginnings of two sentences of The Time Machine (1895), as a screen shows them in self-paced reading: a cross, and
@@ -153,10 +120,13 @@ FIRST, SECOND = (
     ["+", "'It", "sounds", "plausible", "enough", "to-night,'", "said", "the", "Medical", "Man;"],
     ["+", "The", "Time", "Traveller", "(for", "so", "it", "will", "be", "convenient", "to", "speak", "of", "him)"],
 )
-SENTENCES = [1] * len(FIRST) + [2] * len(SECOND)
 TIMES = "503 312 341 455 402 430 301 268 377 420 498 287 299 410 281 290 266 305 278 433 262 350 258 391"
 READING_TIMES = pd.DataFrame(
-    {"word": [*FIRST, *SECOND], "sentence": SENTENCES, "ms": [int(time) for time in TIMES.split()]},
+    {
+        "word": [*FIRST, *SECOND],
+        "sentence": [1] * len(FIRST) + [2] * len(SECOND),
+        "ms": [int(time) for time in TIMES.split()],
+    },
     index=range(100, 124),
 )
 
@@ -165,9 +135,9 @@ def test_reading_times_are_joined_to_surprisals_by_hand(models: Models) -> None:
     uniform, bits = models["char-uniform"], math.log2(len(models["char-uniform"].vocab))
     found = uniform.surprisals(words=READING_TIMES["word"], groups=READING_TIMES["sentence"], space="after")
     joined = READING_TIMES.assign(bits=found["bits"], reason=found["reason"], cleaned=found["text"])
-    # Each character costs the same. A word costs its letters and the space after it, which the last one lacks. The
-    # first character of a sentence is not scored: "t ", "sounds ", "plausible ", "enough ", "to night ", and so on.
-    characters = "nan 2 7 10 7 9 5 4 8 3   nan 3 5 10 4 3 3 5 3 11 3 6 3 3"
+    # Each character costs the same. A word costs its letters and the space after it, which the last one lacks:
+    # "it ", "sounds ", "plausible ", "enough ", "to night ", and so on. The crosses are removed.
+    characters = "nan 3 7 10 7 9 5 4 8 3   nan 4 5 10 4 3 3 5 3 11 3 6 3 3"
     # b, g, k, p and v are not in train: each is also charged as one of all 1,114,112 characters.
     unknown = "0 0 0 2 1 1 0 0 0 0   0 0 0 1 0 0 0 0 1 1 0 2 0 0"
     pairs = zip(characters.split(), unknown.split(), strict=True)
@@ -176,8 +146,7 @@ def test_reading_times_are_joined_to_surprisals_by_hand(models: Models) -> None:
     cleaned = "|it|sounds|plausible|enough|to night|said|the|medical|man"
     cleaned += "||the|time|traveller|for|so|it|will|be|convenient|to|speak|of|him"
     assert joined["cleaned"].tolist() == cleaned.split("|")
-    first, removed = "without the first character", "removed by cleaning"
-    assert joined["reason"].tolist() == [removed, first, *[""] * 8, removed, first, *[""] * 12]
+    assert joined["reason"].tolist() == ["removed by cleaning", *[""] * 9, "removed by cleaning", *[""] * 13]
     assert joined[["word", "ms"]].equals(READING_TIMES[["word", "ms"]])
     # Rows of a sentence need not be together, and labels may be anything.
     shuffled = READING_TIMES.assign(sentence=["ab"[number - 1] for number in READING_TIMES["sentence"]])
@@ -187,20 +156,69 @@ def test_reading_times_are_joined_to_surprisals_by_hand(models: Models) -> None:
     assert again["group"].tolist()[:3] == ["a", "b", "a"]
 
 
-@pytest.mark.parametrize("name", [*CHOSEN, "mixture", "arpa"])
+def test_a_space_belongs_to_the_word_before_or_after_it(models: Models) -> None:
+    model, text = models["small"], "the sea came"
+    tokens = model.surprisals(text)["bits"].to_numpy()
+    before, after = (model.surprisals(text, "word", space)["bits"].tolist() for space in get_args(Space))
+    # "the", " sea", " came", or "the ", "sea ", "came".
+    assert before == pytest.approx([tokens[:3].sum(), tokens[3:7].sum(), tokens[7:].sum()])
+    assert after == pytest.approx([tokens[:4].sum(), tokens[4:8].sum(), tokens[8:].sum()])
+    with pytest.raises(ParamsError, match="include the space before a word"):
+        models["subword-kneser-ney-3"].surprisals(text, "word", "after")
+
+
+@pytest.mark.parametrize("name", ["small", "char-kneser-ney-3", "char-by-word-kneser-ney-3", "subword-kneser-ney-3"])
+def test_a_text_begins_as_if_it_followed_a_space(name: str, models: Models) -> None:
+    model = models[name]
+    reader, expected = model.reader(), 0.0
+    reader.read(int(model.vocab.encode([" "])[0]))
+    # A subword includes the space before it, so it follows another one.
+    for token in model.vocab.encode(model.vocab.tokenize("he" if name.startswith(("small", "char")) else " he")):
+        expected -= math.log2(reader.next_probs()[token])
+        reader.read(int(token))
+    found = model.surprisals(words=["He"])
+    assert found["bits"].tolist() == pytest.approx([expected], rel=1e-5)
+    assert model.surprisals("He sat", by="word")["bits"][0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_first_word_is_one_without_a_known_context(kinds: dict[str, LanguageModel]) -> None:
+    words, network = kinds["word-kneser-ney-3"], kinds["network over words"]
+    unigram = words.reader().next_probs()[words.vocab.encode(["the"])[0]]
+    assert words.surprisals("the sea")["bits"][0] == pytest.approx(-math.log2(unigram))
+    assert words.score("the").tokens == 1
+    # A network over words has read nothing from which it could predict a first one.
+    found = network.surprisals("the sea came", by="word")
+    assert found["reason"].tolist() == ["not scored: the model has no distribution of a first token", "", ""]
+    assert found["bits"].isna().tolist() == [True, False, False]
+    assert network.score("the sea came").tokens == 2
+    assert network.surprisals("sea", context="the")["bits"].notna().all()
+    with pytest.raises(DataError, match="the text has only 1 word that can be scored: use a longer text"):
+        network.score("the")
+
+
+def test_a_model_over_words_is_charged_for_separators_only_per_character(models: Models) -> None:
+    model, text = models["word-kneser-ney-3"], "the sea came in"
+    separators = model.vocab.separators
+    assert separators is not None
+    # Three spaces, each followed by a word.
+    nats = -3 * (math.log(separators.after_word[" "]) + math.log(separators.after_blank[""]))
+    score = model.score(text)
+    assert score.bits_per_character == pytest.approx((score.nll + nats) / math.log(2) / len(text))
+    assert model.surprisals(text)["bits"].sum() == pytest.approx(score.nll / math.log(2))
+    # The second space in a row, and one at the end of a line that nothing follows.
+    more = model.score(f"{text}\n\nand").bits_per_character
+    assert more != pytest.approx(model.score(f"{text} and").bits_per_character)
+
+
+@pytest.mark.parametrize("name", [*CHOSEN, *OTHERS])
 def test_a_context_is_read_and_not_scored(name: str, kinds: dict[str, LanguageModel]) -> None:
     model, (before, text) = kinds[name], ("The sea came, and", "the land -- went out")
     if name in ("char-kneser-ney-4+dynamic", "word-kneser-ney-3+dynamic"):
         pytest.skip("counted anew in equal parts of the whole text")
-    for by, space in units_of(model):
-        whole = model.surprisals(f"{before} {text}", by, space)
-        own = whole[whole["end"] > len(before) + 1].reset_index(drop=True)
-        found = model.surprisals(text, by, space, context=before)
-        found = found[found["end"] > 0].reset_index(drop=True)  # without the blank after the context
-        if by != "line":
-            assert found["text"].tolist() == own["text"].tolist()
-            assert found["bits"].tolist() == pytest.approx(own["bits"].tolist(), nan_ok=True), (by, space)
-        assert found["reason"].isin(["", "removed by cleaning"]).all()
+    for space in ways(model):
+        own = model.surprisals(f"{before} {text}", "word", space)[4:].drop(columns="position").reset_index(drop=True)
+        found = model.surprisals(text, "word", space, context=before).drop(columns="position")
+        pd.testing.assert_frame_equal(found, own)
     for context in (before, f"{before}\n"):
         assert model.score(text, context=context).tokens >= model.score(text).tokens
 
@@ -210,24 +228,8 @@ def test_a_space_after_the_context_is_added_only_if_there_is_none(kinds: dict[st
         expected = kinds[name].score("sea", context="the")
         for context, text in (("the ", "sea"), ("the", " sea")):
             assert kinds[name].score(text, context=context)[:-1] == expected[:-1], name
-        # Without cleaning, a tab is part of a word, so a space is added.
-        assert "\tsea" in kinds["word' '"].surprisals("\tsea", context="the")["text"].tolist()
-
-
-def test_the_first_token_is_scored_by_a_documented_distribution(models: Models) -> None:
-    text = "the sea"
-    for name in ("small", "char-kneser-ney-3", "char-by-word-kneser-ney-3"):
-        table, reader = models[name].surprisals(text, "char", score_first=True), models[name].reader()
-        reader.read(models[name].vocab.encode([" "]))
-        expected = -math.log2(reader.next_probs()[0, models[name].vocab.encode(["t"])[0]])
-        assert table["bits"][0] == pytest.approx(expected, rel=1e-5)
-        assert models[name].surprisals(text, "char")["reason"][0] == "not scored: the first character"
-        assert set(table["reason"]) == {""}
-    words = models["word-kneser-ney-3"]
-    unigram = words.reader().next_probs()[0, words.vocab.encode(["the"])[0]]
-    assert words.surprisals(text, score_first=True)["bits"][0] == pytest.approx(-math.log2(unigram))
-    assert words.score(text, score_first=True).tokens == words.score(text).tokens + 1 == 2
-    assert words.surprisals("sea", score_first=True)["bits"].notna().all()
+    # Without cleaning, a tab is part of a word, so a space is added.
+    assert "\tsea" in kinds["word' '"].surprisals("\tsea", context="the")["text"].tolist()
 
 
 def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> None:
@@ -237,25 +239,23 @@ def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> 
         for found, expected in zip(model.score(texts), alone, strict=True):
             assert found[:-1] == pytest.approx(expected[:-1]), name
             assert found.remarks == expected.remarks
-        contexts = ["the", "", "land 5", "and so", "the"]
-        tables = model.surprisals(texts, "word", context=contexts)
+        tables = model.surprisals(texts, "word", context=["the", "", "land 5", "and so", "the"])
         assert tables["group"].tolist() == [index for index, text in enumerate(texts) for _ in text.split()]
         last = model.surprisals(texts[4], "word", context="the")
-        pd.testing.assert_frame_equal(
-            tables[tables["group"] == 4].drop(columns="group").reset_index(drop=True), last, rtol=1e-6
-        )
+        together = tables[tables["group"] == 4].drop(columns="group").reset_index(drop=True)
+        pd.testing.assert_frame_equal(together, last, rtol=1e-6)
 
 
 def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> None:
     model, text = models["char-uniform"], "the san\nd's tree."
     table = model.surprisals(text, words=["the", "san\nd", "'s", "tree", "."])
     assert table["text"].tolist() == ["the", "san d", "s", "tree", ""]
-    assert (table["bits"] / math.log2(len(model.vocab))).tolist() == pytest.approx([2, 6, 2, 5, math.nan], nan_ok=True)
-    assert table["start"].tolist() == [0, 4, 9, 12, 16]
+    # "the", " san d", " s", " tree": every character costs the same.
+    assert (table["bits"] / math.log2(len(model.vocab))).tolist() == pytest.approx([3, 6, 2, 5, math.nan], nan_ok=True)
     parts = models["word-uniform"].surprisals("so the sea", words=["so", "the", "s", "ea"])
-    assert parts["reason"].tolist() == ["not scored: the first word", "", "", "part of the token before"]
+    assert parts["reason"].tolist() == ["", "", "", "part of the token before"]
     empty = model.surprisals(words=["the", "", " ", "sea"])
-    assert empty["reason"].tolist() == ["without the first character", "empty", "empty", ""]
+    assert empty["reason"].tolist() == ["", "removed by cleaning", "removed by cleaning", ""]
     assert len(model.surprisals(words=[])) == len(model.surprisals([])) == 0
 
 
@@ -265,7 +265,6 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"words": "the sea"}, "words must be a list of words, not str"),
         ({"words": ["the", 3]}, r"words\[1\] must be a string, not int"),
         ({"words": ["the", math.nan]}, r"words\[1\] must be a string, but it is missing: .*keep_default_na=False"),
-        ({"words": ["the", None]}, r"words\[1\] must be a string, but it is missing"),
         ({"words": ["the", "sea"], "groups": [1, math.nan]}, r"groups\[1\] is missing: give a label for each word"),
         ({"words": [["the"], [3]]}, r"words\[1\]\[0\] must be a string, not int"),
         ({"words": [["the"], "sea"]}, r"words\[1\] must be a list of strings, not str"),
@@ -274,13 +273,14 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
         ({"text": 3, "words": ["the"]}, "^the text must be a string, not int"),
         ({"text": "the", "words": [["the"]]}, "^the text must be a list of strings, not str"),
-        ({"text": "the sea", "by": ""}, "by must be token, char, word, line"),
+        ({"text": "the sea", "by": "line"}, "by = 'line', space = 'before': by must be token or word, and space before"),
+        ({"text": "the sea", "space": "Before"}, "by must be token or word, and space before or after"),
         ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
         ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "there are 1 texts, but words of 2"),
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
         ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
         ({"words": ["the", "sea"], "groups": [1]}, "there are 2 words, but 1 groups"),
-        ({"words": ["the"], "by": "char"}, "by = 'char': with words it must be word"),
+        ({"words": ["the"], "by": "token"}, "by = 'token': with words it must be word"),
         ({"text": "the sea", "context": 3}, "the context must be a string, not int"),
         ({"text": ["the sea", "a"], "context": ["the"]}, "there are 2 texts, but 1 contexts"),
     ],
@@ -290,6 +290,6 @@ def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], com
         models["small"].surprisals(**arguments)
 
 
-def test_a_short_text_among_others_is_named(models: Models) -> None:
-    with pytest.raises(DataError, match="small: text 1 has only 0 characters: use a longer text"):
+def test_a_text_without_tokens_among_others_is_named(models: Models) -> None:
+    with pytest.raises(DataError, match="small: text 1 has only 0 characters that can be scored: use a longer text"):
         models["small"].score(["the sea", "..."])

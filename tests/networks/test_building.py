@@ -11,27 +11,27 @@ import torch
 from pydantic import ValidationError
 
 from compiled_networks import network_settings
-from project.templates import mgu as mgu_kind
 from project.templates import minimal_gated
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
+from seqlm.models.dynamic import dynamic_nll, gradient_rms
 from seqlm.networks.building import build_network, open_network, save_network
+from seqlm.networks.kinds import KINDS, NetworkKind
 from seqlm.networks.network import Network, continue_prefixes, stream_nll
-from seqlm.networks.network_kinds import network_kinds
 from seqlm.networks.settings import NetworkSettings
-from seqlm.score.networks import dynamic_nll, gradient_rms
 from small_training import config, trained
+from smoke import ROOT
 from stages_by_hand import run_python, succeeded
 
 VOCAB = (6, "abc")
+MGU = {"activation": "tanh", "num_layers": 1, "num_heads": 1, "embedding": "one_hot", "truncation": "regular"}
 
 
 @pytest.fixture
 def mgu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add a kind of network: its module and that of its class."""
-    monkeypatch.setitem(sys.modules, "seqlm.networks.kinds.mgu", mgu_kind)
+    """Add a kind of network: its entry and the module of its class."""
+    monkeypatch.setitem(KINDS, "mgu", NetworkKind("seqlm.networks.minimal_gated:MinimalGatedRNN", MGU))
     monkeypatch.setitem(sys.modules, "seqlm.networks.minimal_gated", minimal_gated)
-    monkeypatch.setattr("seqlm.networks.settings.network_kinds", lambda: tuple({*network_kinds(), "mgu"}))
 
 
 def stored(folder: Path, settings: NetworkSettings, run: str = "x") -> dict[str, torch.Tensor]:
@@ -134,7 +134,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
 
     # Dynamic evaluation learns a text that the training has not seen.
     other = np.tile([1, 3, 5, 2, 4], 60)
-    roots = gradient_rms(network, cycle, segment_length=10, num_segments=20)
+    roots = gradient_rms(network, cycle, num_segments=20)
     assert [root.shape for root in roots] == [weight.shape for weight in network.weights]
 
     def descend(adapted: Network) -> None:
@@ -142,22 +142,22 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
         for weight, gradient in zip(adapted.weights, adapted.gradients, strict=True):
             weight.sub_(gradient, alpha=0.2 / max(norm, 1.0))
 
-    assert dynamic_nll(network, other, update_every=10, update=descend).mean() < 0.5 * stream_nll(network, other).mean()
+    assert dynamic_nll(network, other, descend, update_every=10).mean() < 0.5 * stream_nll(network, other).mean()
 
 
 RESULTS = """
 import numpy as np
 from seqlm.networks.network import continue_prefixes
 from seqlm.networks.network import rows_nll, stream_nll
-from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models.dynamic import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 
 def results(network):
     ids = np.random.default_rng(0).integers(1, 6, 300)
-    roots = gradient_rms(network, ids, segment_length=10, num_segments=9)
+    roots = gradient_rms(network, ids, num_segments=9)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
     found = [
         stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
-        dynamic_nll(network, ids, update_every=20, update=rule.apply),
+        dynamic_nll(network, ids, rule.apply, update_every=20),
         continue_prefixes(network, np.array([[1, 2], [3, 4]]), 9),
     ]
     return repr([np.asarray(one).tolist() for one in found])
@@ -188,3 +188,17 @@ def test_pytorch_is_not_needed_and_changes_no_bit(tmp_path: Path) -> None:
     for model, printed in zip(NETWORKS, found, strict=True):
         network = build_network(network_settings(model, **NETWORKS[model]), 6, 0)
         assert printed == with_torch["results"](network)
+
+
+def test_the_weights_load_into_plain_pytorch_as_the_documents_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = network_settings("lstm", num_layers=2, embedding="learned", embedding_size=5)
+    network = build_network(settings, 9, 0)
+    folder = tmp_path / "data/models/runs/lstm"
+    save_network(folder, "lstm", settings, (9, "abc"), network.weight_copies(), network.engine)
+    page = (ROOT / "docs/howto/training.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(page.split("```python\n")[1].split("```")[0], found := dict[str, torch.Tensor]())
+    logits, _ = network.logits(np.array([[5, 2, 7]]), network.initial_state(1))
+    torch.testing.assert_close(found["logits"].detach().numpy(), logits, rtol=1e-5, atol=1e-6)

@@ -109,11 +109,12 @@ def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
     logits[4, -1] = torch.nan
     wanted = F.cross_entropy(logits.double(), targets, reduction="none").numpy()
     # With weights of zero, the logits are the biases.
-    weights, outputs = empty_panels(WIDTH, vocab_size), empty_panels(1, WIDTH)
-    found = [
-        nll_of_outputs(weights, to_panels(row[None].numpy()), outputs, vocab_size, target[None].numpy(), 1)[0]
-        for row, target in zip(logits, targets, strict=True)
-    ]
+    weights = scratch(WIDTH, vocab_size)._packed_weights()
+    weights.outputs[:] = 0
+    found = []
+    for row, target in zip(logits, targets, strict=True):
+        weights.output_bias[:] = to_panels(row[None].numpy())
+        found.append(nll_of_outputs(weights, empty_panels(1, WIDTH), target[None].numpy(), 1)[0])
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)
     assert np.isnan(found[3:5]).all()
     assert nll(logits[None], targets[None])[0].numpy() == pytest.approx(wanted, rel=1e-12, abs=1e-12, nan_ok=True)

@@ -1,4 +1,4 @@
-"""The transformer: causal, the same with and without a cache, and the same as PyTorch's encoder with a causal mask."""
+"""The transformer: causal, the same token by token, and the same as PyTorch's encoder with a causal mask."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_many_windows_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("num_read", [0, 1, 4, 5, 6, 11])
 @pytest.mark.parametrize("window", [2, 5])
 @torch.no_grad()
-def test_generation_with_a_cache_gives_the_logits_without(window: int, num_read: int) -> None:
+def test_generation_gives_the_logits_of_reading(window: int, num_read: int) -> None:
     made, ids = network(window), text(3, 24)
     state = made.initial_state(3)
     if num_read:

@@ -54,6 +54,9 @@ def add_stage(folder: Path) -> None:
 
 def add_network(folder: Path) -> None:
     edit(folder / "params.yaml", r"^train:\n  model: .*", " or mgu")
+    fixed = '_RNN | {"activation": "tanh", "num_layers": 1, "embedding": "one_hot"}'
+    entry = f'    "mgu": NetworkKind("seqlm.networks.minimal_gated:MinimalGatedRNN", {fixed}),\n'
+    edit(folder / "src/seqlm/networks/kinds.py", r"^KINDS = \{\n", entry)
 
 
 def add_smoothing(folder: Path) -> None:
@@ -117,9 +120,7 @@ ADDITIONS = [
         "src/seqlm/lengths/settings.py": "lengths_settings.py", "src/seqlm/lengths/counting.py": "lengths_counting.py",
         "stages/lengths.py": "lengths_stage.py", "tests/lengths/test_counting.py": "lengths_checks.py",
     }),
-    Addition("Add a model", add_network, {
-        "src/seqlm/networks/minimal_gated.py": "minimal_gated.py", "src/seqlm/networks/kinds/mgu.py": "mgu.py",
-    }),
+    Addition("Add a model", add_network, {"src/seqlm/networks/minimal_gated.py": "minimal_gated.py"}),
     Addition("Add a smoothing method", add_smoothing, {"src/seqlm/ngrams/models/absolute.py": "absolute.py"}),
     Addition("Add a column to the main table", add_column),
     Addition("Add a corpus", add_corpus),

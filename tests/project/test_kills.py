@@ -15,7 +15,7 @@ from smoke import SMALL
 from workspace import Workspace, finished, wait_until
 
 # Long enough to be killed during training, with a checkpoint after every epoch.
-LONGER = SMALL | {"train.num_epochs": 30, "train.save_every_s": 0, "train.eval_every": 10, "train.sample_every": 0}
+LONGER = SMALL | {"train.num_epochs": 30, "train.eval_every": 10, "train.sample_every": 0}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Wo
 
 @pytest.mark.slow
 def test_an_interrupted_experiment_ends_under_its_name(disturbed: Workspace) -> None:
-    options = ["-S", "train.num_epochs=1000", "-S", "train.save_every_s=0.1"]
+    options = ["-S", "train.num_epochs=1000"]
     process = disturbed.start("dvc", "exp", "run", "--name", "cc", *options)
     wait_until(lambda: any((disturbed.folder / "checkpoints/plain").glob("*.checkpoint")), 300)
     os.killpg(process.pid, signal.SIGINT)

@@ -23,7 +23,7 @@ PIPELINE = [
 # The models that the stages before have made; no stage of its own.
 STAGELESS = {"models"}
 # No package imports these.
-BESIDE = {"configure": {*FOUNDATIONS, *PIPELINE, "compare"}, "compare": {"core"}}
+BESIDE = {"configure": {*FOUNDATIONS, *PIPELINE}}
 ALLOWED = {
     **{name: set(FOUNDATIONS[: place + 1]) for place, name in enumerate(FOUNDATIONS)},
     **{name: {*FOUNDATIONS, *PIPELINE[: place + 1]} for place, name in enumerate(PIPELINE)},
@@ -34,7 +34,7 @@ ALLOWED = {
 }
 FOREIGN = {"dvc", "click", "stages", "harness"}
 # Their stages train networks. To score and generate, only a network of the framework needs it, which is loaded last.
-NEEDS_TORCH = {"train", "gradients"}
+NEEDS_TORCH = {"train", "gradients", "sine"}
 
 
 @cache
@@ -115,7 +115,7 @@ def test_every_stage_has_one_script_package_section_and_folder_of_reports_and_te
     sections = YAML(typ="safe", pure=True).load(ROOT / "params.yaml")
     scripts = {path.stem for path in SCRIPTS} - {"harness"}
     # One script scores runs, n-gram models, and words as characters; two revisions are compared by hand.
-    assert {*stages} - {"score-ngrams", "score-word-to-char"} == scripts - {"compare"}
+    assert {*stages} - {"score-ngrams", "score-word-to-char"} == scripts
     assert not scripts & set(sys.stdlib_module_names)
     for script in scripts:
         assert (SOURCE / script / "__init__.py").is_file()

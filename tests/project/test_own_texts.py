@@ -9,8 +9,7 @@ import pytest
 
 from chinese import chinese_markdown
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import describe_reduced_batches
-from seqlm.train.settings import run_names, training_summaries
+from seqlm.train.settings import run_names
 from smoke import ROOT, SMALL
 from workspace import Workspace, stages_run
 
@@ -61,9 +60,6 @@ def require_page(workspace: Workspace, said: str) -> str:
     assert page.count("<svg") == len(figures) == (ROOT / "reports" / "index.html").read_text().count("<svg") - 2
     for complaint in ("Warning", "Glyph", "findfont", "Traceback"):  # of libraries; ours begin with "warning: "
         assert complaint not in said
-    reduced = describe_reduced_batches(training_summaries(layout, runs))
-    assert (reduced[1:] in table, reduced[1:] in page) == (True, True)
-    assert ("too few for minibatches" in said) == bool(reduced)
     val = without_blanks((workspace.folder / "data/text/val.txt").read_text(encoding="utf-8"))
     samples = json.loads((reports / "generate/samples.json").read_text(encoding="utf-8"))
     prefixes = {sample["prefix"] for sample in samples}

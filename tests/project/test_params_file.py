@@ -119,9 +119,9 @@ def test_presets_and_options_become_one_experiment(clean: Workspace) -> None:
 
 # One of each section, and each kind of wrong value; DVC itself refuses a mapping in place of a value.
 WRONG = [
-    "seed=-1", "num_threads=0", "train={a: b}", "launcher=none_such", "download.corpus=null", "download.max_bytes=true",
-    "preprocess.split.train=nan", "vocab.char.min_freq=-1", "ngrams.laplace.epsilons=[[]]", "sine.noise=inf",
-    "heldout.max_chars=0", "score.dynamic.lrs=none_such", "evaluate.mixtures=1e30", "compare.tolerance=-1",
+    "seed=-1", "num_threads=0", "train={a: b}", "launcher=none_such", "download.corpus=null", "download.fallback=true",
+    "preprocess.split.train=nan", "vocab.char.min_freq=-1", "ngrams.laplace.epsilons=[[]]", "sine.tau=inf",
+    "heldout.max_chars=0", "score.dynamic.lrs=none_such", "evaluate.mixtures=1e30",
     "generate.temperatures={a: b}", "gradients.num_draws=null", "runs.plain.token=true",
     "+no_such_section=1", "+train.no_such_setting=1", "+runs.plain.no_such_setting=1",
 ]  # fmt: skip

@@ -119,7 +119,7 @@ def test_other_subwords_affect_no_run_over_characters(clean: Workspace) -> None:
 
 @pytest.mark.slow
 def test_a_killed_training_resumes_and_ends_with_the_same_weights(clean: Workspace) -> None:
-    clean.update_params({"train.num_epochs": 3000, "train.save_every_s": 0.1, "train.sample_every": 0})
+    clean.update_params({"train.num_epochs": 3000, "train.sample_every": 0})
     clean.run("dvc", "repro", "train@plain")
     weights = clean.folder / "data/models/runs/plain/weights.safetensors"
     undisturbed, rng = sha256_of_file(weights), np.random.default_rng(0)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from seqlm.core.elementary import exp, log
-from seqlm.core.files import read_csv
+from seqlm.core.files import csv_text, read_csv
 from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import choose_weights, mix
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -51,8 +51,8 @@ nats = [token_nll(model, val) for model in (Laplace(counts, 2, epsilons, "unigra
 weights = choose_weights(nats)
 show("mixture", *nats, weights, mix(nats, weights))
 params = load(Path("tests/params.yaml"), "sine", SineParams)
-mlp, tables, summary = study_sine(params.model_copy(update={"taus": [], "num_epochs": 1}), 0)
-show("sine", *mlp.weights, *(table.select_dtypes(float) for table in tables.values()))
+tables, summary = study_sine(params.model_copy(update={"taus": [4]}), 0)
+show("sine", *(np.frombuffer(csv_text(table).encode(), np.uint8) for table in tables.values()))
 plot = Plot("epsilon", ["val_perplexity"], "epsilon", "perplexity", "loglog")
 show("figure", svg_text(draw(read_csv(Path("reports/ngrams/char/epsilons.csv")), plot, "order")))
 """

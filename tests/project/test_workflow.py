@@ -211,7 +211,7 @@ def test_the_steps_run_in_order_and_one_comment_has_the_newest_state(workspace: 
     # With a learning rate so low that nothing is learned, the gate fails, and the same comment says so.
     workspace.update_params({"train.lr": 1e-6})
     workspace.commit("Learn more slowly")
-    with pytest.raises(AssertionError, match=r"stages/compare\.py"):
+    with pytest.raises(AssertionError, match=r"tools/compare\.py"):
         run_steps(workspace, "pipeline")
     run_steps(workspace, "comment")
     second = client.with_suffix(".comment").read_text()

@@ -16,14 +16,14 @@ import pytest
 import torch
 
 from devtools import CHROMIUM, Browser
-from seqlm.core.files import write_checksummed, write_csv, write_json
+from seqlm.core.files import write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.loading import Models
 from seqlm.networks.building import build_network, save_network
 from seqlm.report import playground
 from seqlm.report.playground import build_playground
-from seqlm.train.settings import CONFIG_FORMAT
+from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import LINES, config, write_models
@@ -58,7 +58,7 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
         weights = {name: 0.5 * torch.randn(weight.shape) for name, weight in network.weight_copies().items()}
         if settings.token == "char":
             save_network(layout.run(run), run, settings, vocab.key, weights, network.engine)
-        write_checksummed(layout.config(run), {"format": CONFIG_FORMAT} | settings.model_dump())
+        write_config(layout.config(run), settings)
         rows = [{"epoch": epoch, "train_perplexity": 9 / epoch, "val_perplexity": 9.0} for epoch in (1, 2, 3)]
         write_csv(layout.reports("train", run, "history.csv"), pd.DataFrame(rows))
         samples = [{"epoch": 1, "text": "zzzz"}, {"epoch": 3, "text": "the sea"}]

@@ -9,7 +9,7 @@ import pytest
 
 import small_training
 from made_scores import stream
-from seqlm.core.files import read_npy, write_checksummed, write_npy
+from seqlm.core.files import read_npy, write_npy
 from seqlm.core.layout import Layout
 from seqlm.heldout.store import read_beginning_of_train
 from seqlm.networks.building import build_network, open_network, save_network
@@ -21,7 +21,7 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
 from seqlm.score.ngrams import score_ngrams
 from seqlm.score.store import TRAIN_SUBSET, load_score, load_scores
-from seqlm.train.settings import CONFIG_FORMAT
+from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -64,7 +64,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     assert headline["test_bits"] == float(f"{static.nll['test'].mean() / np.log(2):.5g}")
     # A limit that train does not reach is none.
     unlimited = config("small").model_copy(update={"max_tokens": 10**6})
-    write_checksummed(layout.config("small"), {"format": CONFIG_FORMAT} | unlimited.model_dump())
+    write_config(layout.config("small"), unlimited)
     succeeded(run_stage("score", "--model", "small"))
     assert names_in(layout.scores_of_run("small")) == ["small", "small+dynamic"]
     change_params(layout.params, {"score.dynamic": None})

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,17 @@ from default_params import PARAMS_FILE
 from seqlm.core.elementary import Floats
 from seqlm.core.settings import load
 from seqlm.report.parity import compare, sine_values
+from seqlm.sine import study
 from seqlm.sine.settings import SineParams
 from seqlm.sine.study import (
     SineMLP,
-    SineNetwork,
     SineRNN,
     curvature,
     init_model,
     k_step_predictions,
     multi_step_predictions,
     noisy_sine,
+    predictor,
     repeat_last,
     rmse_by_k,
     study_sine,
@@ -34,6 +35,7 @@ from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 
 LINE = np.arange(20.0)
+RNG = np.random.default_rng(1)
 
 
 def straight_line(features: Floats) -> Floats:
@@ -81,62 +83,63 @@ def test_multi_step_predictions_continue_from_themselves() -> None:
     assert multi_step_predictions(straight_line, changed, 4, 10).tolist() == list(range(10, 20))
 
 
-def torch_mlp(features: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
-    w1, b1, w2, b2 = weights
-    return torch.relu(features @ w1 + b1) @ w2 + b2
-
-
-def torch_rnn(features: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
-    w_xh, w_hh, b_h, w_hq, b_q = weights
-    state = torch.zeros(len(features), len(b_h), dtype=torch.float64)
-    for column in features.T:
-        state = torch.tanh(column[:, None] @ w_xh + state @ w_hh + b_h)
-    return state @ w_hq + b_q
-
-
-@pytest.mark.parametrize(
-    ("network", "reference"),
-    [(SineMLP((4, 10, 1), np.random.default_rng(1)), torch_mlp), (SineRNN(10, np.random.default_rng(1)), torch_rnn)],
-)
-def test_an_epoch_takes_all_pairs_in_minibatches_of_a_random_order_with_steps_of_pytorch(
-    network: SineNetwork, reference: Callable[[torch.Tensor, list[torch.Tensor]], torch.Tensor]
+@pytest.mark.parametrize("kind", ["MLP", "RNN"])
+def test_an_epoch_takes_all_pairs_in_minibatches_of_a_random_order_with_steps_of_adam(
+    kind: Literal["MLP", "RNN"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(study, "_BATCH_SIZE", 4)
     features, labels = windows(noisy_sine(14, 0.1, 0.2, 0), 4)  # 10 pairs: minibatches of 4, 4 and 2
-    params = load(PARAMS_FILE, "sine", SineParams).model_copy(update={"num_epochs": 2, "batch_size": 4, "lr": 0.05})
-    weights = [torch.tensor(weight, requires_grad=True) for weight in network.weights]
-    optimizer, inputs, targets = torch.optim.Adam(weights, 0.05), torch.tensor(features), torch.tensor(labels)
+    network, other = (init_model(kind, 4, np.random.default_rng(1)) for _ in range(2))
+    weights = [weight for weight in other.parameters() if weight.requires_grad]
+    optimizer, inputs, targets = torch.optim.Adam(weights, 0.01), torch.tensor(features), torch.tensor(labels)
     losses, rng = [], np.random.default_rng(2)
     for _ in range(2):
         for batch in np.split(rng.permutation(10), [4, 8]):
             optimizer.zero_grad()
-            torch.nn.functional.mse_loss(reference(inputs[batch], weights), targets[batch]).backward()
+            torch.nn.functional.mse_loss(other(inputs[batch]), targets[batch]).backward()
             optimizer.step()
-        losses.append(torch.nn.functional.mse_loss(reference(inputs, weights), targets).item())
-    assert train_model(network, features, labels, params, np.random.default_rng(2)) == pytest.approx(losses, rel=1e-12)
-    for weight, expected in zip(network.weights, weights, strict=True):
-        np.testing.assert_allclose(weight, expected.detach().numpy(), atol=1e-12)
+        losses.append(torch.nn.functional.mse_loss(other(inputs), targets).item())
+    assert train_model(network, features, labels, 2, np.random.default_rng(2)) == pytest.approx(losses, rel=1e-12)
+
+
+def test_networks_compute_their_equations() -> None:
+    features = np.random.default_rng(3).normal(size=(5, 4))
+    mlp = init_model("MLP", 4, RNG)
+    w1, b1, w2, b2 = (weight.detach().numpy() for weight in mlp.parameters())
+    expected = np.maximum(features @ w1.T + b1, 0) @ w2.T + b2
+    np.testing.assert_allclose(predictor(mlp)(features), expected, rtol=1e-12)
+    rnn = init_model("RNN", 4, RNG)
+    w_xh, w_hh, b_h, second, w_hq, b_q = (weight.detach().numpy() for weight in rnn.parameters())
+    assert not second.any()
+    state = np.zeros((5, 10))
+    for column in features.T:
+        state = np.tanh(column[:, None] @ w_xh.T + state @ w_hh.T + b_h)
+    np.testing.assert_allclose(predictor(rnn)(features), state @ w_hq.T + b_q, rtol=1e-12)
 
 
 def test_initial_weights_fill_the_ranges_of_xavier_and_pytorch() -> None:
-    rng = np.random.default_rng(0)
     # Xavier: sqrt(6 / (200 + 100)) and sqrt(6 / (100 + 1)); biases of a layer with n inputs: sqrt(1 / n).
     of_mlp = [math.sqrt(6 / 300), math.sqrt(1 / 200), math.sqrt(6 / 101), math.sqrt(1 / 100)]
-    for network, limits in ((SineMLP((200, 100, 1), rng), of_mlp), (SineRNN(400, rng), [math.sqrt(1 / 400)] * 5)):
-        for weight, limit in zip(network.weights, limits, strict=True):
+    of_rnn = [math.sqrt(1 / 400)] * 3 + [0] + [math.sqrt(1 / 400)] * 2
+    for network, limits in ((SineMLP((200, 100, 1), RNG), of_mlp), (SineRNN(400, RNG), of_rnn)):
+        for parameter, limit in zip(network.parameters(), limits, strict=True):
+            weight = parameter.detach().numpy()
             assert np.abs(weight).max() <= limit
             if weight.size >= 100:
                 assert (weight.min(), weight.max()) == pytest.approx((-limit, limit), rel=0.1)
 
 
 SMALL = load(PARAMS_FILE, "sine", SineParams).model_copy(
-    update={"num_points": 90, "num_train": 60, "tau": 3, "num_hiddens": 5, "num_epochs": 2, "steps": [1, 2, 5],
-            "taus": [1, 4], "frequency": 0.2}
+    update={"num_points": 90, "num_train": 60, "tau": 3, "num_epochs": 2, "steps": [1, 2, 5], "taus": [1, 4]}
 )  # fmt: skip
 
 
 def test_predictions_stand_at_the_time_that_they_predict() -> None:
-    mlp, tables, _ = study_sine(SMALL, 7)
-    table, series = tables["predictions"], noisy_sine(90, 0.2, SMALL.noise, 7)
+    table, series = study_sine(SMALL, 7)[0]["predictions"], noisy_sine(90, 0.01, 0.2, 7)
+    rng = np.random.default_rng([7, 1])
+    network, (features, labels) = init_model("MLP", 3, rng), windows(series, 3)
+    train_model(network, features[:60], labels[:60], 2, rng)
+    mlp = predictor(network)
     assert list(table) == ["time", "observed", "one_step", "multi_step", "ahead_1", "ahead_2", "ahead_5"]
     assert table["time"].tolist() == list(range(1, 91))
     assert table["observed"].tolist() == series.tolist()
@@ -144,7 +147,7 @@ def test_predictions_stand_at_the_time_that_they_predict() -> None:
     firsts = {"one_step": 3, "multi_step": 63, "ahead_1": 3, "ahead_2": 4, "ahead_5": 7}
     assert {name: int(table[name].notna().argmax()) for name in firsts} == firsts
     assert {name: int(table[name].isna().sum()) for name in firsts} == firsts
-    assert table["one_step"][3:].tolist() == pytest.approx(mlp(windows(series, 3)[0])[:, 0].tolist())
+    assert table["one_step"][3:].tolist() == pytest.approx(mlp(features)[:, 0].tolist())
     assert table["ahead_1"].equals(table["one_step"])
     assert table["multi_step"][63] == table["one_step"][63]
     values = series[:3]
@@ -154,17 +157,17 @@ def test_predictions_stand_at_the_time_that_they_predict() -> None:
 
 
 def test_values_of_tau_are_compared_over_five_seeds() -> None:
-    table = study_sine(SMALL, 7)[1]["tau"]
+    table = study_sine(SMALL, 7)[0]["tau"]
     assert table["tau"].tolist() == [1, 4, 1, 4]
-    assert table["noise"].tolist() == [SMALL.noise] * 2 + [0] * 2
+    assert table["noise"].tolist() == [0.2] * 2 + [0] * 2
     for row in table.itertuples():
         errors = []
         for seed in range(7, 12):
-            series, rng = noisy_sine(90, 0.2, row.noise, seed), np.random.default_rng([seed, 1])
+            series, rng = noisy_sine(90, 0.01, row.noise, seed), np.random.default_rng([seed, 1])
             features, labels = windows(series, row.tau)
-            network = init_model("MLP", row.tau, 5, rng)
-            train_model(network, features[:60], labels[:60], SMALL, rng)
-            predictions = network(features)[60:, 0]
+            network = init_model("MLP", row.tau, rng)
+            train_model(network, features[:60], labels[:60], 2, rng)
+            predictions = predictor(network)(features)[60:, 0]
             errors.append(np.sqrt(np.mean((predictions - series[60 + row.tau :]) ** 2)))
         assert row.rmse == pytest.approx(np.mean(errors))
         assert row.deviation == pytest.approx(np.std(errors, ddof=1))

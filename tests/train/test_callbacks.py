@@ -1,20 +1,20 @@
 """What happens while a training runs: Ctrl-C, and what it prints."""
 
 import os
+import signal
 from pathlib import Path
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.train.callbacks import describe_plan, live_history, train_to_end
+from seqlm.train.callbacks import checkpoint_writer, describe_plan, live_history, train_to_end
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import Vocab
-from small_training import TEXT, config, trainer
+from small_training import config, trainer
 from smoke import ROOT
 from stages_by_hand import run_python
 
@@ -80,14 +80,53 @@ def test_any_stage_ends_with_the_shells_code_after_ctrl_c() -> None:
 
 
 @pytest.mark.parametrize("again", ["dvc repro", "dvc exp run --name cc"])
-def test_after_ctrl_c_an_experiment_keeps_its_name(again: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = trainer(config())
-    monkeypatch.setattr(made, "train", Mock(side_effect=KeyboardInterrupt))
+def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
+    again: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("DVC_EXP_NAME", raising=False)
     if again.endswith("cc"):
         monkeypatch.setenv("DVC_EXP_NAME", "cc")  # as DVC does
-    with pytest.raises(Interrupted, match=f"^interrupted at epoch 0; `{again}` continues from the last checkpoint$"):
-        train_to_end(made, Checkpoint(tmp_path, "x"), lambda _: None, VOCAB, "", tmp_path)
+    made, checkpoint, handler = trainer(config()), Checkpoint(tmp_path, "x"), signal.getsignal(signal.SIGINT)
+
+    def press(trainer: Trainer) -> None:
+        if trainer.progress.minibatches == 14:
+            signal.raise_signal(signal.SIGINT)
+
+    # 14 of 9 minibatches an epoch.
+    with pytest.raises(Interrupted, match=f"^interrupted at epoch 1.556; `{again}` continues from there$"):
+        train_to_end(made, checkpoint, press, VOCAB, "", tmp_path)
+    saved = checkpoint.load()
+    assert saved is not None
+    assert saved["progress"]["minibatches"] == 14
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
+    def press(_: Trainer) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_to_end(trainer(config()), Checkpoint(tmp_path, "x"), press, VOCAB, "", tmp_path)
+
+
+def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made, checkpoint, now, saved = trainer(config()), Checkpoint(tmp_path, "x"), [0.0], list[float]()
+    monkeypatch.setattr("seqlm.train.callbacks.time.monotonic", lambda: now[0])
+
+    def save(_: object) -> None:
+        saved.append(now[0])
+        now[0] += 0.01  # saving takes a hundredth of a second: the next one is due a second after it
+
+    monkeypatch.setattr(checkpoint, "save", save)
+    with checkpoint_writer(checkpoint) as write:
+
+        def after_minibatch(trainer: Trainer) -> None:
+            write(trainer)
+            now[0] += 0.3
+
+        made.train(after_minibatch)
+    assert saved[:3] == pytest.approx([0, 1.21, 2.42])
 
 
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
@@ -99,6 +138,3 @@ def test_a_training_describes_its_plan() -> None:
         "40 tokens to train on: 0.222 epochs of 180, limited by token_budget",
         "this is 22.2% of the text: raise token_budget to train on more",
     ]
-    assert "limited by max_flops" in describe_plan(trainer(config(max_flops=1000)))[0]
-    (_, reduced) = describe_plan(trainer(config(), TEXT[:12]))
-    assert reduced == "the text has 12 tokens, too few for minibatches of 4 x 5: it is cut into minibatches of 1 x 5"

@@ -19,7 +19,7 @@ from seqlm.vocab.vocabulary import Vocab
 from small_training import config, free_port, history_rows, prepare_stage
 from smoke import ROOT
 
-CHANGES = {"num_epochs": 4, "sample_every": 0, "save_every_s": 1000}
+CHANGES = {"num_epochs": 4, "sample_every": 0}
 
 
 @pytest.fixture
@@ -88,9 +88,8 @@ def test_all_resume_from_the_first_machines_checkpoint(has_checkpoint: list[bool
     # The second's checkpoint, if it has one, is of another epoch.
     for layout, has, epochs in zip(machines, has_checkpoint, (2, 3), strict=True):
         if has:
-            tensors, values = trained(layout, epochs).state()
-            tensors["process.1.0"] = tensors["process.0.0"].clone()
-            checkpoint_of_two(layout).save(tensors, values)
+            state = trained(layout, epochs).state()
+            checkpoint_of_two(layout).save(state | {"processes": state["processes"] * 2})
     first, second = run_together(machines)
     assert ("resuming after epoch 2" in first) == has_checkpoint[0]
     assert "resuming" not in second
@@ -101,13 +100,3 @@ def test_all_resume_from_the_first_machines_checkpoint(has_checkpoint: list[bool
         assert float(ours["val_perplexity"]) == pytest.approx(theirs.val_perplexity, rel=1e-4)
     assert json.loads(machines[0].reports("train", "x", "summary.json").read_text())["epochs"] == 4
     assert not machines[1].runs.exists()
-
-
-@pytest.mark.slow
-def test_machines_that_do_not_find_each_other_are_an_error_of_one_line() -> None:
-    command = [sys.executable, "-m", "seqlm.train.torchrun", "--nnodes", "2", "--node-rank", "1"]
-    command += ["--master-addr", "127.0.0.1", "--master-port", free_port(), "--rdzv-conf", "timeout=1", "train.py"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 5
-    assert result.stderr.splitlines()[-1].startswith("error: the machines cannot find each other: ")
-    assert "Traceback" not in result.stderr

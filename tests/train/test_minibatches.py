@@ -1,4 +1,4 @@
-"""Minibatches: how a text is cut, how long training is, and what short texts get."""
+"""Minibatches: how a text is cut, how long training is, and what is refused."""
 
 import itertools
 from collections.abc import Callable
@@ -6,14 +6,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from default_params import PARAMS_FILE
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.settings import read_params
-from seqlm.train.minibatches import Plan, fits, largest_that_fits, random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import Plan, fits, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import Ranks
 from seqlm.train.trainer import Trainer
 from small_training import TEXT, config, equal, trained, trainer
@@ -79,7 +79,7 @@ def test_random_minibatches_are_shuffled_and_repeatable() -> None:
 def test_a_budget_that_is_not_reached_changes_nothing() -> None:
     # 200 tokens give (200 - 1) // 20 = 9 minibatches of 4 x 5, 180 tokens an epoch, 540 in three.
     without, unreached = trained(config()), trained(config(token_budget=540))
-    assert unreached.plan.limit is None
+    assert unreached.plan.num_minibatches is None
     assert unreached.progress == without.progress
     assert equal(unreached.network.weight_copies(), without.network.weight_copies())
     assert [row.epoch for row in without.progress.history] == [1, 2, 3]
@@ -120,68 +120,33 @@ def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:
     assert bounded == without[:16]
 
 
-def test_floating_point_operations_limit_the_cost_of_a_large_vocabulary() -> None:
-    """Six for each parameter and token: 6 * 100 * 510 = 306,000 are 25 minibatches of 20 tokens, of 27 in 3 epochs."""
-    without = Plan.of(config(max_flops=None), 200, 100)
-    assert Plan.of(config(max_flops=6 * 100 * 540), 200, 100) == without
-    for token_budget, limit, tokens in ((None, "max_flops", 500), (200, "token_budget", 200)):
-        plan = Plan.of(config(max_flops=6 * 100 * 510, token_budget=token_budget), 200, 100)
-        assert (plan.limit, plan.tokens_to_train) == (limit, tokens)
-
-
 def test_no_run_of_the_book_reaches_its_limits_on_the_book() -> None:
     """The book has 28 different characters, and train 136,503."""
     for run in resolve_runs(read_params(PARAMS_FILE), source="").values():
         text = np.resize(np.arange(28), 136_503)
-        assert run.max_flops is not None
-        assert Trainer(run, 28, text, text[:100], torch.device("cpu")).plan.limit is None
+        assert Trainer(run, 28, text, text[:100], torch.device("cpu")).plan.num_minibatches is None
 
 
 def test_evaluating_takes_no_longer_than_training() -> None:
     """A quarter of the tokens trained between two evaluations: 20,000 tokens an epoch are 999 minibatches of 20."""
-    plan = Plan.of(config(num_epochs=12), 20_000, 100)
+    plan = Plan.of(config(num_epochs=12), 20_000)
     quarter = 3 * 999 * 20 // 4
     for eval_every, eval_tokens, budget in ((3, None, quarter), (100, None, 4 * quarter), (3, 12_000, 12_000)):
         assert plan.val_token_budget(config(eval_every=eval_every, eval_tokens=eval_tokens)) == budget
     assert plan.val_token_budget(config(eval_every=1, eval_tokens=None)) == 10_000
 
 
-def test_a_short_text_gets_fewer_rows_and_then_fewer_steps() -> None:
-    # 5 * (4 + 1) tokens are just enough.
-    reduced = [largest_that_fits(num_tokens, 4, 5) for num_tokens in (25, 24, 10, 9, 2)]
-    assert reduced == [(4, 5), (3, 5), (1, 5), (1, 4), (1, 1)]
-    assert largest_that_fits(24, 4, 5, 2) == (2, 5)  # rows that two processes can divide evenly
-    assert largest_that_fits(14, 4, 5, 2) == (2, 4)
-    with pytest.raises(DataError, match=r"too few tokens to train on \(1\): use a longer text"):
-        largest_that_fits(1, 4, 5)
-
-
-@given(st.integers(2, 500), st.integers(1, 40), st.integers(1, 40), st.integers(1, 4))
-def test_reduced_minibatches_can_be_divided(num_tokens: int, rows_each: int, num_steps: int, processes: int) -> None:
-    assume(num_tokens > processes)
-    rows, steps = largest_that_fits(num_tokens, rows_each * processes, num_steps, processes)
-    assert fits(num_tokens, rows, steps)
-    assert rows % processes == 0
-    assert 1 <= rows <= rows_each * processes
-    assert 1 <= steps <= num_steps
-    if steps == num_steps and rows < rows_each * processes:
-        assert not fits(num_tokens, rows + processes, steps)
-
-
 @pytest.mark.parametrize("truncation", ["regular", "full"])
-@pytest.mark.parametrize("sampling", ["random", "sequential"])
-@pytest.mark.parametrize("num_tokens", [2, 9, 24])
-def test_short_texts_are_trained_on(num_tokens: int, sampling: str, truncation: str) -> None:
-    made = trained(config(batch_size=30, sampling=sampling, truncation=truncation), TEXT[:num_tokens])
-    assert made.plan.batch_reduced
-    assert len(made.progress.history) == 3
+def test_a_text_too_short_for_a_minibatch_is_refused(truncation: str) -> None:
+    # 5 * (4 + 1) tokens are just enough for 4 x 5; one window for each of 4 rows needs at least 5 tokens.
+    least = {"regular": 25, "full": 5}[truncation]
+    assert len(trained(config(truncation=truncation), TEXT[:least]).progress.history) == 3
+    with pytest.raises(DataError, match="too few for minibatches of 4 x"):
+        trainer(config(truncation=truncation), TEXT[: least - 1])
 
 
 def test_full_truncation_spans_each_row_with_one_window() -> None:
-    assert not trainer(config()).plan.batch_reduced
-    full = trainer(config(truncation="full")).plan
-    assert not full.batch_reduced
-    assert full.num_steps == 200 // 5
+    assert trainer(config(truncation="full")).plan.num_steps == 200 // 5
 
 
 def test_rows_that_processes_cannot_divide_evenly_are_refused() -> None:

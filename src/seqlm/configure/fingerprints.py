@@ -7,7 +7,6 @@ texts. Modules in :data:`CANNOT_CHANGE_NUMBERS` have none.
 
 import ast
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,28 +16,23 @@ CANNOT_CHANGE_NUMBERS = {
     "seqlm.core.errors": "the kinds of errors",
     "seqlm.core.layout": "paths: dvc.yaml has the same ones, so a stage whose paths change is rerun anyway",
     "seqlm.core.progress": "times for the person at the terminal",
+    "seqlm.networks.kinds": "the names of networks: the code of a run has the module of its own",
     "seqlm.train.callbacks": "what is shown during training, and when checkpoints are saved",
 }
 """Modules of which no change reruns a stage, and what they do."""
-SHARED_SCRIPTS = {
-    "score": "seqlm.score.networks",
-    "score-ngrams": "seqlm.score.ngrams",
-    "score-word-to-char": "seqlm.score.word_to_char",
-}
+SHARED_SCRIPTS = {"score": "seqlm.score.networks", "score-ngrams": "seqlm.score.ngrams"}
 """Stages that share one script, and the module that does the work of each."""
-IMPORTED_BY_NAME = {"gradients": {f"seqlm.networks.kinds.{kind}" for kind in ("gru", "lstm", "rnn", "scratch")}}
+IMPORTED_BY_NAME = {"gradients": {"seqlm.networks.framework"}}
 """Modules that a stage imports by name, whatever the runs."""
 _PRINTING = {"echo", "log", "print", "warn"}
 """Functions that print their arguments."""
-_OBJECT_NAME = re.compile(r"(seqlm(?:\.\w+)+):[\w.]+")
-"""What names an object that is imported later, as ``module:object``."""
 
 
 def fingerprints(root: Path, entry_of_run: Mapping[str, str]) -> dict[str, str]:
     """Return a text for each stage, ``STAGE.txt``, and one for each run, ``runs/RUN.txt``: hashes of its modules.
 
-    ``root`` holds ``src`` and ``stages``. ``entry_of_run``: run -> the module that declares its kind of network, which
-    no other module imports by name.
+    ``root`` holds ``src`` and ``stages``. ``entry_of_run``: run -> the module of its network, which no other
+    module imports by name.
     """
     scripts = {path.stem: f"stages.{path.stem}" for path in (root / "stages").glob("*.py")}
     entries = {**scripts, **SHARED_SCRIPTS, **{f"runs/{run}": entry for run, entry in entry_of_run.items()}}
@@ -78,8 +72,6 @@ def _imports(code: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from _OBJECT_NAME.findall(node.value)
 
 
 class _WithoutWords(ast.NodeTransformer):

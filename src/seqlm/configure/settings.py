@@ -10,20 +10,17 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 from ruamel.yaml import YAML
 
-from seqlm.compare.settings import CompareParams
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
-from seqlm.evaluate.settings import EvaluateParams
 from seqlm.generate.settings import GenerateParams
 from seqlm.gradients.settings import GradientsParams
-from seqlm.heldout.settings import HeldoutParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.report.settings import ReportParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
-from seqlm.train.settings import RunConfig, TrainParams
+from seqlm.train.settings import RunConfig
 from seqlm.vocab.settings import MODEL_PREFIXES, VocabParams
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
@@ -37,11 +34,13 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
     Raises ParamsError for a bad name or setting; ``source`` names the file.
     """
     train, runs = params.get("train"), params.get("runs")
-    check(train, "train", TrainParams, source=source)
+    if not isinstance(train, Mapping):
+        raise ParamsError(f"{source}: train: must be a mapping of settings")
     if not isinstance(runs, Mapping) or not runs:
         raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
-    assert isinstance(train, Mapping)
     shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
+    # So that a wrong setting of all runs is called by its own name.
+    check({**shared, "run": "train", "token": "char"}, "train", RunConfig, source=source)
     _check_names(list(runs), source)
     resolved = {}
     for name, given in runs.items():
@@ -123,13 +122,10 @@ class Params(Section):
     vocab: VocabParams
     ngrams: NgramsParams
     sine: SineParams
-    heldout: HeldoutParams
     score: ScoreParams
-    evaluate: EvaluateParams
     generate: GenerateParams
     gradients: GradientsParams
     report: ReportParams
-    compare: CompareParams
 
 
 def check_values(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:

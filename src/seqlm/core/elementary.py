@@ -1,8 +1,8 @@
-"""exp, log, sigmoid, tanh and matrix products: the same bits on every processor.
+"""exp, log, sigmoid and tanh: the same bits on every processor.
 
-NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others, and its products
-between makers. The functions here use additions, multiplications and divisions only, each rounded as IEEE 754
-prescribes, in an order that the source fixes. NumPy's own sums, square roots and divisions need no replacement.
+NumPy's exp, log and power differ in their last bits between processors with AVX-512 and others. The functions here use
+additions, multiplications and divisions only, each rounded as IEEE 754 prescribes, in an order that the source fixes.
+NumPy's own sums, square roots and divisions need no replacement.
 
 Functions of arrays are in double precision. Those of a single number, which compiled loops call, come in the precision
 that the loops need: ``exp_of`` and ``log_of`` in double precision for every argument, and, so that loops over them
@@ -165,14 +165,6 @@ def _apply_log(values: Floats) -> None:
         values[index] = log_of(values[index])
 
 
-@compiled(nogil=True, error_model="numpy")
-def _add_product(left: Floats, right: Floats, total: Floats) -> None:
-    for i in range(left.shape[0]):
-        for k in range(left.shape[1]):
-            for j in range(right.shape[1]):
-                total[i, j] += left[i, k] * right[k, j]
-
-
 def exp(values: ArrayLike) -> Floats:
     """Return e to the power of each value."""
     found = np.array(values, np.float64, order="C")
@@ -185,15 +177,3 @@ def log(values: ArrayLike) -> Floats:
     found = np.array(values, np.float64, order="C")
     _apply_log(found.reshape(-1))
     return found
-
-
-def tanh(values: ArrayLike) -> Floats:
-    """Return the hyperbolic tangent of each value, to within 2e-16 (absolute)."""
-    return 2 / (1 + exp(-2 * np.asarray(values))) - 1
-
-
-def matmul(left: Floats, right: Floats) -> Floats:
-    """Return the product of matrices ``(m, k)`` and ``(k, n)``."""
-    total = np.zeros((len(left), right.shape[1]))
-    _add_product(np.array(left, order="C"), np.array(right, order="C"), total)
-    return total

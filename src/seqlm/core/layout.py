@@ -44,8 +44,6 @@ class Layout:
         """Which corpus it is, and whether it replaces another one."""
         self.splits = data / "text"
         """The folder of the cleaned splits."""
-        self.sine = data / "models" / "sine" / "mlp.safetensors"
-        """The weights of the network that predicts a sine."""
         self.code = data / "code"
         """The folder of the fingerprints of each stage's code."""
         self.configs = data / "configs"
@@ -58,8 +56,8 @@ class Layout:
         """The folder of all scores."""
         self.run_scores = data / "scores" / "runs"
         """The folder of the runs' scores."""
-        self.scores_word_to_char = data / "scores" / "word-to-char"
-        """The scores of the models over words, read as models over characters."""
+        self.folds = data / "scores" / "ngrams" / "char" / "folds.json"
+        """How much parts of the text differ: the scores of two models on parts of train."""
         self.passages = data / "evaluation" / "passages.json"
         """The passages of test that the page shows with their surprisals."""
         self.checkpoints = root / "checkpoints"
@@ -68,8 +66,8 @@ class Layout:
         """The page that a person reads."""
         self.playground = reports / "playground.html"
         """The page with the models themselves."""
-        self.table = reports / "table.txt"
-        """The main table as text."""
+        self.summary = reports / "summary.txt"
+        """The most important models, and the main table, as text."""
 
     def split(self, name: str) -> Path:
         """A cleaned split: train, val or test."""
@@ -87,10 +85,6 @@ class Layout:
         """The counts of the n-gram models over one kind of token."""
         return self.root / "data" / "models" / "ngrams" / kind
 
-    def heldout(self, kind: str) -> Path:
-        """Which text of the splits is scored, as tokens of one kind."""
-        return self.root / "data" / "heldout" / kind
-
     def config(self, run: str) -> Path:
         """The resolved settings of a run."""
         return self.configs / f"{run}.json"
@@ -98,10 +92,6 @@ class Layout:
     def run(self, name: str) -> Path:
         """A trained run: its weights and their description."""
         return self.runs / name
-
-    def best_of_run(self, name: str) -> Path:
-        """A trained run as it was when it was best on val, if its weights were kept from another epoch."""
-        return self.run(name) / "best"
 
     def samples_of_run(self, name: str) -> Path:
         """What a run wrote while it was trained."""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from seqlm.core.cells import is_missing
 from seqlm.evaluate.ranking import Result
-from seqlm.score.store import TRAIN_SUBSET
+from seqlm.score.scores import TRAIN_SUBSET
 
 DIGITS = 3
 """Digits after the decimal point with which bits per character are printed."""
@@ -84,25 +84,25 @@ def _difference(row: Cells) -> str:
 
 
 COLUMNS = [
-    Column("model", "Identifier: what is typed, and what files are called.", lambda r: r.score.name, str),
-    Column("label", "A readable name, which says what the model is.", lambda r: r.label, str, "model"),
-    Column("phrase", "The readable name in the form for sentences.", lambda r: r.phrase, str),
-    Column("family", "ngram, network or mixture.", lambda r: r.score.info.family, str),
-    Column("token", "Kind of token that the model predicts.", lambda r: r.score.info.token, str),
+    Column("model", "Identifier: what is typed, and what files are called.", lambda r: r.scores.name, str),
+    Column("label", "A readable name, which says what the model is.", lambda r: r.label, str, "model",
+           in_text=False),
+    Column("family", "ngram, network or mixture.", lambda r: r.scores.info.family, str),
+    Column("token", "Kind of token that the model predicts.", lambda r: r.scores.info.token, str),
     Column("counted_token", "N-gram models: kind of token whose n-grams are counted.",
-           lambda r: r.score.info.counted_token, str),
-    Column("smoothing", "N-gram models: smoothing method.", lambda r: r.score.info.smoothing, str),
-    Column("order", "N-gram models: order, 0 for the uniform distribution.", lambda r: r.score.info.order, int),
-    Column("network", "Networks: kind of network.", lambda r: r.score.info.network, str),
-    Column("run", "Networks: the run.", lambda r: r.score.info.run, str),
+           lambda r: r.scores.info.counted_token, str),
+    Column("smoothing", "N-gram models: smoothing method.", lambda r: r.scores.info.smoothing, str),
+    Column("order", "N-gram models: order, 0 for the uniform distribution.", lambda r: r.scores.info.order, int),
+    Column("network", "Networks: kind of network.", lambda r: r.scores.info.network, str),
+    Column("run", "Networks: the run.", lambda r: r.scores.info.run, str),
     Column("as_in_chapter", "Networks: whether the settings are those of sections 8.5 and 8.6 of the book.",
-           lambda r: r.score.info.as_in_chapter, bool),
+           lambda r: r.scores.info.as_in_chapter, bool),
     Column("epoch", "Networks: whether the weights are those of the last epoch, or those that were best on val.",
-           lambda r: r.score.info.epoch, str),
+           lambda r: r.scores.info.epoch, str),
     Column("dynamic", "Whether the model keeps learning from the text that it predicts. Such rows come after the "
-           "others.", lambda r: r.score.info.dynamic, bool),
+           "others.", lambda r: r.scores.info.dynamic, bool),
     Column("members", "Mixtures: the members, separated by spaces. Dynamic models: the static one.",
-           lambda r: " ".join(r.score.info.members) or None, str),
+           lambda r: " ".join(r.scores.info.members) or None, str),
     Column("test_bits", "Bits per character on test; infinite if a token has probability zero.",
            lambda r: r.bits("test"), float, "test", _or_infinite("test_bits", DIGITS)),
     Column("ci_low", "Lower end of the 95 % interval of test_bits; none if it would be below 0.",
@@ -117,24 +117,18 @@ COLUMNS = [
     Column("val_bits", "Bits per character on val; marked ^ if the model has chosen_on_val.",
            lambda r: r.bits("val"), float, "val", _val_with_mark),
     Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
-           "better there than it is.", lambda r: r.score.info.chosen_on_val, bool),
+           "better there than it is.", lambda r: r.scores.info.chosen_on_val, bool),
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
     Column("seen_bits", "Bits per character on the text that the model was trained on, measured after training.",
-           lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.score.metrics else "train"), float, "trained on",
+           lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.scores.metrics else "train"), float, "trained on",
            in_text=False),
     Column("train_chars", "Characters of train that the model was trained on.",
-           lambda r: r.score.info.train_chars, int, "train characters", in_text=False),
+           lambda r: r.scores.info.train_chars, int, "train characters", in_text=False),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
-           lambda r: r.score.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
+           lambda r: r.scores.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
     Column("unknown_share", "Share of test tokens not in the vocabulary.",
-           lambda r: r.score.metrics["test"]["unknown_share"], float, "unknown",
+           lambda r: r.scores.metrics["test"]["unknown_share"], float, "unknown",
            lambda row: f"{100 * row['unknown_share']:.1f}\N{NO-BREAK SPACE}%", in_text=False),
-    Column("unknown_bits", "Bits per character for unknown tokens: for predicting that one comes and for its spelling.",
-           lambda r: r.score.metrics["test"]["unknown_bits"], float, "of test: unknown", in_text=False),
-    Column("separator_bits", "Bits per character that the spaces and line ends of test would cost a model over words, "
-           "which need not predict them.", lambda r: r.score.metrics["test"]["separator_bits"]),
-    Column("only_words", "Whether the model predicts only words, not their separators. Such rows come last, and are "
-           "not compared with others.", lambda r: r.only_words, bool),
 ]  # fmt: skip
 """All columns, in their order in table.csv."""
 
@@ -152,35 +146,34 @@ def main_table(results: Sequence[Result]) -> pd.DataFrame:
 def table_groups(table: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return the rows of the main table in groups that are not empty, each with its heading.
 
-    The first, without a heading, has the models that predict every character and stay as they were trained. Then come
-    those that keep learning, and last those that predict only words.
+    The first, without a heading, has the models that stay as they were trained. Then come those that keep learning.
     """
-    words, dynamic = table["only_words"], table["dynamic"]
-    masks = {
-        "": ~words & ~dynamic,
-        "still learning: after predicting a piece of the test text, these models learn from it": ~words & dynamic,
-        _SEPARATORS.format(table["separator_bits"].max()): words,
-    }
-    return [(heading, table[mask].to_dict("records")) for heading, mask in masks.items() if mask.any()]
+    dynamic = table["dynamic"]
+    heading = "still learning: after predicting a piece of the test text, these models learn from it"
+    groups = {"": ~dynamic, heading: dynamic}
+    return [(heading, table[mask].to_dict("records")) for heading, mask in groups.items() if mask.any()]
 
 
 _SPLITS = ("train", "val", "test")
 _NOTES = (
-    "test, val, train: bits per character, with unknown words charged for their spelling; lower is better",
-    "95 %: half-width of the prediction interval for another passage as long as test (not for other texts or seeds);",
-    "  empty if it would exceed the value, because parts of this text differ too much",
-    "to best: difference on test from the model in the first row, which is the best on val among those that predict",
-    "  every character and stay as trained, ± half-width of its simultaneous 95 % confidence interval",
+    "test, val, train: bits per character; models over words are charged for spaces and for the spelling",
+    "  of unknown words; lower is better",
+    "95 %: half-width of the prediction interval for another passage as long as test (not for other",
+    "  texts or seeds); empty if it would exceed the value, because parts of this text differ too much",
+    "to best: difference on test from the model in the first row, which is the best on val among those",
+    "  that stay as trained, ± half-width of its simultaneous 95 % confidence interval",
     "  ~: not significant; the risk that any difference is wrongly called significant is at most 5 %",
 )
-_SEPARATORS = "words only: their separators, which would cost about {:.3f} bits more, are not predicted"
-_CHOSEN = "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is"
-_IDENTIFIER = Column("model", "What is typed.", lambda r: r.score.name, str, "identifier")
+_CHOSEN = "^: settings, weights or the epoch were chosen on val, so the model looks better there than it is"
+_IDENTIFIER = Column("model", "What is typed.", lambda r: r.scores.name, str, "model")
 
 
 def table_text(table: pd.DataFrame, *remarks: str) -> str:
-    """Return the table as plain text, with what each model is typed as, followed by the ``remarks`` if not empty."""
-    columns = [*(column for column in COLUMNS if column.heading and column.in_text), _IDENTIFIER]
+    """Return the table as plain text of at most 100 columns, followed by the ``remarks`` that are not empty.
+
+    A model has its identifier, which is what is typed.
+    """
+    columns = [_IDENTIFIER, *(column for column in COLUMNS if column.heading and column.in_text)]
     groups = table_groups(table)
     rows = [[column.heading for column in columns]]
     rows += [[column.cell(row) for column in columns] for _, of_group in groups for row in of_group]
@@ -216,13 +209,3 @@ def describe_share(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> st
         return ""
     listed = ", ".join(f"{shares[split]:.2%} of {split}" for split in _SPLITS)
     return f"scored: {listed}, in evenly spaced passages"
-
-
-def describe_reduced_batches(summaries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return which runs had smaller minibatches than their settings ask for, "" if none had.
-
-    ``summaries``: run -> the summary of its training.
-    """
-    reduced = {run: summary for run, summary in summaries.items() if summary["batch_reduced"]}
-    listed = ", ".join(f"{run} {summary['batch_size']} x {summary['num_steps']}" for run, summary in reduced.items())
-    return f"minibatches reduced to fit the short text (batch_size x num_steps): {listed}" if listed else ""

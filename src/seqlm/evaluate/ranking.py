@@ -1,85 +1,68 @@
 """All models, the best one first, and how each compares with it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seqlm.evaluate.mixtures import Texts, predicting_all, predicts_only_words
 from seqlm.evaluate.uncertainty import Comparison, Interval, IntervalScales, Pair
-from seqlm.heldout.folds import Folds
-from seqlm.score.metrics import finite_bits
-from seqlm.score.model_info import ModelInfo, display_names
-from seqlm.score.store import Score, val_bits
+from seqlm.models.names import display_names
+from seqlm.models.scored_text import Stream, finite_bits
+from seqlm.score.folds import Folds
+from seqlm.score.scores import Scores, val_bits
 
 
 @dataclass(frozen=True)
 class Result:
-    """A model's score, how certain it is, and how it compares."""
+    """A model's scores, how certain they are, and how it compares."""
 
-    score: Score
+    scores: Scores
     interval: Interval
     """Without values if the model gives a token of test no probability, if test is too short, or if the interval would
     reach below 0."""
     to_best: Comparison
-    """Without values for the best model itself, for models that predict only words, or without finite bits."""
-    only_words: bool
-    """Whether the model leaves out the separators between words, so that its bits do not compare with others'."""
+    """Without values for the best model itself, and for models without finite bits."""
     label: str
-    """The name that people read (:func:`seqlm.score.model_info.display_names`)."""
-    phrase: str
-    """The same in sentences."""
+    """The name that people read (:func:`seqlm.models.names.display_names`)."""
 
     def bits(self, split: str) -> float | None:
         """Return bits per character on a split, if the model was scored on it and they are finite."""
-        value: float | None = self.score.metrics.get(split, {}).get("bits_per_character")
+        value: float | None = self.scores.metrics.get(split, {}).get("bits_per_character")
         return value
 
 
-def best_model(scores: Sequence[Score]) -> Score:
-    """Return the best model on val among those that predict every character and stay as they were trained.
-
-    Other models are considered only if there is none of these.
-    """
-    compared = predicting_all(scores)
-    static = [score for score in compared if not score.info.dynamic]
-    return min(static or compared, key=lambda score: (val_bits(score), score.name))
+def best_model(scores: Sequence[Scores]) -> Scores:
+    """Return the best model on val among those that stay as they were trained, or among all if there are none."""
+    static = [each for each in scores if not each.info.dynamic]
+    return min(static or scores, key=lambda each: (val_bits(each), each.name))
 
 
 def rank_models(
-    scores: Sequence[Score], texts: Mapping[str, Texts], folds: Folds | None, members: Iterable[ModelInfo] = ()
+    scores: Sequence[Scores], texts: Mapping[str, Mapping[str, Stream]], folds: Folds | None
 ) -> list[Result]:
     """Return the results of all models: the best one (:func:`best_model`), then the others by their bits on test.
 
-    Models that keep learning come after those that do not, and models that predict only words after all others. Each
-    model is compared with the best one, which was chosen before test was seen; models that predict only words are
-    compared only if there are no others. ``texts``: kind of token -> its scored texts. ``members``: those of mixtures
-    that have no score of their own.
+    Models that keep learning come after those that do not. Each model is compared with the best one, which was chosen
+    before test was seen. ``texts``: kind of token -> its scored texts.
     """
-    best, infos = best_model(scores), [*(score.info for score in scores), *members]
-    labels, phrases = display_names(infos), display_names(infos, in_sentences=True)
+    best, labels = best_model(scores), display_names([each.info for each in scores])
 
-    def place(score: Score) -> tuple[bool, bool, bool, float, str]:
-        is_other = score is not best
-        return predicts_only_words(score), score.info.dynamic, is_other, finite_bits(score.metrics["test"]), score.name
+    def place(each: Scores) -> tuple[bool, bool, float, str]:
+        return each.info.dynamic, each is not best, finite_bits(each.metrics["test"]), each.name
 
     ranked = sorted(scores, key=place)
-    intervals, comparisons = _compare(
-        ranked, texts, folds, [(score.name, best.name) for score in predicting_all(ranked)]
-    )
+    intervals, comparisons = _compare(ranked, texts, folds, [(each.name, best.name) for each in ranked])
     return [
         Result(
-            score,
-            intervals.get(score.name, (None, None)),
-            comparisons.get((score.name, best.name), Comparison()),
-            predicts_only_words(score),
-            labels[score.name],
-            phrases[score.name],
+            each,
+            intervals.get(each.name, (None, None)),
+            comparisons.get((each.name, best.name), Comparison()),
+            labels[each.name],
         )
-        for score in ranked
+        for each in ranked
     ]
 
 
 def _compare(
-    scores: Sequence[Score], texts: Mapping[str, Texts], folds: Folds | None, pairs: Collection[Pair]
+    scores: Sequence[Scores], texts: Mapping[str, Mapping[str, Stream]], folds: Folds | None, pairs: Sequence[Pair]
 ) -> tuple[dict[str, Interval], dict[Pair, Comparison]]:
     """Return the intervals of models with finite bits, and the comparisons of pairs of them."""
     shortest = min((of_kind["test"] for of_kind in texts.values()), key=lambda text: text.num_blocks)
@@ -87,9 +70,9 @@ def _compare(
     if scales is None:
         return {}, {}
     blocks = {
-        score.name: texts[score.info.token]["test"].block_bits(score.nll["test"], shortest.num_blocks)
-        for score in scores
-        if score.metrics["test"]["bits_per_character"] is not None
+        each.name: texts[each.info.token]["test"].block_bits(each.nll["test"], shortest.num_blocks)
+        for each in scores
+        if each.metrics["test"]["bits_per_character"] is not None
     }
     possible = [pair for pair in pairs if pair[0] != pair[1] and set(pair) <= set(blocks)]
     intervals = {name: scales.of_model.interval(of_model) for name, of_model in blocks.items()}

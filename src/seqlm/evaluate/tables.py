@@ -1,6 +1,6 @@
 """The tables beside the main one, and the passages that the page shows.
 
-Some tables show what a score hides: how it depends on context, on the class of character, and on confidence.
+Some tables show what a score hides: how it depends on context and on the class of character.
 """
 
 import math
@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seqlm.core.files import read_csv
+from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.evaluate.mixtures import predicting_all
 from seqlm.evaluate.ranking import Result
-from seqlm.heldout.store import Heldout
-from seqlm.score.store import TRAIN_SUBSET, Score, val_bits
-from seqlm.score.surprisal_view import passage
-from seqlm.train.settings import training_summaries
+from seqlm.score.heldout import Heldout
+from seqlm.score.passage import passage
+from seqlm.score.scores import TRAIN_SUBSET, Scores, val_bits
 from seqlm.vocab.kinds import token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space", "other")
+PASSAGE_CHARS = 1500
+"""Characters of test that the page shows with their surprisals."""
 MAX_PASSAGES = 16
 """Models under which the page shows a passage."""
 
@@ -32,7 +32,8 @@ def history_table(layout: Layout, runs: Sequence[str]) -> pd.DataFrame:
 
     Raises DataError if a training run has not ended: it leaves a history, but no summary.
     """
-    training_summaries(layout, runs)
+    for run in runs:
+        read_json(layout.reports("train", run, "summary.json"))
     return pd.concat([read_csv(layout.reports("train", run, "history.csv")) for run in runs], ignore_index=True)
 
 
@@ -41,7 +42,7 @@ def order_table(results: Sequence[Result]) -> pd.DataFrame:
 
     Columns token, smoothing, order, bits_per_character.
     """
-    infos = [(r.score.info, r.bits("test")) for r in results if TRAIN_SUBSET not in r.score.metrics]
+    infos = [(r.scores.info, r.bits("test")) for r in results if TRAIN_SUBSET not in r.scores.metrics]
     rows = [
         (info.token, info.smoothing, info.order, bits)
         for info, bits in infos
@@ -51,36 +52,20 @@ def order_table(results: Sequence[Result]) -> pd.DataFrame:
     return table.sort_values(["token", "smoothing", "order"], ignore_index=True)
 
 
-def diagnostic_tables(scores: Sequence[Score], heldout: Heldout) -> Iterator[tuple[str, pd.DataFrame | dict[str, Any]]]:
-    """Yield how surprisal depends on context and on the class of character, and how well models are calibrated.
+def diagnostic_tables(scores: Sequence[Scores], heldout: Heldout) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield how surprisal depends on context and on the class of character.
 
-    ``scores`` are models over characters; ``heldout`` is the text that they were scored on.
+    ``scores`` are those of models over characters; ``heldout`` is the text that they were scored on.
     """
-    test, characters = heldout.text("test"), "".join(heldout.test_tokens())
+    test, characters = heldout.stream("test"), "".join(heldout.test_tokens())
     yield "positions", position_table(scores)
-    yield "classes", class_table({s.name: test.with_unknown_cost(s.nll["test"]) for s in scores}, characters)
-    calibration = calibration_table(scores)
-    yield "calibration", calibration
-    yield "calibration", calibration_error(calibration)
+    yield "classes", class_table({each.name: test.with_spelling(each.nll["test"]) for each in scores}, characters)
 
 
-def position_table(scores: Sequence[Score]) -> pd.DataFrame:
+def position_table(scores: Sequence[Scores]) -> pd.DataFrame:
     """Return perplexity against the number of tokens of context: columns model, position, perplexity."""
     rows = [(score.name, *row) for score in scores for row in enumerate(score.metadata["positions"], start=1)]
     return pd.DataFrame(rows, columns=["model", "position", "perplexity"])
-
-
-def calibration_table(scores: Sequence[Score]) -> pd.DataFrame:
-    """Return how often the likeliest token is right: columns model, confidence, accuracy, tokens."""
-    rows = [(score.name, *row) for score in scores for row in score.metadata["calibration"]]
-    return pd.DataFrame(rows, columns=["model", "confidence", "accuracy", "tokens"])
-
-
-def calibration_error(table: pd.DataFrame) -> dict[str, float]:
-    """Return each model's expected calibration error: the mean distance of confidence and accuracy over tokens."""
-    gaps = (table["confidence"] - table["accuracy"]).abs() * table["tokens"]
-    sums = gaps.groupby(table["model"], sort=False).sum() / table.groupby("model", sort=False)["tokens"].sum()
-    return {str(name): float(value) for name, value in sums.items()}
 
 
 def class_table(nll: Mapping[str, Nll], text: str) -> pd.DataFrame:
@@ -111,29 +96,26 @@ def character_classes(text: str) -> NDArray[np.int64]:
     return np.where(letters, np.minimum(in_word, 3) - 1, np.where(spaces, 3, 4))
 
 
-def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout], num_chars: int) -> dict[str, dict[str, Any]]:
+def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout]) -> dict[str, dict[str, Any]]:
     """Return the beginning of test with the surprisal of each token, under n-gram models, networks and mixtures.
 
     Of the n-gram models, the best static one on val of each kind is shown. ``results`` have the best model first.
-    Models that keep learning come after static ones, those that predict only words last.
+    Models that keep learning come after static ones.
     """
-    scores, best = [result.score for result in results], dict[tuple[str, str | None], Score]()
-    for score in sorted((s for s in scores if s.info.family == "ngram" and not s.info.dynamic), key=val_bits):
-        best.setdefault((score.info.token, score.info.counted_token), score)
-    others = [score for score in scores if score.info.family != "ngram"][: MAX_PASSAGES - len(best)]
-    only_words = {result.score.name for result in results if result.only_words}
-    shown = [*others, *best.values()]
-    shown.sort(key=lambda score: (score.name in only_words, score.info.dynamic, val_bits(score)))
+    scores, best = [result.scores for result in results], dict[tuple[str, str | None], Scores]()
+    for each in sorted((s for s in scores if s.info.family == "ngram" and not s.info.dynamic), key=val_bits):
+        best.setdefault((each.info.token, each.info.counted_token), each)
+    others = [each for each in scores if each.info.family != "ngram"][: MAX_PASSAGES - len(best)]
     tokens = {kind: heldout.test_tokens() for kind, heldout in heldouts.items()}
     found = {}
-    for score in shown:
-        token = score.info.token
-        nll = heldouts[token].text("test").with_unknown_cost(score.nll["test"])
-        found[score.name] = passage(token_kind(token), tokens[token], nll, num_chars)
+    for each in sorted([*others, *best.values()], key=lambda each: (each.info.dynamic, val_bits(each))):
+        token = each.info.token
+        nll = heldouts[token].stream("test").with_spelling(each.nll["test"])
+        found[each.name] = passage(token_kind(token), tokens[token], nll, PASSAGE_CHARS)
     return found
 
 
-def choices(scores: Sequence[Score]) -> dict[str, float]:
+def choices(scores: Sequence[Scores]) -> dict[str, float]:
     """Return what was chosen on val to make each model."""
     return {
         f"{what} in {score.name}": value
@@ -142,19 +124,19 @@ def choices(scores: Sequence[Score]) -> dict[str, float]:
     }
 
 
-def diagnosed(scores: Sequence[Score]) -> list[Score]:
+def diagnosed(scores: Sequence[Scores]) -> list[Scores]:
     """Return the models over characters whose diagnostics were stored, the best on val first."""
     found = [score for score in scores if "positions" in score.metadata and token_kind(score.info.token).is_character]
     return sorted(found, key=lambda score: float(score.nll["val"].sum()))
 
 
-def headlines(scores: Sequence[Score]) -> dict[str, float | None]:
+def headlines(scores: Sequence[Scores]) -> dict[str, float | None]:
     """Return the bits per character on val of the best mixture or dynamic model, network and n-gram model.
 
     The last two are static. A group without a model is missing.
     """
-    best: dict[str, Score] = {}
-    for score in sorted(predicting_all(scores), key=val_bits):
+    best: dict[str, Scores] = {}
+    for score in sorted(scores, key=val_bits):
         best.setdefault("mixture" if score.info.dynamic else score.info.family, score)
     groups = (group for group in ("mixture", "network", "ngram") if group in best)
     return {group: best[group].metrics["val"]["bits_per_character"] for group in groups}

@@ -2,7 +2,7 @@
 
 Test is cut into blocks of equally many characters, at the same places for every model. Parts of a text, such as
 chapters, differ by more than the blocks within one part show. So two reference models were cross-validated over parts
-of train that are as long as test (:class:`~seqlm.heldout.scored_text.Folds`). The deviation of a model between parts is
+of train that are as long as test (:class:`~seqlm.score.folds.Folds`). The deviation of a model between parts is
 estimated by that of its blocks on test, times the ratio of the two for a reference model. For a difference between two
 models, it is the ratio for the difference between the reference models.
 
@@ -30,8 +30,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.heldout.folds import Folds
-from seqlm.heldout.scored_text import ScoredText
+from seqlm.models.scored_text import Stream
+from seqlm.score.folds import Folds
 
 LEVEL = 0.05
 """Share of intervals that miss, and probability of any false verdict."""
@@ -102,7 +102,7 @@ class IntervalScales:
     of_difference: Scale
 
     @classmethod
-    def of_text(cls, text: ScoredText, folds: Folds | None) -> Self | None:
+    def of_text(cls, text: Stream, folds: Folds | None) -> Self | None:
         """Return the scales for a text, None if it is too short; ``folds`` are None if there are none."""
         if text.num_blocks < 2:
             return None

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from seqlm.core.layout import Layout
-from seqlm.models.language_model import LanguageModel, SamplingConfig
-from seqlm.models.loading import Models
+from seqlm.models.index import Models
+from seqlm.models.language_model import LanguageModel
 from seqlm.vocab.corpus import AUTO, load_split, prompts
-from seqlm.vocab.kinds import KINDS, Kind
+from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
 NUM_AUTO_PREFIXES = 2
@@ -47,25 +47,32 @@ class Sample:
 
 def models_that_generate(models: Models) -> list[str]:
     """Return the names of all runs, of each n-gram smoothing's highest order, and of the static mixtures."""
-    ngrams = [name for kind in KINDS for name in models.ngrams(kind, only_highest=True)]
-    return [*models.runs(), *ngrams, *models.mixtures(only_static=True)]
+    trained = [entry.info for entry in models.trained()]
+    highest = {
+        (info.token, info.smoothing): info.name
+        for info in trained
+        if info.counts_predicted_token and info.order and info.train_tokens is None
+    }
+    runs = [info.name for info in trained if info.family == "network"]
+    mixtures = [entry.info.name for entry in models.mixtures() if not entry.info.dynamic]
+    return [*runs, *highest.values(), *mixtures]
 
 
 def generate_samples(
     models: Iterable[LanguageModel],
     prefixes: Sequence[str],
-    sampling_configs: Sequence[SamplingConfig],
+    temperatures: Sequence[float],
     num_preds: int,
     seed: int,
     on_unknown: str,
 ) -> Iterator[list[Sample]]:
-    """Yield the samples of each model: every prefix with every sampling config."""
+    """Yield the samples of each model: every prefix at every temperature."""
     for model in models:
         samples = []
-        for sampling in sampling_configs:
-            texts = model.generate_batch(prefixes, num_preds, sampling, seed, on_unknown)
+        for temperature in temperatures:
+            texts = model.generate(list(prefixes), num_preds, temperature=temperature, seed=seed, on_unknown=on_unknown)
             continued = zip(prefixes, texts, strict=True)
-            samples += [Sample(model.name, prefix, sampling.temperature, text) for prefix, text in continued]
+            samples += [Sample(model.name, prefix, temperature, text) for prefix, text in continued]
         yield samples
 
 

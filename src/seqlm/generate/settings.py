@@ -17,9 +17,5 @@ class GenerateParams(Section):
     """``auto``: the beginning of val."""
     temperatures: Annotated[list[Temperature], Field(min_length=1, max_length=20)]
     """0: the most likely token; t > 0: tokens are drawn from q proportional to p to the power 1 / t."""
-    top_k: Annotated[int, Field(ge=1, le=10**6)] | None
-    """Draw from the k most likely tokens only; null: from all."""
-    top_p: Annotated[float, Field(gt=0, le=1)] | None
-    """Draw from the smallest set of tokens that holds this much probability; null: from all."""
     num_preds: Annotated[int, Field(ge=1, le=100_000)]
     """Number of tokens generated after the prefix."""

@@ -5,7 +5,6 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from seqlm.core.settings import Section
-from seqlm.vocab.settings import Kind
 
 Small = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -13,14 +12,11 @@ Small = Annotated[int, Field(ge=1, le=10_000)]
 class GradientsParams(Section):
     """The small models of section 8.7 and what is measured with them."""
 
-    token: Kind
     num_hiddens: Small
     num_steps: Annotated[int, Field(ge=2, le=1000)]
     """Steps of the windows."""
     num_minibatches: Annotated[int, Field(ge=0, le=100_000)]
     """Minibatches that each small model is trained on."""
-    max_vocab: Annotated[int, Field(ge=2, le=10_000)]
-    """Only this many most frequent tokens are kept; all others count as ``<unk>``."""
     lengths: Annotated[list[Small], Field(min_length=1, max_length=50)]
     """Lengths after which backpropagation is truncated."""
     num_draws: Annotated[int, Field(ge=2, le=10_000)]
@@ -29,10 +25,6 @@ class GradientsParams(Section):
     """Lengths of truncation that models are trained with."""
     num_trainings: Annotated[int, Field(ge=1, le=100)]
     """Training runs with each of them, from different seeds."""
-    num_shuffles: Annotated[int, Field(ge=2, le=1000)]
-    """Shuffled copies of the text: their mutual information is what chance alone gives."""
-    max_distance: Small
-    """Largest distance between tokens whose mutual information is measured."""
 
     @model_validator(mode="after")
     def _require_short_lengths(self) -> "GradientsParams":

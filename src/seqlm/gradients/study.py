@@ -15,7 +15,7 @@ from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.threads import imap
-from seqlm.gradients.reach import mutual_information, reach, shuffled_information
+from seqlm.gradients.reach import reach
 from seqlm.gradients.settings import GradientsParams
 from seqlm.gradients.truncation import (
     BATCH_SIZE,
@@ -42,8 +42,8 @@ _MAX_TRAIN_TOKENS, _MAX_VAL_TOKENS = 1_000_000, 20_000
 """Tokens that are read of longer splits: enough for small models, in no more time than a book takes."""
 _NUM_WINDOWS = 64
 """Windows of ``gradients.num_steps`` tokens that reach and truncation are measured on."""
-_NUM_DISTANCES = 40
-"""Distances between tokens, spaced evenly on a logarithmic scale, up to ``gradients.max_distance``."""
+_MAX_VOCAB = 128
+"""Only this many most frequent tokens are kept, the others count as ``<unk>``, to limit the cost."""
 MODELS: dict[str, tuple[str, Literal["tanh", "relu"]]] = {
     "scratch": ("scratch", "tanh"), "relu": ("rnn", "relu"), "gru": ("gru", "tanh"), "lstm": ("lstm", "tanh"),
 }  # fmt: skip
@@ -80,21 +80,18 @@ def study_gradients(
     """Measure gradients on a training stream; val judges models after short training. Return tables and a summary.
 
     Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss with respect to the
-    state k steps before, relative to k = 0; ``spectrum`` (model, minibatch, rank, singular_value) and ``radius``
-    (model, minibatch, spectral_radius, largest_singular_value) of W_hh; ``truncation`` (strategy, length, bias, spread,
-    standard_error); ``convergence`` (strategy, draws, distance, standard_error); ``trained`` (strategy, length, seed,
-    val_perplexity); ``information`` (distance, bits, shuffled, shuffled_deviation). They do not depend on the number of
-    threads, by default as many as help. Raises DataError if a split is too short.
+    state k steps before, relative to k = 0; ``radius`` (model, minibatch, spectral_radius) of W_hh; ``truncation``
+    (strategy, length, bias, spread, standard_error); ``convergence`` (strategy, draws, distance, standard_error);
+    ``trained`` (strategy, length, seed, val_perplexity). They do not depend on the number of threads, by default as
+    many as help. Raises DataError if a split is too short.
     """
     if len(val_ids) < 2:
         raise DataError(f"val has too few tokens ({len(val_ids)}): perplexity needs at least 2")
-    size = min(vocab_size, params.max_vocab)
+    size = min(vocab_size, _MAX_VOCAB)
     train, val = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size), keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
     task = Task(params, train, val, size, seed, num_threads)
     tables, summary = _reach(task)
-    tables |= _truncation(task) | {"trained": _trained(task), "information": _information(task)}
-    nearest = tables["information"].iloc[0]
-    summary |= {"information_at_1": float(nearest["bits"]), "shuffled_at_1": float(nearest["shuffled"])}
+    tables |= _truncation(task) | {"trained": _trained(task)}
     means = tables["trained"].groupby("strategy")["val_perplexity"].mean().dropna()
     summary["val_perplexity"] = {str(name): float(value) for name, value in means.items()}
     settings = params.model_dump(include={"num_hiddens", "num_steps", "num_minibatches"})
@@ -108,22 +105,19 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
 
 
 def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
-    norms_at, spectrum, radius, summary = [], [], [], {}
+    norms_at, radius, summary = [], [], {}
     # Not on threads: the framework draws weights with one generator for all of them.
     networks = [(name, untrained(task, name)) for name in MODELS]
-    for model, (norms_by_moment, spectra) in zip(MODELS, task.map(_reach_of_model, networks), strict=True):
+    for model, (norms_by_moment, radii) in zip(MODELS, task.map(_reach_of_model, networks), strict=True):
         for moment, norms in norms_by_moment.items():
             columns = {"model": model, "moment": moment, "k": range(len(norms)), "norm": norms / norms[0]}
             norms_at.append(pd.DataFrame(columns))
-        for minibatch, (its_radius, values) in spectra.items():
-            radius.append((model, minibatch, its_radius, values[0]))
-            spectrum += [(model, minibatch, rank, value) for rank, value in enumerate(values, 1)]
-        if spectra:
-            summary[model] = {"initial": spectra[0][0], "trained": spectra[max(spectra)][0]}
+        radius += [(model, minibatch, value) for minibatch, value in radii.items()]
+        if radii:
+            summary[model] = {"initial": radii[0], "trained": radii[max(radii)]}
     tables = {
         "reach": pd.concat(norms_at, ignore_index=True),
-        "spectrum": pd.DataFrame(spectrum, columns=["model", "minibatch", "rank", "singular_value"]),
-        "radius": pd.DataFrame(radius, columns=["model", "minibatch", "spectral_radius", "largest_singular_value"]),
+        "radius": pd.DataFrame(radius, columns=["model", "minibatch", "spectral_radius"]),
     }
     return tables, {"spectral_radius": summary}
 
@@ -134,26 +128,22 @@ def untrained(task: Task, name: str) -> Network:
     return build_network(settings, task.vocab_size, task.seed)
 
 
-def _reach_of_model(
-    task: Task, model: tuple[str, Network]
-) -> tuple[dict[str, Floats], dict[int, tuple[float, Floats]]]:
-    """Return a model's reach before and after its training, and the radius and singular values of its W_hh.
+def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[dict[str, Floats], dict[int, float]]:
+    """Return a model's reach before and after its training, and the spectral radius of its W_hh.
 
-    These are measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the end.
+    This is measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the end.
     """
     params, (name, network) = task.params, model
     weight = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
-    spectra: dict[int, tuple[float, Floats]] = {}
+    radii: dict[int, float] = {}
 
     def record(num_trained: int) -> None:
         if name in _UNGATED and num_trained in {0, *(params.num_minibatches // part for part in (16, 4, 2, 1))}:
-            matrix = weight.double().numpy()
-            radius = float(np.abs(np.linalg.eigvals(matrix)).max())
-            spectra[num_trained] = radius, np.linalg.svd(matrix, compute_uv=False)
+            radii[num_trained] = float(np.abs(np.linalg.eigvals(weight.double().numpy())).max())
 
     initial = reach(name, network, task.windows)
     train_briefly(network, task.train_ids, params, task.seed, record)
-    return {"initial": initial, "trained": reach(name, network, task.windows)}, spectra
+    return {"initial": initial, "trained": reach(name, network, task.windows)}, radii
 
 
 def scratch_network(task: Task, generator: torch.Generator) -> Network:
@@ -221,14 +211,3 @@ def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
         return float("nan")
     nll = stream_nll(model, task.val_ids)
     return perplexity(float(nll.sum()), len(nll))
-
-
-def _information(task: Task) -> pd.DataFrame:
-    farthest, num_shuffles = min(task.params.max_distance, len(task.train_ids) - 2), task.params.num_shuffles
-    distances = np.unique(np.geomspace(1, farthest, _NUM_DISTANCES).round().astype(int)).tolist()
-    bits = mutual_information(task.train_ids, distances, task.vocab_size)
-    shuffled, deviation = shuffled_information(task.train_ids, distances, task.vocab_size, num_shuffles, task.seed)
-    # Chance varies equally at every distance: pooled, the shuffles say more about it.
-    pooled = float(np.sqrt(np.mean(np.square(deviation))))
-    columns = {"distance": distances, "bits": bits - shuffled}
-    return pd.DataFrame(columns | {"shuffled": shuffled, "shuffled_deviation": pooled})

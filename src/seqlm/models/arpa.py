@@ -13,14 +13,15 @@ from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Ids, Stream, unknown_share
-from seqlm.heldout.spelling import unknown_costs
-from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
-from seqlm.models.units import TokensInText, anchors
+from seqlm.models.info import ModelInfo
+from seqlm.models.language_model import LanguageModel, Reader
+from seqlm.models.sampling import Probs
+from seqlm.models.scored_text import Ids
+from seqlm.models.spelling import unknown_costs
+from seqlm.models.surprisals import EncodedText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.ngrams.models.base import split_texts
-from seqlm.score.model_info import ModelInfo
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import separator_nll
 from seqlm.vocab.subwords import BYTE_TOKENS
@@ -77,9 +78,9 @@ class ArpaLanguageModel(LanguageModel):
         """Return -log p of tokens 2 to N of each text."""
         return [-log(probs) for probs in split_texts(self.model.probs, [self.to_file_ids(ids) for ids in texts])]
 
-    def reader(self, num_rows: int = 1) -> Reader:
-        """Return a reader of new texts, each the beginning of a sentence."""
-        return RowwiseReader([_ArpaReader(self) for _ in range(num_rows)])
+    def reader(self) -> Reader:
+        """Return a reader of a new text, the beginning of a sentence."""
+        return _ArpaReader(self)
 
     def next_probs(self, context: Ids) -> Probs:
         """Return p of every token; ``<s>`` never follows."""
@@ -88,32 +89,33 @@ class ArpaLanguageModel(LanguageModel):
             probs[self.vocab.encode([_BEGIN])] = 0
         return np.asarray(probs)
 
-    def encode(self, text: str, *, with_separators: bool = True) -> tuple[Stream, TokensInText]:
-        """Return a text as a stream, with sentence marks if the model predicts the end of a sentence."""
+    def encode(self, text: str, begin: int = 0) -> EncodedText:
+        """Return a text as tokens, with sentence marks if the model predicts the end of a sentence."""
         if not self.has_marks:
-            return super().encode(text, with_separators=with_separators)
-        lines = [self.vocab.tokenize(line) for line in text.split("\n")]
-        tokens = [_BEGIN, *(token for line in lines for token in [*line, _END])]
-        ids, begin = self.vocab.encode(tokens), self.vocab.encode([_BEGIN])
-        ends = np.cumsum([len(line) + 1 for line in lines])
-        read = np.insert(ids, ends[:-1] + 1, begin)
-        is_scored = np.insert(np.ones(len(ids), bool), ends[:-1] + 1, False)
-        is_word = np.ones(len(ids), bool)
-        is_word[[0, *ends]] = False
-        places = np.zeros(len(ids), np.int64)
+            return super().encode(text, begin)
+        lines = text.split("\n")
+        words = [self.vocab.tokenize(line) for line in lines]
+        read = [token for line in words for token in (_BEGIN, *line, _END)]
+        ends = np.cumsum([len(line) + 2 for line in words]) - 1
+        begins = np.append(0, ends[:-1] + 1)
+        is_word = np.ones(len(read), bool)
+        is_word[[*begins, *ends]] = False
+        places = np.zeros(len(read), np.int64)
         places[is_word] = anchors(text, self.vocab, [])
         # The end of a sentence is where its line ends.
-        places[ends] = np.minimum(np.cumsum([len(line) + 1 for line in text.split("\n")]) - 1, len(text) - 1)
+        places[ends] = np.clip(np.cumsum([len(line) + 1 for line in lines]) - 1, 0, max(len(text) - 1, 0))
+        is_scored = places >= begin
+        is_scored[begins] = False
+        ids, own = self.vocab.encode(read), [read[place] for place in np.flatnonzero(is_scored)]
         # The last line ends too.
-        stream = Stream(
-            input_ids=read, is_scored=is_scored, scored_chars=len(text) + 1, ends=np.maximum.accumulate(places) + 1,
-            unknown_costs=unknown_costs(self.vocab, tokens, ids), unknown_share=unknown_share(ids),
-            separator_nll=separator_nll(text.split("\n"), "", None),
+        return EncodedText(
+            vocab=self.vocab, text=text, begin=begin, tokens=read, ids=ids, is_scored=is_scored, scored_tokens=own,
+            spelling=unknown_costs(self.vocab, own, ids[is_scored]), num_chars=len(text) - begin + 1,
+            separator_nll=separator_nll(text[begin:].split("\n"), "", None), known_anchors=places[is_scored],
         )  # fmt: skip
-        return stream, TokensInText(text, self.vocab, tokens, places, ~is_word)
 
 
-class _ArpaReader(RowReader):
+class _ArpaReader(Reader):
     def __init__(self, model: ArpaLanguageModel) -> None:
         self._model = model
         self._context: Ids = model.vocab.encode([_BEGIN] if model.has_marks else [])

@@ -10,8 +10,8 @@ from pydantic import Field
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_text
 from seqlm.core.settings import check
-from seqlm.models.fixed_ngrams import FixedNGram
-from seqlm.models.requests import are_several, require_text
+from seqlm.models.ngrams import NGram
+from seqlm.models.surprisals import are_several, require_text
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -39,7 +39,7 @@ def fit_ngram(
     min_freq: int = 1,
     unknown: Unknown = "good_turing",
     epsilon: float = 1.0,
-) -> FixedNGram:
+) -> NGram:
     """Return an n-gram model of some texts, which are read one after another, without sentence marks.
 
     ``by``: the kind of token, char or word. ``normalise``: ``letters`` cleans the texts as the book does, and later
@@ -76,7 +76,7 @@ def fit_ngram(
             problem = f"no {kind.noun} of the texts occurs so often: lower it"
             raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
         ids = load_split(folder, "train")
-    return FixedNGram(method.build(count_ngrams(ids, len(vocab), order), settings)[-1], vocab)
+    return NGram.of(method.build(count_ngrams(ids, len(vocab), order), settings)[-1], vocab)
 
 
 def _checked(value: Any, name: str, kind: Any) -> Any:

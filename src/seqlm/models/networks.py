@@ -1,7 +1,6 @@
-"""Networks, static ones and ones that keep learning."""
+"""Networks whose weights stay as they are."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,12 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
-from seqlm.heldout.scored_text import Ids
-from seqlm.models.language_model import LanguageModel, Probs, Reader, RowReader, RowwiseReader
+from seqlm.models.info import ModelInfo, describe_run
+from seqlm.models.language_model import LanguageModel, Reader
+from seqlm.models.sampling import Probs
+from seqlm.models.scored_text import Ids
 from seqlm.networks.building import open_network
 from seqlm.networks.network import Logits, Network, probabilities, rows_nll, stream_nll
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.networks import DynamicRule, describe_run, dynamic_nll, gradient_rms, trained_weights
 from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
 
@@ -53,83 +52,33 @@ class StaticNetwork(LanguageModel):
                 found[index] = nll[: len(texts[index]) - 1]
         return found
 
-    def reader(self, num_rows: int = 1) -> Reader:
-        """Return a reader of new texts, which the network reads together."""
-        return _NetworkReader(self.network, self.network.initial_state(num_rows))
+    def reader(self) -> Reader:
+        """Return a reader of a new text."""
+        return NetworkReader(self.network, self.network.initial_state(1))
 
 
-class _NetworkReader(Reader):
+class NetworkReader(Reader):
+    """Reads a text with a network, from a state on."""
+
     def __init__(self, network: Network, state: Any) -> None:
+        """Begin with a state of one row."""
         self._step = network.step_fn(state)
         self._logits: Logits | None = None
 
-    def read(self, tokens: Ids) -> None:
-        self._logits = self._step(np.asarray(tokens, np.int64))
+    def read(self, token: int) -> None:
+        """Read the next token."""
+        self._logits = self._step(np.array([token], np.int64))
 
     def next_probs(self) -> Probs:
+        """Return p of every token. Raises ParamsError before the first token."""
         if self._logits is None:
             raise ParamsError("a network predicts nothing before it has read a token: call read first")
-        return probabilities(self._logits)
+        return np.asarray(probabilities(self._logits)[0])
 
 
-class DynamicNetwork(LanguageModel):
-    """A network that keeps learning from the text that it reads (:mod:`seqlm.score.networks`)."""
-
-    def __init__(self, static: StaticNetwork, train: Ids, scored: Mapping[str, Any]) -> None:
-        """Take the static network, the tokens of train, and the metadata of the dynamic score."""
-        super().__init__(static.info.as_dynamic(), static.vocab)
-        self._network, self._train, self._scored = static.network, train, scored
-        self._update_every: int = scored["update_every"]
-
-    @cached_property
-    def _rule(self) -> DynamicRule:
-        network, chosen, num_segments = self._network, self._scored["choices"], self._scored["rms_segments"]
-        rms = gradient_rms(network, self._train, segment_length=self._update_every, num_segments=num_segments)
-        return DynamicRule(chosen["dynamic_lr"], chosen["dynamic_decay"], rms, trained_weights(network))
-
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of tokens 2 to N, each predicted before the network learns from it."""
-        return dynamic_nll(self._network, ids, update_every=self._update_every, update=self._rule.apply)
-
-    def reader(self, num_rows: int = 1) -> Reader:
-        """Return a reader of new texts; from each of them, a copy of the network learns."""
-        rows = range(num_rows)
-        return RowwiseReader([_LearningReader(self._network, self._rule, self._update_every) for _ in rows])
-
-
-class _LearningReader(RowReader):
-    def __init__(self, network: Network, rule: DynamicRule, update_every: int) -> None:
-        self._network, self._rule, self._update_every = network.copy(), rule, update_every
-        self._segment: list[int] = []
-        """The last token of the segment before, and the tokens read since."""
-        self._begin(self._network.initial_state(1))
-
-    def _begin(self, state: Any) -> None:
-        self._state, self._reader = state, _NetworkReader(self._network, state)
-
-    def read(self, token: int) -> None:
-        self._segment.append(token)
-        if len(self._segment) > self._update_every:
-            stream = np.array([self._segment])
-            _, state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
-            self._rule.apply(self._network)
-            self._segment = [token]
-            self._begin(state)
-        self._reader.read(np.array([token]))
-
-    def next_probs(self) -> Probs:
-        return np.asarray(self._reader.next_probs()[0])
-
-
-def open_run(
-    layout: Layout, run: str, device: Device, num_threads: int | None = None, *, is_best: bool = False
-) -> StaticNetwork:
-    """Return the network of a run, or that of its best epoch.
-
-    Without a number of threads it has that of its own settings.
-    """
+def open_run(layout: Layout, run: str, device: Device | None = None, num_threads: int | None = None) -> StaticNetwork:
+    """Return the network of a run, on the device and with the threads of its own settings, unless others are given."""
     config = read_config(layout.config(run))
     vocab = Vocab.load(layout.vocab(config.token), config.token)
-    folder = layout.best_of_run(run) if is_best else layout.run(run)
-    network = open_network(folder, run, vocab.key, device, num_threads or config.num_threads)
-    return StaticNetwork(describe_run(config, vocab, is_best=is_best), vocab, network)
+    network = open_network(layout.run(run), run, vocab.key, device or config.device, num_threads or config.num_threads)
+    return StaticNetwork(describe_run(config, vocab), vocab, network)

@@ -17,8 +17,9 @@ from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.kinds import KINDS
 from seqlm.networks.network import Network
-from seqlm.networks.network_kinds import network_kind
+from seqlm.networks.parameters import PARAMETERS, Parameters
 from seqlm.networks.settings import NetworkSettings
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def build_network(
     settings: NetworkSettings, vocab_size: int, seed: int, device: "str | torch.device" = "cpu"
 ) -> Network:
     """Return an untrained network on a device; equal settings and seeds give equal weights everywhere."""
-    network: TorchNetwork = resolve_name(network_kind(settings.model).network)(settings, vocab_size, seed)
+    network: TorchNetwork = resolve_name(KINDS[settings.model].network)(settings, vocab_size, seed)
     return compile_if_possible(network, settings, device)
 
 
@@ -46,12 +47,11 @@ def compile_if_possible(
 
     The loops read text with as many threads as PyTorch has now.
     """
-    name = _compiled_parameters(settings, device)
-    if name is None:
+    parameters = _compiled_parameters(settings, network.vocab_size, device)
+    if parameters is None:
         return network.to(device)
     import torch
 
-    parameters = resolve_name(name)(settings, network.vocab_size)
     weights = network.named_weights()
     flat = np.concatenate([weights[name].numpy().reshape(-1) for name in parameters.shapes])
     return CompiledNetwork(parameters, flat, settings.dropout, torch.get_num_threads())
@@ -86,8 +86,7 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     settings, of another vocabulary, or of another run, and MachineError if there is no such device or no PyTorch.
     """
     settings, weights = _read_network(folder, run, vocab)
-    if name := _compiled_parameters(settings, device):
-        parameters = resolve_name(name)(settings, vocab[0])
+    if parameters := _compiled_parameters(settings, vocab[0], device):
         if {name: weight.shape for name, weight in weights.items()} != parameters.shapes:
             raise _not_its_weights(folder)
         flat = np.concatenate([weights[name].reshape(-1) for name in parameters.shapes])
@@ -106,13 +105,13 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     return network
 
 
-def _compiled_parameters(settings: NetworkSettings, device: "str | torch.device") -> str | None:
-    """Return the name of the function that gives the parameters, if the network runs as compiled loops.
+def _compiled_parameters(settings: NetworkSettings, vocab_size: int, device: "str | torch.device") -> Parameters | None:
+    """Return the parameters of a network that runs as compiled loops.
 
     It does with ``engine: auto``, on a CPU with FMA, if its kind has loops.
     """
-    runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma()
-    return network_kind(settings.model).parameters if runs_compiled else None
+    runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma() and settings.model in PARAMETERS
+    return PARAMETERS[settings.model](settings, vocab_size) if runs_compiled else None
 
 
 def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSettings, dict[str, Any]]:

@@ -138,6 +138,13 @@ class Network(ABC):
         return nullcontext()
 
 
+def map_state(function: Callable[[Any], Any], state: State) -> State:
+    """Return a state, or None, with a function applied to each of its tensors or arrays."""
+    if isinstance(state, list | tuple):
+        return type(state)(map_state(function, part) for part in state)
+    return None if state is None else function(state)
+
+
 def nll_array(nll: Any) -> Nll:
     """Return as an array what :meth:`Network.compute_gradients` returns."""
     return nll if isinstance(nll, np.ndarray) else nll.cpu().double().numpy()

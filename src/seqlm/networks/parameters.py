@@ -61,6 +61,12 @@ def layers_parameters(settings: NetworkSettings, vocab_size: int) -> Parameters:
     return _parameters(shapes, cell, layers, (outputs, _OUTPUT_BIAS), has_input_rows=False)
 
 
+PARAMETERS = {
+    "scratch": scratch_parameters, "rnn": layers_parameters, "gru": layers_parameters, "lstm": layers_parameters,
+}  # fmt: skip
+"""The parameters of each kind of network that has compiled loops, from its settings and the size of its vocabulary."""
+
+
 def _parameters(
     shapes: Shapes, cell: CellLayout, layers: list[list[str]], outputs: tuple[str, str], *, has_input_rows: bool
 ) -> Parameters:

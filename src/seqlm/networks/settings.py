@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from seqlm.core.settings import Section
-from seqlm.networks.network_kinds import network_kind, network_kinds
+from seqlm.networks.kinds import KINDS
 
 
 def _require_kind(name: str) -> str:
-    if name not in network_kinds():
-        raise ValueError(f"should be one of {', '.join(network_kinds())}")
+    if name not in KINDS:
+        raise ValueError(f"should be one of {', '.join(KINDS)}")
     return name
 
 
@@ -18,7 +18,7 @@ class NetworkSettings(Section):
     """Everything that decides a network's shape and how it computes."""
 
     model: Annotated[str, AfterValidator(_require_kind)]
-    """The name of a kind: a module of :mod:`seqlm.networks.kinds`."""
+    """The name of a kind in :mod:`seqlm.networks.kinds`."""
     activation: Literal["tanh", "relu"]
     """Of the models ``scratch`` and ``rnn``."""
     num_hiddens: Annotated[int, Field(ge=1, le=65536)]
@@ -46,7 +46,7 @@ class NetworkSettings(Section):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "NetworkSettings":
-        for name, value in network_kind(self.model).fixed.items():
+        for name, value in KINDS[self.model].fixed.items():
             if getattr(self, name, value) != value:
                 raise ValueError(f"model {self.model} needs {name}: {'null' if value is None else value}")
         if self.num_hiddens % self.num_heads:

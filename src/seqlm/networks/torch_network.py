@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import imap
-from seqlm.networks.network import Ids, Logits, Network, State, tokens_at_once
+from seqlm.networks.network import Ids, Logits, Network, State, map_state, tokens_at_once
 from seqlm.networks.noise import Noise
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class TorchNetwork(nn.Module, Network):
         logits, new_state = self(self.tensor(inputs), state, noise)
         losses = F.cross_entropy(logits.flatten(0, 1), self.tensor(targets).flatten(), reduction="none")  # (B * T,)
         torch.autograd.backward(losses.mean())
-        return losses.detach().view(inputs.shape), _detached(new_state)
+        return losses.detach().view(inputs.shape), map_state(Tensor.detach, new_state)
 
     @property
     def weights(self) -> list[Tensor]:
@@ -143,7 +143,3 @@ def nll(logits: Tensor, targets: Tensor) -> Tensor:
     parts = zip(torch.split(logits.flatten(0, -2), num_rows), torch.split(targets.flatten(), num_rows), strict=True)
     losses = [F.cross_entropy(rows.double(), wanted, reduction="none").cpu() for rows, wanted in parts]
     return torch.cat(losses).view(targets.shape)
-
-
-def _detached(state: State) -> State:
-    return state.detach() if isinstance(state, Tensor) else type(state)(_detached(part) for part in state)

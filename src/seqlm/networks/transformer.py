@@ -13,7 +13,6 @@ window.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -21,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.networks.network import Ids, Logits
+from seqlm.networks.network import Ids
 from seqlm.networks.noise import Noise
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
@@ -37,23 +36,6 @@ _ROTARY_BASE = 1000.0
 """The slowest pair of components turns by about 1 radian in as many positions."""
 _TOKENS_AT_ONCE = 1 << 13
 """Most tokens, in all windows, that are read at once: the memory of a long text is bounded."""
-
-
-@dataclass
-class KeyValueCache:
-    """The keys and values of the tokens that one layer has read, each ``(B, num_heads, W, h / num_heads)``."""
-
-    keys: Tensor
-    values: Tensor
-    length: int = 0
-    """Tokens read."""
-
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of the tokens that follow, and return those of all tokens."""
-        end = self.length + keys.shape[2]
-        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = keys, values
-        self.length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
 
 
 def _drawn(module: M, std: float = _INIT_STD) -> M:
@@ -90,24 +72,16 @@ class Layer(nn.Module):
         self.mlp_input = _drawn(linear(num_hiddens, 4 * num_hiddens))
         self.mlp_output = _drawn(linear(4 * num_hiddens, num_hiddens), output_std)
 
-    def forward(
-        self, hidden: Tensor, rotation: Rotation, drop: Callable[[Tensor], Tensor], cache: KeyValueCache | None
-    ) -> Tensor:
-        """Return the outputs ``(B, T, h)`` for inputs ``(B, T, h)``.
-
-        With a cache, the inputs are either the first tokens that it sees, or one token that follows these.
-        """
-        hidden = hidden + drop(self._attend(self.attention_norm(hidden), rotation, cache))
+    def forward(self, hidden: Tensor, rotation: Rotation, drop: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the outputs ``(B, T, h)`` for inputs ``(B, T, h)``."""
+        hidden = hidden + drop(self._attend(self.attention_norm(hidden), rotation))
         return hidden + drop(self.mlp_output(F.gelu(self.mlp_input(self.mlp_norm(hidden)))))
 
-    def _attend(self, hidden: Tensor, rotation: Rotation, cache: KeyValueCache | None) -> Tensor:
+    def _attend(self, hidden: Tensor, rotation: Rotation) -> Tensor:
         projected = self.attention_input(hidden).unflatten(2, (3, self.num_heads, -1))  # (B, T, 3, heads, d)
         queries, keys, values = projected.permute(2, 0, 3, 1, 4)  # (B, heads, T, d) each
         queries, keys = rotate(queries, rotation), rotate(keys, rotation)
-        if cache is not None:
-            keys, values = cache.append(keys, values)
-        # A single token may attend to all tokens: none comes after it.
-        mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=hidden.shape[1] > 1)
+        mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
         output: Tensor = self.attention_output(mixed.transpose(1, 2).flatten(2))
         return output
 
@@ -144,7 +118,6 @@ class Transformer(TorchNetwork):
             if settings.tie_weights:
                 self.output.weight = self.embedding.weight
         head_size = num_hiddens // settings.num_heads
-        self._cache_shape = (settings.num_heads, self.window, head_size)
         speeds = _ROTARY_BASE ** (-torch.arange(head_size // 2, dtype=double) / max(head_size // 2, 1))
         angles = torch.arange(self.window, dtype=double)[:, None] * speeds  # (W, d / 2)
         self.register_buffer("_cosines", angles.cos(), persistent=False)
@@ -171,27 +144,6 @@ class Transformer(TorchNetwork):
         """Return the window after ids ``(B, T)``."""
         return self._windows(self.tensor(ids), state)[1]
 
-    @torch.no_grad()
-    def step_fn(self, state: Tensor) -> Callable[[Ids], Logits]:
-        """Do what :meth:`Network.step_fn` does, with a cache of keys and values.
-
-        A token costs one pass of one token. If the window is full, the last half of it is read again.
-        """
-        window, caches = state, self._caches(state)
-
-        @torch.no_grad()
-        def step(ids: Ids) -> Logits:
-            nonlocal window, caches
-            last = self.tensor(ids)[:, None]
-            if window.shape[1] == self.window:
-                window = self._with_room(window)
-                caches = self._caches(window)
-            window = torch.cat([window, last], 1)
-            logits: Logits = self.output(self._hidden(last, caches=caches)).cpu().numpy()
-            return logits[:, 0]
-
-        return step
-
     def _windows(self, ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, int]:
         """Return windows of a text, ``(B, K, w)``; its last window; and how many tokens of the first are in ``state``.
 
@@ -207,25 +159,12 @@ class Transformer(TorchNetwork):
         """Return the last half of a window that is full, and any other as it is."""
         return window if window.shape[1] < self.window else window[:, self.window - self._overlap :]
 
-    def _caches(self, window: Tensor) -> list[KeyValueCache]:
-        """Return the keys and values of the tokens of a window, for each layer."""
-        zeros = self.output.weight.new_zeros(len(window), *self._cache_shape)
-        caches = [KeyValueCache(zeros.clone(), zeros.clone()) for _ in self.layers]
-        if window.shape[1] > 0:
-            self._hidden(window, caches=caches)
-        return caches
-
-    def _hidden(self, ids: Tensor, noise: Noise | None = None, caches: list[KeyValueCache] | None = None) -> Tensor:
-        """Return what the output layer reads, ``(N, T, h)``, for N windows of T tokens.
-
-        With caches, the tokens follow those that are in the caches.
-        """
-        start = caches[0].length if caches else 0
-        places = slice(start, start + ids.shape[1])
-        rotation, drop = (self._cosines[places], self._sines[places]), partial(self._drop, noise=noise)
+    def _hidden(self, ids: Tensor, noise: Noise | None) -> Tensor:
+        """Return what the output layer reads, ``(N, T, h)``, for N windows of T tokens."""
+        rotation, drop = (self._cosines[: ids.shape[1]], self._sines[: ids.shape[1]]), partial(self._drop, noise=noise)
         hidden = drop(self.embedding(ids))
-        for index, layer in enumerate(self.layers):
-            hidden = layer(hidden, rotation, drop, caches[index] if caches else None)
+        for layer in self.layers:
+            hidden = layer(hidden, rotation, drop)
         normed: Tensor = self.norm(hidden)
         return normed
 

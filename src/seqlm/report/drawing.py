@@ -12,7 +12,7 @@ from seqlm.report.figures.charts import class_figure, highlights_figure
 from seqlm.report.figures.plots import Plot, draw, read_plots
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import highlights, main_table
-from seqlm.score.model_info import NETWORK_NAMES
+from seqlm.models.names import NETWORK_NAMES
 from seqlm.vocab.kinds import token_kind
 
 Drawn = Iterator[tuple[str, Figure]]
@@ -121,6 +121,8 @@ def _of_gradients(layout: Layout, plots: dict[str, Plot]) -> Drawn:
     )
     yield "gradients-reach", draw(tables["reach"], plots["reports/gradients/reach.csv"], "model", panels="moment")
     yield "gradients-truncation", draw(tables["truncation"], plots["Truncated gradients"], "strategy")
+    radius = read_csv(layout.reports("gradients", "radius.csv")).replace({"model": _STUDIED})
+    yield "gradients-radius", draw(radius, plots["reports/gradients/radius.csv"], "model")
     yield "gradients-trained", draw(tables["trained"], plots["reports/gradients/trained.csv"], "strategy")
 
 

@@ -21,8 +21,7 @@ _BOTH = ["val_bits", "test_bits"]
 
 def main_table(layout: Layout) -> pd.DataFrame:
     """Return the main table. Raises DataError if it is missing or broken."""
-    table = read_csv(layout.reports("evaluate", "table.csv"))
-    return table[~table["only_words"]] if "only_words" in table else table
+    return read_csv(layout.reports("evaluate", "table.csv"))
 
 
 def all_findings(table: pd.DataFrame) -> dict[str, str]:

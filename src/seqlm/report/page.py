@@ -11,15 +11,15 @@ from markupsafe import Markup, escape
 
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, describe_reduced_batches, describe_share, table_groups, table_text
-from seqlm.preprocess.cleaning import DecodingReport
+from seqlm.evaluate.columns import COLUMNS, describe_share, table_groups, table_text
+from seqlm.preprocess.cleaning import Letters
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.report.captions import all_captions, unbroken
 from seqlm.report.drawing import CORPORA, MAX_RUNS
 from seqlm.report.findings import all_findings, facts, highlights, main_table, memoriser, replaced_corpus, summary_text
 from seqlm.report.passages import align, mean_bits, shaded_line, shares
 from seqlm.report.rendering import render
-from seqlm.train.settings import run_names, training_summaries
+from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
@@ -52,7 +52,7 @@ def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
     """Return a page that shows a text shaded by its surprisal.
 
-    ``scores``: model -> what :func:`seqlm.models.user_text.page_content` returns for it. ``remarks``: what a reader
+    ``scores``: model -> what :func:`seqlm.score.user_text.page_content` returns for it. ``remarks``: what a reader
     should know about the text.
     """
     passages, pair = align({model: score["passage"] for model, score in scores.items()}), [*scores, ""][:2]
@@ -63,19 +63,10 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
 
 
 def build_summary(layout: Layout) -> str:
-    """Return the models of the chart and the findings as plain text."""
-    return _with_notice(layout, summary_text(main_table(layout)))
-
-
-def build_table(layout: Layout) -> str:
-    """Return the main table as plain text."""
+    """Return the models of the chart, the findings, and the main table as plain text."""
+    table = main_table(layout)
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
-    reduced = describe_reduced_batches(training_summaries(layout, run_names(layout.configs)))
-    return _with_notice(layout, table_text(read_csv(layout.reports("evaluate", "table.csv")), share, reduced))
-
-
-def _with_notice(layout: Layout, text: str) -> str:
-    """Return a text; above it, what to do if the sample replaced the corpus."""
+    text = f"{summary_text(table)}\nAll models:\n\n{table_text(table, share)}"
     replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
     return f"{replaced}\n\n{text}" if replaced else text
 
@@ -124,7 +115,6 @@ def _content(layout: Layout) -> dict[str, Any]:
         "columns": [column for column in COLUMNS if column.heading and column.name not in _NOT_ON_PAGE],
         "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in charted.itertuples()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
-        "batch_reduced": describe_reduced_batches(training_summaries(layout, runs)),
         "choices": _choices(read_json(layout.reports("evaluate", "choices.json")), labels),
         "by_word": "".join(table["label"][(table["token"] == "char") & (table["counted_token"] == "word")].head(1)),
         "captions": all_captions(layout, table),
@@ -173,8 +163,8 @@ def _machines(layout: Layout) -> str:
 
 def _cleaning(layout: Layout, vocab: Vocab) -> list[str]:
     """Return what a reader should know about the decoding and cleaning of the text."""
-    decoding = DecodingReport(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
-    return decoding_warnings(decoding, vocab.normalise)
+    letters = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
+    return decoding_warnings(letters, vocab.normalise)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

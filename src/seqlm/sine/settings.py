@@ -14,18 +14,11 @@ class SineParams(Section):
 
     num_points: Count
     """T: points of the series."""
-    frequency: Annotated[float, Field(gt=0, le=10)]
-    """The series is sin(frequency * t) plus noise."""
-    noise: Annotated[float, Field(ge=0, le=100)]
-    """Standard deviation of the noise."""
     tau: Annotated[int, Field(ge=1, le=10_000)]
     """Past values that predict the next one."""
     num_train: Count
     """The first pairs of features and label are for training."""
-    num_hiddens: Annotated[int, Field(ge=1, le=65536)]
-    lr: Annotated[float, Field(gt=0, le=1e3)]
     num_epochs: Annotated[int, Field(ge=1, le=100_000)]
-    batch_size: Count
     steps: Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=1, max_length=20)]
     """The k of the k-step predictions."""
     taus: Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=20)]

@@ -3,27 +3,31 @@
 A network reads ``tau`` values and predicts the next one. A prediction is *one-step* if all ``tau`` values were
 observed, and *k-step* if the last k - 1 of them are predictions.
 
-Everything is computed in double precision, and sums are added up in a fixed order. So the results are the same on
-every processor, which those of PyTorch are not.
+Everything is computed in double precision: processors differ in the last of its sixteen digits, and reports have nine.
 """
 
 import itertools
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-from seqlm.core.elementary import Floats, matmul, tanh
+from seqlm.core.elementary import Floats
+from seqlm.core.optimizer import Optimizer
 from seqlm.sine.settings import SineParams
 
 Predictor = Callable[[Floats], Floats]
 """Returns the next value for each row of ``(B, tau)`` features, shape ``(B, 1)``."""
 
-_BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
-"""Adam's settings, as in PyTorch."""
+_FREQUENCY, _NOISE = 0.01, 0.2
+"""Of the series: radians per step; standard deviation."""
+_NUM_HIDDENS, _LR, _BATCH_SIZE = 10, 0.01, 16
+"""Of the MLP and the RNN, and of their training with Adam."""
 _NUM_TAU_SEEDS = 5
 _NETWORK_SEED = 1
 """Seeds networks together with the setting ``seed``, which alone seeds the noise of the series."""
@@ -42,25 +46,7 @@ def windows(series: Floats, tau: int) -> tuple[Floats, Floats]:
     return features, series[tau:, None]
 
 
-class SineNetwork(ABC):
-    """A small network whose gradients are written by hand."""
-
-    weights: list[Floats]
-
-    @abstractmethod
-    def forward(self, features: Floats) -> list[Floats]:
-        """Return the features ``(B, tau)``, what each layer or step outputs, and last the predictions ``(B, 1)``."""
-
-    @abstractmethod
-    def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
-        """Return the gradients of the weights from what :meth:`forward` returned and the gradient of predictions."""
-
-    def __call__(self, features: Floats) -> Floats:
-        """Return the next value for each row of ``(B, tau)`` features, shape ``(B, 1)``."""
-        return self.forward(features)[-1]
-
-
-class SineMLP(SineNetwork):
+class SineMLP(nn.Sequential):
     """Linear layers with ReLU between them."""
 
     def __init__(self, sizes: Sequence[int], rng: np.random.Generator) -> None:
@@ -68,69 +54,38 @@ class SineMLP(SineNetwork):
 
         ``sizes`` are those of the input, the hidden layers and the output.
         """
-        self.weights = []
+        super().__init__()
         for num_inputs, num_outputs in itertools.pairwise(sizes):
-            limit, bias_limit = math.sqrt(6 / (num_inputs + num_outputs)), math.sqrt(1 / num_inputs)
-            self.weights.append(rng.uniform(-limit, limit, (num_inputs, num_outputs)))
-            self.weights.append(rng.uniform(-bias_limit, bias_limit, num_outputs))
-
-    def forward(self, features: Floats) -> list[Floats]:
-        """Do what :meth:`SineNetwork.forward` does."""
-        outputs = [features]
-        for index in range(0, len(self.weights), 2):
-            outputs.append(matmul(outputs[-1], self.weights[index]) + self.weights[index + 1])
-            if index + 2 < len(self.weights):
-                outputs[-1] = self.activate(outputs[-1])
-        return outputs
-
-    def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
-        """Do what :meth:`SineNetwork.backward` does."""
-        gradients: list[Floats] = []
-        for index in range(len(self.weights) - 2, -1, -2):
-            inputs = outputs[index // 2]
-            gradients = [matmul(inputs.T, slopes), slopes.sum(0), *gradients]
-            slopes = matmul(slopes, self.weights[index].T) * self.derivative(inputs)
-        return gradients
-
-    def activate(self, values: Floats) -> Floats:
-        """Return ReLU of some values."""
-        return np.maximum(values, 0)
-
-    def derivative(self, activated: Floats) -> Floats:
-        """Return the derivative of ReLU where it has the given values."""
-        return (activated > 0).astype(np.float64)
+            if len(self):
+                self.append(nn.ReLU())
+            layer = nn.Linear(num_inputs, num_outputs, dtype=torch.float64)
+            _draw(layer.weight, math.sqrt(6 / (num_inputs + num_outputs)), rng)
+            _draw(layer.bias, math.sqrt(1 / num_inputs), rng)
+            self.append(layer)
 
 
-class SineRNN(SineNetwork):
+class SineRNN(nn.Module):
     """A recurrent network with tanh for the same task (exercise 8.6-3): it reads the tau values one by one."""
 
     def __init__(self, num_hiddens: int, rng: np.random.Generator) -> None:
         """Draw weights as PyTorch does."""
-        limit, h = math.sqrt(1 / num_hiddens), num_hiddens
-        self.weights = [rng.uniform(-limit, limit, shape) for shape in ((1, h), (h, h), (h,), (h, 1), (1,))]
+        super().__init__()
+        self.layer = nn.RNN(1, num_hiddens, batch_first=True, dtype=torch.float64)
+        self.output = nn.Linear(num_hiddens, 1, dtype=torch.float64)
+        for name, weight in self.named_parameters():
+            if name == "layer.bias_hh_l0":  # one bias for each unit: the second stays zero
+                nn.init.zeros_(weight.requires_grad_(False))
+            else:
+                _draw(weight, math.sqrt(1 / num_hiddens), rng)
 
-    def forward(self, features: Floats) -> list[Floats]:
-        """Do what :meth:`SineNetwork.forward` does."""
-        w_xh, w_hh, b_h, w_hq, b_q = self.weights
-        outputs = [features, np.zeros((len(features), len(b_h)))]
-        for column in features.T:
-            outputs.append(tanh(column[:, None] * w_xh + matmul(outputs[-1], w_hh) + b_h))
-        return [*outputs, matmul(outputs[-1], w_hq) + b_q]
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the next value for each row of ``(B, tau)`` features, shape ``(B, 1)``."""
+        predictions: Tensor = self.output(self.layer(features[:, :, None])[1][0])
+        return predictions
 
-    def backward(self, outputs: list[Floats], slopes: Floats) -> list[Floats]:
-        """Do what :meth:`SineNetwork.backward` does."""
-        features, *hiddens, _ = outputs
-        _, w_hh, _, w_hq, _ = self.weights
-        gradients = [np.zeros_like(weight) for weight in self.weights[:3]]
-        gradients += [matmul(hiddens[-1].T, slopes), slopes.sum(0)]
-        slopes = matmul(slopes, w_hq.T)
-        for t in range(features.shape[1] - 1, -1, -1):
-            slopes = slopes * (1 - hiddens[t + 1] ** 2)
-            gradients[0] += matmul(features[:, t : t + 1].T, slopes)
-            gradients[1] += matmul(hiddens[t].T, slopes)
-            gradients[2] += slopes.sum(0)
-            slopes = matmul(slopes, w_hh.T)
-        return gradients
+
+def _draw(weight: Tensor, limit: float, rng: np.random.Generator) -> None:
+    weight.data.copy_(torch.from_numpy(rng.uniform(-limit, limit, weight.shape[::-1]).T))
 
 
 def repeat_last(features: Floats) -> Floats:
@@ -138,48 +93,40 @@ def repeat_last(features: Floats) -> Floats:
     return features[:, -1:]
 
 
-def init_model(kind: Literal["MLP", "RNN"], tau: int, num_hiddens: int, rng: np.random.Generator) -> SineNetwork:
-    """Return an untrained network: the book's SineMLP, or an RNN."""
-    return SineMLP((tau, num_hiddens, 1), rng) if kind == "MLP" else SineRNN(num_hiddens, rng)
-
-
-class Adam:
-    """The optimizer of Kingma and Ba (2015)."""
-
-    def __init__(self, weights: Sequence[Floats]) -> None:
-        """Take the weights to change."""
-        self._weights, self._num_steps = weights, 0
-        self._means = [np.zeros_like(weight) for weight in weights]
-        self._squares = [np.zeros_like(weight) for weight in weights]
-
-    def step(self, gradients: Sequence[Floats], lr: float) -> None:
-        """Change the weights by their gradients."""
-        self._num_steps += 1
-        mean_share, square_share = 1 - _BETA1**self._num_steps, 1 - _BETA2**self._num_steps
-        for w, g, m, v in zip(self._weights, gradients, self._means, self._squares, strict=True):
-            m += (1 - _BETA1) * (g - m)
-            v += (1 - _BETA2) * (g * g - v)
-            w -= lr * (m / mean_share) / (np.sqrt(v / square_share) + _EPS)
+def init_model(kind: Literal["MLP", "RNN"], tau: int, rng: np.random.Generator) -> nn.Module:
+    """Return an untrained network: the book's MLP, or an RNN."""
+    return SineMLP((tau, _NUM_HIDDENS, 1), rng) if kind == "MLP" else SineRNN(_NUM_HIDDENS, rng)
 
 
 def train_model(
-    network: SineNetwork, features: Floats, labels: Floats, params: SineParams, rng: np.random.Generator
+    network: nn.Module, features: Floats, labels: Floats, num_epochs: int, rng: np.random.Generator
 ) -> list[float]:
     """Train with Adam on pairs of features and label; return their mean squared error after each epoch.
 
     The book's loss has no factor 1/2.
     """
-    optimizer = Adam(network.weights)
+    weights = [weight for weight in network.parameters() if weight.requires_grad]
+    optimizer, inputs, targets = Optimizer("adamw", weights), torch.tensor(features), torch.tensor(labels)
     losses = []
-    for _ in range(params.num_epochs):
-        order = rng.permutation(len(features))
-        for start in range(0, len(order), params.batch_size):
-            batch = order[start : start + params.batch_size]
-            outputs = network.forward(features[batch])
-            slopes = 2 / len(batch) * (outputs[-1] - labels[batch])  # of the mean squared error
-            optimizer.step(network.backward(outputs, slopes), params.lr)
-        losses.append(float(np.mean((network(features) - labels) ** 2)))
+    for _ in range(num_epochs):
+        for batch in torch.split(torch.from_numpy(rng.permutation(len(inputs))), _BATCH_SIZE):
+            network.zero_grad()
+            loss = functional.mse_loss(network(inputs[batch]), targets[batch])
+            torch.autograd.backward(loss)
+            optimizer.step(_LR)
+        losses.append(float(np.mean((predictor(network)(features) - labels) ** 2)))
     return losses
+
+
+def predictor(network: nn.Module) -> Predictor:
+    """Return what a network computes as a function of arrays."""
+
+    @torch.no_grad()
+    def predict(features: Floats) -> Floats:
+        predictions: Floats = network(torch.tensor(features)).numpy()
+        return predictions
+
+    return predict
 
 
 def k_step_predictions(predict: Predictor, series: Floats, tau: int, max_k: int) -> Floats:
@@ -220,8 +167,8 @@ def rmse_by_k(predictions: Floats, series: Floats, tau: int, first: int) -> Floa
     return np.array([np.sqrt(np.mean(error**2)) for error in errors])
 
 
-def study_sine(params: SineParams, seed: int) -> tuple[SineNetwork, dict[str, pd.DataFrame], dict[str, Any]]:
-    """Train the book's MLP and an RNN on the series, predict, and compare values of tau; return MLP, tables, summary.
+def study_sine(params: SineParams, seed: int) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Train the book's MLP and an RNN on the series, predict, and compare values of tau; return tables and a summary.
 
     Tables: ``loss`` (network, epoch, loss); ``predictions`` (time, observed, one_step, multi_step, ahead_K for each of
     ``steps``); ``errors`` (network, k, rmse), over the part of the series after the training pairs; ``tau`` (tau,
@@ -230,7 +177,7 @@ def study_sine(params: SineParams, seed: int) -> tuple[SineNetwork, dict[str, pd
     The summary has the loss after each epoch and the error of ``steps``, the same two for the naive forecast that
     repeats the last value, and how far the network is from linear.
     """
-    series = noisy_sine(params.num_points, params.frequency, params.noise, seed)
+    series = noisy_sine(params.num_points, _FREQUENCY, _NOISE, seed)
     mlp, mlp_losses = _train("MLP", series, params.tau, params, seed)
     rnn, rnn_losses = _train("RNN", series, params.tau, params, seed)
     rmse = {
@@ -250,17 +197,18 @@ def study_sine(params: SineParams, seed: int) -> tuple[SineNetwork, dict[str, pd
         "repeat_loss": float(np.mean((labels - repeat_last(features)) ** 2)),
         "repeat_rmse": {f"k_{k}": float(rmse[_REPEAT][k - 1]) for k in params.steps},
         "curvature": curvature(mlp, features),
-        "noise_floor": params.noise,
+        "noise_floor": _NOISE,
     }
-    return mlp, tables, summary
+    return tables, summary
 
 
 def _train(
     kind: Literal["MLP", "RNN"], series: Floats, tau: int, params: SineParams, seed: int
-) -> tuple[SineNetwork, list[float]]:
+) -> tuple[Predictor, list[float]]:
     rng = np.random.default_rng([seed, _NETWORK_SEED])
-    network = init_model(kind, tau, params.num_hiddens, rng)
-    return network, train_model(network, *_training_pairs(series, tau, params), params, rng)
+    network = init_model(kind, tau, rng)
+    losses = train_model(network, *_training_pairs(series, tau, params), params.num_epochs, rng)
+    return predictor(network), losses
 
 
 def _training_pairs(series: Floats, tau: int, params: SineParams) -> tuple[Floats, Floats]:
@@ -298,7 +246,7 @@ def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
     size, after so little training, says little.
     """
     rows = []
-    for noise, tau in itertools.product(dict.fromkeys((params.noise, 0.0)), params.taus):
+    for noise, tau in itertools.product((_NOISE, 0.0), params.taus):
         errors = [_one_step_rmse(params, noise, tau, seed + number) for number in range(_NUM_TAU_SEEDS)]
         rows.append((tau, noise, float(np.mean(errors)), float(np.std(errors, ddof=1))))
     return pd.DataFrame(rows, columns=["tau", "noise", "rmse", "deviation"])
@@ -306,6 +254,6 @@ def _compare_taus(params: SineParams, seed: int) -> pd.DataFrame:
 
 def _one_step_rmse(params: SineParams, noise: float, tau: int, seed: int) -> float:
     """Return the error of a network after its training pairs."""
-    series = noisy_sine(params.num_points, params.frequency, noise, seed)
+    series = noisy_sine(params.num_points, _FREQUENCY, noise, seed)
     network, _ = _train("MLP", series, tau, params, seed)
     return float(_rmse(network, series, tau, 1, params)[0])

@@ -1,6 +1,8 @@
 """What happens while a network trains: checkpoints, the terminal, Ctrl-C."""
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,34 +21,67 @@ from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
 from seqlm.vocab.vocabulary import Vocab
 
 
-def checkpoint_writer(checkpoint: Checkpoint, seconds: float) -> Callback:
-    """Return a callback that saves a checkpoint every ``seconds``, within epochs too; all processes save together."""
-    last = time.monotonic()
+@contextmanager
+def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
+    """Give a callback that saves checkpoints, within epochs too; all processes save together.
+
+    The first is saved at once, later ones so that saving takes about a hundredth of the time. After Ctrl-C the callback
+    saves one more and raises Interrupted. Ctrl-C again ends the process at once.
+    """
+    due = time.monotonic()
 
     def save(trainer: Trainer) -> None:
-        nonlocal last
+        nonlocal due
         ranks = trainer.ranks
         every = 1 if ranks.size == 1 else MINIBATCHES_BETWEEN_CHECKS
         if trainer.is_done or trainer.progress.minibatches % every:
             return
-        if ranks.broadcast(time.monotonic() - last >= seconds):
+        begin = time.monotonic()
+        is_interrupted, is_due = ranks.broadcast((pressed.is_set(), begin >= due))
+        if is_interrupted or is_due:
             state = trainer.state()
-            if ranks.is_first:
-                checkpoint.save(*state)
-            last = time.monotonic()
+            if ranks.rank == 0:
+                checkpoint.save(state)
+            due = time.monotonic() + _TIMES_SAVING * (time.monotonic() - begin)
+        if is_interrupted:
+            name = os.environ.get("DVC_EXP_NAME")  # only `dvc exp run` stores an experiment
+            again = f"dvc exp run --name {name}" if name else "dvc repro"
+            raise Interrupted(f"interrupted at epoch {trainer.progress.epoch:.4g}; `{again}` continues from there")
 
-    return save
+    with _ctrl_c() as pressed:
+        yield save
 
 
+_TIMES_SAVING = 100
 _SAMPLE_TOKENS = 50
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[threading.Event]:
+    """Give an event that is set by the first Ctrl-C. What a shell starts in the background goes on ignoring it."""
+    pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
+
+    def note(*_: object) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, before)
+
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def train_to_end(
     trainer: Trainer, checkpoint: Checkpoint, keep_sample: Callback, vocab: Vocab, prefix: str, reports: Path
 ) -> None:
     """Train to the end; show it on the terminal and in ``reports``. Raises Interrupted after Ctrl-C."""
-    save = checkpoint_writer(checkpoint, trainer.config.save_every_s)
-    with terminal(trainer, vocab, prefix) as show, live_history(reports) as write_history:
+    with (
+        terminal(trainer, vocab, prefix) as show,
+        live_history(reports) as write_history,
+        checkpoint_writer(checkpoint) as save,
+    ):
 
         def after_minibatch(trainer: Trainer) -> None:
             show(trainer)
@@ -54,13 +89,7 @@ def train_to_end(
             keep_sample(trainer)
             save(trainer)
 
-        try:
-            trainer.train(after_minibatch)
-        except KeyboardInterrupt as error:
-            name = os.environ.get("DVC_EXP_NAME")  # only `dvc exp run` stores an experiment
-            again = f"dvc exp run --name {name}" if name else "dvc repro"
-            where = f"at epoch {trainer.progress.epoch:.4g}"
-            raise Interrupted(f"interrupted {where}; `{again}` continues from the last checkpoint") from error
+        trainer.train(after_minibatch)
 
 
 @contextmanager
@@ -114,18 +143,13 @@ def live_history(reports: Path) -> Iterator[Callback]:
 
 def describe_plan(trainer: Trainer) -> list[str]:
     """Return what a training run will do, in lines."""
-    config, plan = trainer.config, trainer.plan
+    plan = trainer.plan
     tokens, epochs = plan.batches_per_epoch * plan.tokens_per_batch, _format_epochs(plan.epochs_to_train)
     lines = [f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}"]
-    if plan.limit is not None:
-        lines[0] += f", limited by {plan.limit}"
+    if plan.num_minibatches is not None:
+        lines[0] += ", limited by token_budget"
         if plan.epochs_to_train < 1:
-            lines.append(f"this is {plan.epochs_to_train:.1%} of the text: raise {plan.limit} to train on more")
-    if plan.batch_reduced:
-        lines.append(
-            f"the text has {plan.num_tokens:,} tokens, too few for minibatches of {config.batch_size} x "
-            f"{config.num_steps}: it is cut into minibatches of {plan.batch_size} x {plan.num_steps}"
-        )
+            lines.append(f"this is {plan.epochs_to_train:.1%} of the text: raise token_budget to train on more")
     return lines
 
 

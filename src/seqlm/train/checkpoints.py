@@ -7,29 +7,21 @@ code is never used.
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from filelock import FileLock, Timeout
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor
 
 from seqlm.core.compiling import has_fma
 from seqlm.core.errors import MachineError
-from seqlm.core.files import remove_others, sha256_of_file, write_bytes
-from seqlm.networks.network import State
+from seqlm.core.files import remove_others, replacing, sha256_of_file
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
 from seqlm.vocab.vocabulary import Vocab
 
 _SOURCES = Path(__file__).resolve().parents[1]
-_DIGEST_BYTES = 32
-_VALUES = "values"
 _LOCK = "lock"
 _LOCK_TIMEOUT_S = 10.0
 
@@ -48,29 +40,27 @@ def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
 
 
 class Checkpoint:
-    """One file of tensors and plain values, preceded by their SHA-256."""
+    """One file of tensors and plain values."""
 
     def __init__(self, folder: Path, key: str) -> None:
         """``folder`` holds the checkpoints of one run."""
         self.path = folder / f"{key}.checkpoint"
 
-    def save(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    def save(self, state: dict[str, Any]) -> None:
         """Replace the checkpoint, completely or not at all."""
-        header = torch.frombuffer(bytearray(json.dumps(values).encode()), dtype=torch.uint8)
-        body = save_tensors(tensors | {_VALUES: header})
-        write_bytes(self.path, hashlib.sha256(body).digest() + body)
+        with replacing(self.path) as temporary:
+            torch.save(state, temporary)  # noqa: TID251 (tensors and plain values)
 
-    def load(self, ranks: Ranks = ONE_PROCESS) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return what was saved, or None if there is no undamaged checkpoint.
+    def load(self, ranks: Ranks = ONE_PROCESS) -> dict[str, Any] | None:
+        """Return what was saved, or None if there is no complete checkpoint.
 
         Processes on several machines each have their own folder: all load the checkpoint of the first.
         """
-        content = ranks.broadcast(self.path.read_bytes() if ranks.is_first and self.path.exists() else b"")
-        digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        if hashlib.sha256(body).digest() != digest:
-            return None
-        tensors = load_tensors(body)
-        return tensors, json.loads(tensors.pop(_VALUES).numpy().tobytes())
+        state = None
+        if ranks.rank == 0 and self.path.exists():
+            with suppress(Exception):  # a broken file may raise anything
+                state = torch.load(self.path, map_location="cpu", weights_only=True)  # noqa: TID251 (it runs no code)
+        return ranks.broadcast(state)
 
     def remove_all(self) -> None:
         """Remove all checkpoints of the run: their settings, data or code may have been others."""
@@ -83,25 +73,8 @@ def run_lock(folder: Path) -> AbstractContextManager[object]:
     The system releases it however the process ends. Raises MachineError if another process trains the run, and does not
     finish within some seconds.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
     except Timeout as error:
         raise MachineError(f"run {folder.name}: another process is training it: wait until it has finished") from error
-    except OSError as error:
-        raise MachineError(f"{folder}: cannot be written: {error.strerror}") from error
-
-
-def flatten_state(state: State) -> list[Tensor]:
-    """Return the tensors of a network's state: the state itself, or those of its parts, in order."""
-    if isinstance(state, Tensor | np.ndarray):
-        return [torch.as_tensor(state)]
-    return [tensor for part in state for tensor in flatten_state(part)]
-
-
-def unflatten_state(template: State, tensors: Iterator[Tensor]) -> State:
-    """Return a state of the same structure as ``template`` that holds the next of ``tensors``."""
-    if isinstance(template, Tensor | np.ndarray):
-        found = next(tensors)
-        return found if isinstance(template, Tensor) else found.numpy()
-    return type(template)(unflatten_state(part, tensors) for part in template)

@@ -23,10 +23,7 @@ class HistoryRow:
     """None: not evaluated on val."""
     grad_norm: float
     """Mean norm of the gradient before clipping."""
-    grad_norm_max: float
     clipped_share: float
-    lr: float
-    """Learning rate of the last minibatch."""
     tokens: int
     """Tokens trained so far, in all batch rows and epochs."""
 
@@ -39,7 +36,6 @@ class RunningTotals:
     tokens: int = 0
     norms: list[Tensor] = field(default_factory=list)
     """Norms of the gradients before clipping, the same in every process."""
-    lr: float = 0.0
 
 
 @dataclass
@@ -95,23 +91,18 @@ def history_table(run: str, rows: Sequence[HistoryRow]) -> pd.DataFrame:
 
 
 def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine: str) -> dict[str, Any]:
-    """Return the result of a training run and the shape of its minibatches; values that are not finite are None."""
-    plan, last = progress.plan, progress.history[-1]
+    """Return the result of a training run; values that are not finite are None."""
     evaluations = [row.val_perplexity for row in progress.history if row.val_perplexity is not None]
     summary: dict[str, Any] = {
         "epochs": progress.epoch,
         "kept_epoch": kept_epoch,
-        "last_epoch_train_perplexity": last.train_perplexity,
+        "last_epoch_train_perplexity": progress.history[-1].train_perplexity,
         "last_val_perplexity": _finite(evaluations[-1]) if evaluations else None,
         "best_val_perplexity": _finite(progress.best_val_perplexity),
         "best_epoch": progress.best_epoch,
         "parameters": num_parameters,
         "engine": engine,
         "tokens": progress.tokens,
-        "bounded": plan.limit is not None,
-        "batch_size": plan.batch_size,
-        "num_steps": plan.num_steps,
-        "batch_reduced": plan.batch_reduced,
     }
     if infinite := sum(not math.isfinite(value) for value in evaluations):
         summary["reason"] = f"perplexity on val is too large for a number {infinite} of {len(evaluations)} times"

@@ -3,8 +3,8 @@
 Both samplers skip a random number of tokens at the start, so that epochs cut the text at different positions. Targets
 are the inputs shifted by one token.
 
-A history has one row for each epoch. If ``token_budget`` or ``max_flops`` ends the training before its last epoch, the
-history has ``num_epochs`` rows for equal parts of what is trained, and the learning rate schedule covers just that.
+A history has one row for each epoch. If ``token_budget`` ends the training before its last epoch, the history
+has ``num_epochs`` rows for equal parts of what is trained, and the learning rate schedule covers just that.
 """
 
 from collections.abc import Iterator
@@ -68,8 +68,6 @@ def _random_offset(tokens: NDArray[np.integer], batch_size: int, num_steps: int,
 
 
 _MIN_VAL_TOKENS = 10_000
-_FLOPS_PER_PARAMETER = 6
-"""One multiplication and one addition in the forward pass, two of each in the backward pass."""
 
 
 @dataclass(frozen=True)
@@ -80,37 +78,30 @@ class Plan:
     """Tokens of the training text."""
     batch_size: int
     num_steps: int
-    batch_reduced: bool
-    """Whether the text is too short for minibatches of the configured size."""
     num_rows: int
     """Rows of the complete history."""
     num_minibatches: int | None = None
-    """Minibatches of a training run that ends before its last epoch; None: all epochs are trained."""
-    limit: str | None = None
-    """The setting that ends it."""
+    """Minibatches of a training run that ``token_budget`` ends before its last epoch; None: all epochs are trained."""
 
     @classmethod
-    def of(cls, config: RunConfig, num_tokens: int, num_parameters: int, num_processes: int = 1) -> "Plan":
+    def of(cls, config: RunConfig, num_tokens: int) -> "Plan":
         """Return the plan of a run on a text of ``num_tokens``.
 
-        Raises DataError if the text is too short for any minibatch.
+        Raises DataError if the text is too short for one minibatch.
         """
         num_steps = config.num_steps
         if config.truncation == "full":  # one window spans each batch row, except what a random offset may drop
             num_steps = max(num_tokens // (config.batch_size + 1), 1)
-        shape = largest_that_fits(num_tokens, config.batch_size, num_steps, num_processes)
-        whole = cls(num_tokens, *shape, shape != (config.batch_size, num_steps), config.num_epochs)
-        budgets: dict[str, float] = {}
-        if config.token_budget is not None:
-            budgets["token_budget"] = config.token_budget
-        if config.max_flops is not None:
-            budgets["max_flops"] = config.max_flops / (_FLOPS_PER_PARAMETER * num_parameters)
-        limit = min(budgets, key=budgets.__getitem__, default=None)
-        if limit is None or budgets[limit] >= whole.tokens_to_train:
+        if not fits(num_tokens, config.batch_size, num_steps):
+            raise DataError(
+                f"run {config.run}: {num_tokens} tokens are too few for minibatches of {config.batch_size} x "
+                f"{num_steps}: use a longer text, or lower train.batch_size and train.num_steps"
+            )
+        whole = cls(num_tokens, config.batch_size, num_steps, config.num_epochs)
+        if config.token_budget is None or config.token_budget >= whole.tokens_to_train:
             return whole
-        num_minibatches = max(int(budgets[limit]) // whole.tokens_per_batch, 1)
-        num_rows = min(config.num_epochs, num_minibatches)
-        return replace(whole, num_rows=num_rows, num_minibatches=num_minibatches, limit=limit)
+        num_minibatches = max(config.token_budget // whole.tokens_per_batch, 1)
+        return replace(whole, num_rows=min(config.num_epochs, num_minibatches), num_minibatches=num_minibatches)
 
     @property
     def tokens_per_batch(self) -> int:
@@ -141,19 +132,3 @@ class Plan:
         trained = self.tokens_to_train * min(config.eval_every, self.num_rows) // self.num_rows
         budget = max(trained // 4, _MIN_VAL_TOKENS)
         return budget if config.eval_tokens is None else min(config.eval_tokens, budget)
-
-
-def largest_that_fits(num_tokens: int, batch_size: int, num_steps: int, num_processes: int = 1) -> tuple[int, int]:
-    """Return the largest batch size and number of steps, up to those given, that a text has enough tokens for.
-
-    A short text gets fewer batch rows, a multiple of ``num_processes``, and fewer steps if one row for each process is
-    still too much. Raises DataError if even single steps are too long.
-    """
-    if fits(num_tokens, batch_size, num_steps):
-        return batch_size, num_steps
-    rows = min(num_tokens // num_steps - 1, batch_size) // num_processes * num_processes
-    if rows > 0:
-        return rows, num_steps
-    if num_tokens <= num_processes:
-        raise DataError(f"too few tokens to train on ({num_tokens}): use a longer text")
-    return num_processes, min(num_tokens // (num_processes + 1), num_steps)

@@ -5,11 +5,11 @@ processes; without it there is one.
 """
 
 import os
-import time
-from collections.abc import Iterable, Iterator
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -22,18 +22,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together.
-
-    What these share raises MachineError if another one has ended.
-    """
+    """This process among those that train together. What they share raises MachineError if another one has ended."""
 
     rank: int = 0
+    """The first process, 0, writes and prints."""
     size: int = 1
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this process is the one that writes and prints."""
-        return self.rank == 0
 
     def own_rows(self, batch_size: int) -> slice:
         """Return this process's rows of a minibatch. Raises ParamsError if the rows cannot be divided evenly."""
@@ -46,79 +39,55 @@ class Ranks:
         """Return the first process's value in every process; all wait for the first."""
         values = [value]
         if self.size > 1:
-            with _others_answer():
-                dist.broadcast_object_list(values)
+            _together(dist.broadcast_object_list, values)
         return values[0]
 
-    def all_gather(self, tensors: list[Tensor]) -> list[list[Tensor]]:
-        """Return copies of every process's list of tensors, on the CPU, in every process."""
-        own = [tensor.cpu().clone(memory_format=torch.contiguous_format) for tensor in tensors]
-        gathered: list[list[Tensor]] = [own] * self.size
+    def all_gather(self, value: T) -> list[T]:
+        """Return every process's value, in every process."""
+        values = [value] * self.size
         if self.size > 1:
-            with _others_answer():
-                dist.all_gather_object(gathered, own)
-        return gathered
+            _together(dist.all_gather_object, values, value)
+        return values
 
     def average(self, tensors: Iterable[Tensor | None]) -> None:
         """Replace each tensor by its mean over all processes."""
-        if self.size > 1:
-            with _others_answer():
-                for tensor in tensors:
-                    if tensor is not None:
-                        dist.all_reduce(tensor)
-                        tensor.div_(self.size)
+        for tensor in tensors if self.size > 1 else ():
+            if tensor is not None:
+                _together(dist.all_reduce, tensor)
+                tensor.div_(self.size)
 
 
 ONE_PROCESS = Ranks()
 
 
-_END_S = 5
-"""Seconds in which torchrun ends a machine's other processes after one has ended."""
-
-
-@contextmanager
-def _others_answer() -> Iterator[None]:
-    """Turn the error of a lost connection into a MachineError."""
+def _together(operation: Callable[..., Any], *arguments: Any) -> None:
     try:
-        yield
+        operation(*arguments)
     except torch.OutOfMemoryError:
         raise
-    except RuntimeError as error:
-        # The process that ended knows why. This one speaks only if that was on another machine.
-        time.sleep(_END_S)
-        raise MachineError(
-            "a training process on another machine has ended: the same command continues from the last checkpoint"
-        ) from error
+    except (RuntimeError, ValueError) as error:
+        _end(error)
 
 
-def local_device(device: torch.device) -> torch.device:
-    """Return this process's own device: with CUDA, the GPU of its number on this machine."""
-    if device.type == "cuda" and "LOCAL_RANK" in os.environ:
-        return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    return device
-
-
-def local_threads(num_threads: int) -> int:
-    """Return this process's share of the threads of this machine."""
-    return max(num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+def _end(error: object, _: object = None) -> NoReturn:
+    """End this process, whose message is the only one after another process was killed; also called for SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    cause = error if isinstance(error, Exception) else None
+    why = "another training process has ended or does not answer: the same command continues from the last checkpoint"
+    raise MachineError(why) from cause
 
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that ``torchrun`` started, with gloo on CPUs and nccl on GPUs.
-
-    Raises MachineError if they do not find each other.
-    """
+    """Join the processes that ``torchrun`` started; each GPU has one. Raises MachineError if they do not meet."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        yield Ranks()
+        yield ONE_PROCESS
         return
     if device.type == "cuda":
-        torch.cuda.set_device(device)
-    try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    except (RuntimeError, ValueError) as error:
-        raise MachineError(f"the {size} training processes cannot find each other: {error}") from error
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    signal.signal(signal.SIGTERM, _end)  # as torchrun ends the others if one fails
+    _together(dist.init_process_group)
     try:
         yield Ranks(dist.get_rank(), size)
     finally:

@@ -18,19 +18,25 @@ FIRST_ROWS, EVEN_ROWS = 10, 40
 SAMPLE_TOKENS = 100
 
 
-def sample_prefix(config: RunConfig, vocab: Vocab, val_ids: NDArray[np.integer]) -> str:
+def sample_prefix(config: RunConfig, vocab: Vocab, train_ids: NDArray[np.integer], val_ids: NDArray[np.integer]) -> str:
     """Return what a run's samples continue: the text of the setting, or the beginning of val.
 
-    The beginning of val is used for ``auto``, and if the vocabulary lacks most tokens of the setting's text. If val
-    begins with unknown tokens only, the text is empty, and no samples are printed.
+    The beginning of val is used for ``auto``, and if train never has the setting's text. If val begins with unknown
+    tokens only, the text is empty, and no samples are printed.
     """
-    tokens = vocab.tokenize(config.sample_prefix)
-    num_known = sum(token in vocab for token in tokens)
-    if config.sample_prefix != AUTO and num_known >= max(len(tokens), 1) / 2:
+    if config.sample_prefix != AUTO and occurs(vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids):
         return config.sample_prefix
     with suppress(DataError):
         return prompts(vocab, val_ids, 1)[0]
     return ""
+
+
+def occurs(wanted: NDArray[np.integer], ids: NDArray[np.integer]) -> bool:
+    """Return whether some tokens, all of them known, follow one another in a stream."""
+    places = np.arange(len(ids) - len(wanted) + 1)
+    for number, token in enumerate(wanted.tolist()):
+        places = places[ids[places + number] == token]
+    return bool(len(places)) and 0 not in wanted
 
 
 def is_sampled(row: int, num_rows: int) -> bool:

@@ -1,31 +1,24 @@
 """Settings of training, which each run may override, and the runs that have resolved settings."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_checksummed, read_json
-from seqlm.core.layout import Layout
+from seqlm.core.files import read_json, write_text
 from seqlm.core.settings import Device, NumThreads, Seed, check
 from seqlm.networks.settings import NetworkSettings
 from seqlm.vocab.settings import Kind
 
-CONFIG_FORMAT = 2
-"""Format of the files that ``configure`` writes."""
-
 PositiveInt = Annotated[int, Field(ge=1, le=10**9)]
 
 
-class TrainParams(NetworkSettings):
-    """Everything that decides a trained network, except the machine's settings."""
+class RunConfig(NetworkSettings):
+    """The resolved settings of a run: everything its training depends on."""
 
     sampling: Literal["random", "sequential"]
-    """How minibatches are cut from the text."""
-    carry_state: bool | None
-    """Carry the hidden state to the next minibatch; null: with sequential sampling only, as in the book."""
+    """How minibatches are cut from the text. Sequential ones carry the hidden state on, as in the book."""
     batch_size: Annotated[int, Field(ge=1, le=10**6)]
     max_tokens: PositiveInt | None
     """Train on this many first tokens of train; null: on all."""
@@ -51,9 +44,6 @@ class TrainParams(NetworkSettings):
 
     A training that a budget ends early is divided into ``num_epochs`` equal parts, which count as epochs in its history
     and in the settings below. The learning rate schedule covers what is trained."""
-    max_flops: Annotated[float, Field(gt=0, le=1e24)] | None
-    """A budget of floating-point operations: six for each parameter and token, as is usual (Kaplan et al. 2020, section
-    2.1). It limits the cost of a large vocabulary; null: no limit."""
     eval_every: PositiveInt
     """Epochs between evaluations on val."""
     eval_tokens: Annotated[int, Field(ge=1000, le=10**9)] | None
@@ -66,23 +56,7 @@ class TrainParams(NetworkSettings):
     sample_every: Annotated[int, Field(ge=0, le=10**9)]
     """Epochs between printed continuations of ``sample_prefix``; 0: none."""
     sample_prefix: Annotated[str, Field(min_length=1, max_length=1000)]
-    """``auto``: the beginning of val."""
-    save_every_s: Annotated[float, Field(ge=0, le=86400)]
-    """Seconds between saves of the training itself, from which it resumes if it is interrupted."""
-
-    @model_validator(mode="after")
-    def _require_consistency(self) -> "TrainParams":
-        if self.checkpoint == "best" and self.eval_every > self.num_epochs:
-            raise ValueError("checkpoint: best needs an evaluation on val: eval_every must not exceed num_epochs")
-        if self.schedule == "constant" and self.warmup_share > 0:
-            raise ValueError("warmup_share has no effect with schedule: constant: set it to 0")
-        if self.optimizer == "sgd" and self.weight_decay > 0:
-            raise ValueError("weight_decay has no effect with optimizer: sgd: set it to 0")
-        return self
-
-
-class RunConfig(TrainParams):
-    """The resolved settings of a run: everything its training depends on."""
+    """``auto``, or a text that train never has: the beginning of val."""
 
     run: str
     token: Kind
@@ -91,10 +65,15 @@ class RunConfig(TrainParams):
     seed: Seed
     num_threads: NumThreads
 
-    @property
-    def carries_state(self) -> bool:
-        """Whether the hidden state is carried to the next minibatch."""
-        return self.sampling == "sequential" if self.carry_state is None else self.carry_state
+    @model_validator(mode="after")
+    def _require_consistency(self) -> "RunConfig":
+        if self.checkpoint == "best" and self.eval_every > self.num_epochs:
+            raise ValueError("checkpoint: best needs an evaluation on val: eval_every must not exceed num_epochs")
+        if self.schedule == "constant" and self.warmup_share > 0:
+            raise ValueError("warmup_share has no effect with schedule: constant: set it to 0")
+        if self.optimizer == "sgd" and self.weight_decay > 0:
+            raise ValueError("weight_decay has no effect with optimizer: sgd: set it to 0")
+        return self
 
     def describe(self) -> str:
         """Return the kind of network and its size."""
@@ -110,24 +89,16 @@ def run_names(configs: Path) -> list[str]:
     return names
 
 
-def read_config(path: Path) -> RunConfig:
-    """Return a run's settings as ``configure`` resolved them, or as a user wrote them, without a checksum.
+def write_config(path: Path, config: RunConfig) -> None:
+    """Store a run's settings for :func:`read_config`."""
+    write_text(path, config.model_dump_json(indent=2) + "\n")
 
-    Raises ParamsError if there is no such run or a setting is wrong, and DataError for a file that is broken, was
-    changed since it was written, or belongs to another run.
+
+def read_config(path: Path) -> RunConfig:
+    """Return a run's settings as ``configure`` resolved them.
+
+    Raises ParamsError if there is no such run or a setting is wrong, and DataError for a file that is broken.
     """
     if not path.exists():
         raise ParamsError(f"there is no run {path.stem!r}, only {', '.join(run_names(path.parent))}")
-    value = read_json(path)
-    if not isinstance(value, dict) or {"format", "checksum"} & set(value):
-        value = read_checksummed(path, CONFIG_FORMAT, "run the configure stage again")
-        del value["format"]
-    config = check(value, path.stem, RunConfig, source=str(path))
-    if config.run != path.stem:
-        raise DataError(f"{path}: belongs to the run {config.run!r}: run the configure stage again")
-    return config
-
-
-def training_summaries(layout: Layout, runs: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the summary of each run's training, as :mod:`seqlm.train.history` makes it."""
-    return {run: read_json(layout.reports("train", run, "summary.json")) for run in runs}
+    return check(read_json(path), path.stem, RunConfig, source=str(path))

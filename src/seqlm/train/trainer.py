@@ -20,13 +20,11 @@ from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
 from seqlm.networks.building import build_network
-from seqlm.networks.network import Network, State, rows_nll, stream_nll, tokens_at_once
+from seqlm.networks.network import Network, State, map_state, rows_nll, stream_nll, tokens_at_once
 from seqlm.networks.noise import RandomNoise
-from seqlm.train.checkpoints import flatten_state, unflatten_state
 from seqlm.train.history import HistoryRow, Progress, RunningTotals
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
-from seqlm.train.schedule import scheduled_lr
 from seqlm.train.settings import RunConfig
 
 MINIBATCHES_BETWEEN_CHECKS = 64
@@ -36,6 +34,7 @@ _MAX_PARTS, _MIN_PART_TOKENS = 32, 512
 """A val that is read completely is read in this many parts at once, or fewer if they would be shorter."""
 _WARMUP = 64
 """Tokens at the beginning of a passage that only warm up the state."""
+_FINAL_LR_SHARE = 0.01
 
 Callback = Callable[["Trainer"], None]
 
@@ -63,7 +62,7 @@ class Trainer:
         self.network: Network = build_network(config, vocab_size, config.seed, device)
         self._parameters = list(self.network.parameters())
         self.num_parameters = sum(parameter.numel() for parameter in self._parameters)
-        self.plan = Plan.of(config, len(self._train_ids), self.num_parameters, ranks.size)
+        self.plan = Plan.of(config, len(self._train_ids))
         self._own_rows = ranks.own_rows(self.plan.batch_size)
         self._optimizer = Optimizer(config.optimizer, self._parameters, config.weight_decay)
         self._rng = np.random.default_rng(config.seed)
@@ -107,10 +106,6 @@ class Trainer:
             return self.progress.best_epoch, self._best_weights
         return self.progress.epoch, self.network.weight_copies()
 
-    def better_weights(self) -> dict[str, Tensor] | None:
-        """Return the weights that were best on val, if these are not the ones that ``checkpoint`` chooses."""
-        return self._best_weights if self.progress.best_epoch != self.chosen_weights()[0] else None
-
     def _rest_of_epoch(self) -> Iterator[Minibatch]:
         """Yield this process's rows of the remaining minibatches of the current epoch."""
         sampler = random_minibatches if self.config.sampling == "random" else sequential_minibatches
@@ -121,13 +116,12 @@ class Trainer:
 
     def _train_minibatch(self, inputs: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
         progress, totals = self.progress, self._totals
-        if self._carried is None or not self.config.carries_state:
+        if self._carried is None or self.config.sampling == "random":
             self._carried = self.network.initial_state(len(inputs))
         nll, self._carried = self.network.compute_gradients(inputs, targets, self._carried, self._noise)
         self.ranks.average(parameter.grad for parameter in self._parameters)
         totals.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, self._max_norm))
-        totals.lr = scheduled_lr(self.config, progress.share_done)
-        self._optimizer.step(totals.lr)
+        self._optimizer.step(scheduled_lr(self.config, progress.share_done))
         totals.nll = totals.nll + torch.as_tensor(nll).sum().float()
         totals.tokens += targets.size
         if progress.epoch_minibatches % MINIBATCHES_BETWEEN_CHECKS == 0:
@@ -140,7 +134,7 @@ class Trainer:
         self.progress.epoch_minibatches = 0
         self._rng_at_epoch_start = self._rng.bit_generator.state
         self._carried = None
-        if self.plan.limit is None:
+        if self.plan.num_minibatches is None:
             self._end_row()
 
     def _end_row(self) -> None:
@@ -150,9 +144,7 @@ class Trainer:
             train_perplexity=perplexity(self._mean_nll(), self._totals.tokens),
             val_perplexity=self._validate(),
             grad_norm=float(norms.mean()),
-            grad_norm_max=float(norms.max()),
             clipped_share=float((norms > self._max_norm).float().mean()),
-            lr=self._totals.lr,
             tokens=self.progress.tokens,
         )
         self.progress.history.append(row)
@@ -187,44 +179,52 @@ class Trainer:
             self._best_weights = self.network.weight_copies()
         return value
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def state(self) -> dict[str, Any]:
         """Return everything that training needs to resume as if it had not stopped.
 
         If several processes train, all must call this: each adds its own totals and carried state.
         """
-        tensors = {f"model.{name}": weight for name, weight in self.network.weight_copies().items()}
-        tensors |= {f"best.{name}": weight for name, weight in (self._best_weights or {}).items()}
-        tensors |= {f"optimizer.{name}": tensor for name, tensor in self._optimizer.state().items()}
-        tensors["generator"] = self._generator.get_state()
-        carried = flatten_state(self._carried) if self._carried is not None and self.config.carries_state else []
-        for rank, own in enumerate(self.ranks.all_gather([self._totals.nll, *carried])):
-            tensors |= {f"process.{rank}.{number}": tensor for number, tensor in enumerate(own)}
-        if self._totals.norms:
-            tensors["norms"] = torch.stack(self._totals.norms)
-        totals = {"tokens": self._totals.tokens, "lr": self._totals.lr}
-        progress = {name: value for name, value in asdict(self.progress).items() if name != "plan"}
-        return tensors, {"progress": progress, "rng": self._rng_at_epoch_start, "totals": totals}
+        totals = self._totals
+        own = {"nll": totals.nll.cpu(), "carried": map_state(lambda part: torch.as_tensor(part).cpu(), self._carried)}
+        return {
+            "network": self.network.weight_copies(),
+            "best": self._best_weights,
+            "optimizer": self._optimizer.state(),
+            "generator": self._generator.get_state(),
+            "rng": self._rng_at_epoch_start,
+            "processes": self.ranks.all_gather(own),
+            "norms": torch.stack(totals.norms).cpu() if totals.norms else torch.empty(0),
+            "tokens": totals.tokens,
+            "progress": {name: value for name, value in asdict(self.progress).items() if name != "plan"},
+        }
 
-    def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Resume from what :meth:`state` returned."""
-        self.network.load_weights(_with_prefix("model.", tensors))
-        self._best_weights = _with_prefix("best.", tensors) or None
-        self._optimizer.restore(_with_prefix("optimizer.", tensors))
-        self._generator.set_state(tensors["generator"])
-        self._rng_at_epoch_start = values["rng"]
-        own = _with_prefix(f"process.{self.ranks.rank}.", tensors)
-        nll, *carried = (own[str(number)].to(self.device) for number in range(len(own)))
-        norms = [norm.to(self.device) for norm in tensors.get("norms", ())]
-        self._totals = RunningTotals(nll, norms=norms, **values["totals"])
-        zeros = self.network.initial_state(self._own_rows.stop - self._own_rows.start)
-        self._carried = unflatten_state(zeros, iter(carried)) if carried else None
-        history = [HistoryRow(**row) for row in values["progress"]["history"]]
-        self.progress = Progress(self.plan, **values["progress"] | {"history": history})
+        self.network.load_weights(state["network"])
+        self._best_weights = state["best"]
+        self._optimizer.restore(state["optimizer"])
+        self._generator.set_state(state["generator"])
+        self._rng_at_epoch_start = state["rng"]
+        own = state["processes"][self.ranks.rank]
+        self._totals = RunningTotals(own["nll"].to(self.device), state["tokens"], list(state["norms"].to(self.device)))
+        # Compiled loops have arrays as their state.
+        is_array = isinstance(self.network.initial_state(1), np.ndarray)
+        self._carried = map_state(lambda part: part.numpy() if is_array else part.to(self.device), own["carried"])
+        progress = state["progress"]
+        history = [HistoryRow(**row) for row in progress["history"]]
+        self.progress = Progress(self.plan, **progress | {"history": history})
 
 
-def _with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with ``prefix``, without it."""
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+def scheduled_lr(config: RunConfig, share_done: float) -> float:
+    """Return the learning rate after a share of a training run, from 0 to 1."""
+    if config.schedule == "constant":
+        return config.lr
+    if share_done < config.warmup_share:
+        factor = share_done / config.warmup_share
+    else:
+        decayed = (share_done - config.warmup_share) / (1 - config.warmup_share)
+        factor = _FINAL_LR_SHARE + (1 - _FINAL_LR_SHARE) * (1 + math.cos(math.pi * decayed)) / 2
+    return config.lr * factor
 
 
 def val_nll(network: Network, ids: NDArray[np.integer], max_tokens: int | None) -> Nll:

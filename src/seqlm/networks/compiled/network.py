@@ -89,13 +89,13 @@ class CompiledNetwork(Network):
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
-        Logits are in the cache only. Threads first share what they do in :meth:`logits`, then rows of logits.
+        Threads first share what they do in :meth:`logits`, then rows of logits.
         """
         batch_size, num_steps = ids.shape
         outputs = empty_panels(num_steps * batch_size, self._spec.num_hiddens)
         after = self._read(ids, state, _NOTHING, outputs)
-        wanted, weights = to_tokens(targets, self.vocab_size).reshape(-1), self._packed_weights()
-        nll = nll_of_outputs(weights.outputs, weights.output_bias, outputs, self.vocab_size, wanted, self.num_threads)
+        wanted = to_tokens(targets, self.vocab_size).reshape(-1)
+        nll = nll_of_outputs(self._packed_weights(), outputs, wanted, self.num_threads)
         return nll.reshape(num_steps, batch_size).T, after
 
     def advance_state(self, ids: Ids, state: State) -> State:

@@ -13,11 +13,11 @@ import numpy as np
 from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.heldout.scored_text import Ids
-from seqlm.heldout.store import ADVICE, load_heldout
+from seqlm.models.scored_text import Ids
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.score.heldout import Heldout
 from seqlm.vocab.corpus import load_corpus
 
 FORMAT = 2
@@ -36,35 +36,32 @@ class Folds:
     test_blocks: list[list[float]]
     """For each model, its bits on each block of test, trained on all of train."""
 
-    def save(self, folder: Path) -> None:
+    def save(self, path: Path) -> None:
         """Write what :meth:`load` reads."""
-        write_checksummed(folder / "folds.json", {"format": FORMAT} | asdict(self))
+        write_checksummed(path, {"format": FORMAT} | asdict(self))
 
     @classmethod
-    def load(cls, folder: Path) -> "Folds | None":
+    def load(cls, path: Path) -> "Folds | None":
         """Return what was stored; None if the text was too short or too long to be cross-validated."""
-        value = read_checksummed(folder / "folds.json", FORMAT, ADVICE)
+        value = read_checksummed(path, FORMAT, "score the n-gram models over characters again")
         return cls(value["bits"], value["test_blocks"]) if value["bits"] else None
 
 
 def cross_validate(layout: Layout) -> Folds:
-    """Cross-validate Kneser-Ney models over the characters of train; write and return what they show.
+    """Cross-validate Kneser-Ney models over the characters of train; return what they show.
 
     There are no values if test is scored in passages, because those show the spread themselves, or if train is too
     short.
     """
-    heldout = load_heldout(layout.heldout("char"))
     splits = load_corpus(layout.corpus("char"), "char").splits
     train, test, vocab_size = splits["train"].ids, splits["test"].ids, len(splits["train"].vocab)
-    text = heldout.text("test")
+    text = Heldout(layout, "char").stream("test")
     length = min(len(test), len(train) // MIN_FOLDS)
-    folds = Folds([], [])
-    if text.share == 1 and length >= MIN_FOLD_CHARS:
-        blocks = [text.block_bits(nll, text.num_blocks) for nll in _nll(train, test, vocab_size)]
-        bits = np.transpose(list(fold_bits(np.asarray(train), vocab_size, length)))
-        folds = Folds(bits.tolist(), np.asarray(blocks).tolist())
-    folds.save(layout.heldout("char"))
-    return folds
+    if text.share < 1 or length < MIN_FOLD_CHARS:
+        return Folds([], [])
+    blocks = [text.block_bits(nll, text.num_blocks) for nll in _nll(train, test, vocab_size)]
+    bits = np.transpose(list(fold_bits(np.asarray(train), vocab_size, length)))
+    return Folds(bits.tolist(), np.asarray(blocks).tolist())
 
 
 def fold_bits(ids: Ids, vocab_size: int, length: int) -> Iterator[list[float]]:

@@ -83,29 +83,23 @@ class SpellingModel:
 
 
 @lru_cache(_KEPT_MODELS)
-def spelling_model(words: tuple[str, ...]) -> SpellingModel:
-    """Return the spelling model of a vocabulary's words, in the order of the vocabulary; it is built once."""
-    return SpellingModel(words)
+def _kept_model(vocab: "_ByKey") -> SpellingModel:
+    return SpellingModel([token for token in vocab.vocab.tokens if token != UNKNOWN])
 
 
 @dataclass(frozen=True)
-class _Known:
+class _ByKey:
     """A vocabulary, told from others by its key: to compare all of its words takes too long."""
 
     key: VocabKey
     vocab: Vocab = field(compare=False)
 
 
-@lru_cache(_KEPT_MODELS)
-def _spelling_of(known: _Known) -> SpellingModel:
-    return spelling_model(tuple(token for token in known.vocab.tokens if token != UNKNOWN))
-
-
 def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
     """Return the cost in nats of each of some tokens that a vocabulary lacks; shape ``(len(tokens),)``."""
     if vocab.token_kind.is_character or not tokens:
         return np.full(len(tokens), NLL_OF_ANY_CHARACTER)
-    return _spelling_of(_Known(vocab.key, vocab)).nll(tokens)
+    return _kept_model(_ByKey(vocab.key, vocab)).nll(tokens)
 
 
 def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -13,9 +13,9 @@ Markov models (Rabiner 1989). Those that are unlikely after the next character a
 import copy
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,18 +24,15 @@ from numpy.typing import NDArray
 from seqlm.core import elementary
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.core.progress import Log
-from seqlm.heldout.scored_text import Ids, Streams
-from seqlm.heldout.spelling import spelling_model
-from seqlm.heldout.store import read_streams
+from seqlm.models.info import ModelInfo, describe_ngram
+from seqlm.models.language_model import LanguageModel, Reader
+from seqlm.models.recounting import Recounting
+from seqlm.models.sampling import Probs
+from seqlm.models.scored_text import Ids
+from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney
-from seqlm.score.model_info import ModelInfo, describe_ngram
-from seqlm.score.ngrams import ModelAfter, equal_parts, recounted_on
-from seqlm.score.settings import DynamicCountsParams, ScoreParams
-from seqlm.score.store import Score, if_better, make_score, save_scores
-from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.separators import BLANKS, NO_SEPARATOR, WORD_BEGINS, Separators
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
@@ -46,9 +43,6 @@ _CACHED_DISTRIBUTIONS = 64
 """Distributions of the next word that are cached; with a large vocabulary, each is large."""
 _CACHED_RANGES = 100_000
 """Prefixes of words whose range in the sorted vocabulary is cached."""
-
-MAX_UNKNOWN_SHARE = 0.5
-"""If more of the words of val are unknown, as in scripts without spaces, only their spelling would predict."""
 
 _UNKNOWN_LETTER = "\U0010ffff"
 """Replaces every letter that the characters' vocabulary lacks; no text may contain this character."""
@@ -75,7 +69,7 @@ class Lexicon:
                 self.id_of.setdefault(word, index)
         self.words = sorted(self.id_of)
         self.ids = np.array([self.id_of[word] for word in self.words], np.int64)
-        self.spelling = spelling_model(tuple(self.id_of))
+        self.spelling = SpellingModel(list(self.id_of))
         unspelled = [letter for letter in letters if letter not in BLANKS and not self.spelling.knows(letter)]
         self._num_unspelled = max(len(unspelled), 1)
         self.prefix_range = lru_cache(_CACHED_RANGES)(self._find_prefix_range)
@@ -96,20 +90,19 @@ class Lexicon:
         prob = self.spelling.prob(prefix, character)
         return prob if self.spelling.knows(character) else prob / self._num_unspelled
 
-    def nll(self, characters: Sequence[str], model_after: ModelAfter, num_updates: int = 1) -> Nll:
+    def nll(self, characters: Sequence[str], recounting: Recounting) -> Nll:
         """Return -log p of characters 2 to N of a text, shape ``(N - 1,)``, under a model over words.
 
-        At the beginning of each of ``num_updates`` equal parts of the text, ``model_after`` gets the ids of the words
-        read so far and returns the model for the words that begin in this part.
+        It counts the words read so far at the beginning of each part of the text, and predicts those that begin there.
         """
         num_scored = max(len(characters) - 1, 0)
-        predictor = CharacterPredictor(self, model_after(()))
+        predictor = CharacterPredictor(self, recounting.model_after(()))
         probs = np.ones(num_scored)
-        for number, part in enumerate(equal_parts(num_scored, num_updates)):
+        for number, part in enumerate(recounting.parts(num_scored)):
             if number == 0:
                 predictor.read(characters[0])
             else:
-                predictor.use(model_after(predictor.words_read))
+                predictor.use(recounting.model_after(predictor.words_read))
             for place in part:
                 probs[place] = predictor.read(characters[place + 1])
         return -elementary.log(probs)
@@ -254,67 +247,55 @@ class CharacterPredictor:
         return context, (*hypothesis.ended, word)
 
 
-def score_word_to_char(layout: Layout, params: ScoreParams, log: Log) -> None:
-    """Score the Kneser-Ney model over words on characters, with static and with dynamic counts.
+class WordToChar(LanguageModel):
+    """A model over words that is read as a model over characters; it may keep counting the words that it reads."""
 
-    Nothing is scored, and the reason is logged, if train is too long or most words of val are unknown.
+    def __init__(self, info: ModelInfo, characters: Vocab, lexicon: Lexicon, recounting: Recounting) -> None:
+        """Take what the model is, the vocabulary of characters, the words, and how the model over words counts."""
+        super().__init__(info, characters)
+        self._lexicon, self._recounting = lexicon, recounting
+
+    def token_nll(self, ids: Ids) -> Nll:
+        """Return -log p of characters 2 to N."""
+        return self._lexicon.nll(self.vocab.decode(ids.tolist()), self._recounting)
+
+    def reader(self) -> Reader:
+        """Return a reader of characters."""
+        return _CharacterReader(self._lexicon, self.vocab.tokens, self._recounting)
+
+
+class _CharacterReader(Reader):
+    def __init__(self, lexicon: Lexicon, characters: Sequence[str], recounting: Recounting) -> None:
+        self._predictor = CharacterPredictor(lexicon, recounting.model_after(()))
+        self._characters, self._recounting, self._num_read = characters, recounting, 0
+
+    def read(self, token: int) -> None:
+        self._predictor.read(self._characters[token])
+        self._num_read += 1
+        if self._recounting.is_due(self._num_read):
+            self._predictor.use(self._recounting.model_after(self._predictor.words_read))
+
+    def next_probs(self) -> Probs:
+        return np.array([self._predictor.prob(character) for character in self._characters])
+
+
+def describe_word_to_char(order: int, characters: Vocab) -> ModelInfo:
+    """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""
+    info = describe_ngram(KneserNey.smoothing, order, characters)
+    return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
+
+
+def words_as_characters(layout: Layout, words: Vocab, order: int | None = None, num_updates: int = 0) -> WordToChar:
+    """Return the Kneser-Ney model of the highest order over words, read as a model over characters.
+
+    With ``num_updates``, a model of the given ``order`` that counts everything again so often in a text.
     """
-    words, folder = Vocab.load(layout.vocab("word"), "word"), layout.scores_word_to_char
-    if reason := _why_not(words, params.word_to_char.max_words):
-        log(f"the model over words is not read as one over characters: {reason}")
-        save_scores(folder, [], log)
-        return
-    streams = read_streams(layout, "char")
-    save_scores(folder, _scores(layout, words, params.dynamic_counts, streams, log), log)
-
-
-def _why_not(words: Vocab, max_words: int) -> str | None:
-    num_words, unknown = words.splits["train"].num_tokens, words.splits["val"].unknown_share
-    if num_words > max_words:
-        return f"train has {num_words:,} words, score.word_to_char.max_words allows {max_words:,}"
-    return f"{unknown:.0%} of the words of val are unknown" if unknown > MAX_UNKNOWN_SHARE else None
-
-
-class WordToCharReader:
-    """Reads models over the words of a corpus as models over its characters."""
-
-    def __init__(self, layout: Layout, words: Vocab) -> None:
-        """Collect the words of train and how they are separated."""
-        self.characters = Vocab.load(layout.vocab("char"), "char")
-        assert words.separators is not None
-        self._lexicon = Lexicon(words.tokens, words.counts, self.characters.tokens, words.separators)
-
-    def nll(self, ids: NDArray[np.integer], model_after: ModelAfter, num_updates: int = 1) -> Nll:
-        """Return -log p of characters 2 to N, given as ids; see :meth:`Lexicon.nll`."""
-        return self._lexicon.nll(self.characters.decode(ids.tolist()), model_after, num_updates)
-
-    def predictor(self, model: NGramModel) -> "CharacterPredictor":
-        """Return a reader of a new text, character by character."""
-        return CharacterPredictor(self._lexicon, model)
-
-    def describe(self, order: int) -> ModelInfo:
-        """Return the description of the Kneser-Ney model of this order over words, read as a model over characters."""
-        info = describe_ngram(KneserNey.smoothing, order, self.characters)
-        return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
-
-
-def _scores(
-    layout: Layout, words: Vocab, dynamic: DynamicCountsParams | None, streams: Streams, log: Log
-) -> Iterator[Score]:
-    reader, model = WordToCharReader(layout, words), load_kneser_ney(layout.ngrams("word"), words.key)
-    nll = _nll(streams, SPLITS, partial(reader.nll, model_after=lambda _: model))
-    static = make_score(reader.describe(model.order), nll, streams)
-    yield static
-    train = load_split(layout.corpus("word"), "train", mmap=True)
-    if dynamic is not None and len(train) <= dynamic.max_tokens:
-        order = dynamic.order_for("word", len(train))
-        recount = partial(recounted_on, train, vocab_size=len(words), order=order, unknown=model.unknown)
-        score = partial(reader.nll, model_after=recount, num_updates=dynamic.num_updates)
-        info = reader.describe(order).as_dynamic()
-        nll, metadata = _nll(streams, ("val", "test"), score), {"num_updates": dynamic.num_updates}
-        yield from if_better(make_score(info, nll, streams, metadata), static, log)
-
-
-def _nll(streams: Streams, splits: Sequence[str], score: Callable[[Ids], Nll]) -> dict[str, Nll]:
-    """Return the surprisals of some splits."""
-    return {split: streams[split].nll(score) for split in splits}
+    characters = Vocab.load(layout.vocab("char"), "char")
+    assert words.separators is not None
+    lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
+    counted = load_kneser_ney(layout.ngrams("word"), words.key)
+    info, recounting = describe_word_to_char(order or counted.order, characters), Recounting.fixed(counted)
+    if num_updates:
+        recounting = Recounting.of_train(layout, words, info.order or 1, counted.unknown, characters, num_updates)
+        info = info.as_dynamic()
+    return WordToChar(info, characters, lexicon, recounting)

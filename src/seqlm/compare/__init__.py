@@ -1,1 +1,0 @@
-"""Two revisions' results, compared within tolerances."""

@@ -1,0 +1,145 @@
+"""What a model is: the properties that tables, figures and sentences about it depend on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from seqlm.train.settings import RunConfig
+from seqlm.vocab.kinds import Kind
+from seqlm.vocab.vocabulary import Vocab
+
+DYNAMIC = "+dynamic"
+"""Appended to the names of dynamic models."""
+
+DESCRIPTION_FORMAT = 6
+"""Of a JSON file with a :class:`ModelInfo` under ``model`` and what else the model is made of under ``metadata``."""
+Family = Literal["ngram", "network", "mixture"]
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """The properties of a model that tables, figures and sentences about it depend on: its name is never parsed."""
+
+    name: str
+    """The identifier: what is typed, and what files and folders are called. People read
+    :func:`seqlm.models.names.display_names`."""
+    family: Family
+    token: Kind
+    """Kind of token that the model predicts."""
+    train_chars: int
+    """Characters of train that the model was trained on; the largest number among the members of a mixture."""
+    train_tokens: int | None = None
+    """The number of first tokens of train that the model was trained on, if these are not all."""
+    counted_token: Kind | None = None
+    """N-gram models: kind of token whose n-grams are counted. It differs from ``token`` for a model over words that is
+    read as a model over characters."""
+    smoothing: str | None = None
+    """N-gram models: smoothing method."""
+    order: int | None = None
+    """N-gram models: order, in tokens of kind ``counted_token``; 0 for the uniform distribution."""
+    network: str | None = None
+    """Networks: kind of network, such as lstm."""
+    run: str | None = None
+    """Networks: the run that trained it."""
+    sampling: str | None = None
+    """Networks: how minibatches were cut from the text."""
+    as_in_chapter: bool = False
+    """Networks: whether the settings are those of sections 8.5 and 8.6 of the book."""
+    epoch: Literal["last", "best"] | None = None
+    """Networks: whether the weights are those of the last epoch, or those that were best on val."""
+    dynamic: bool = False
+    """Whether the model, or a member of the mixture, keeps learning from the text that it predicts."""
+    chosen_on_val: bool = False
+    """Whether settings, weights or the epoch of the model were chosen on val, so that it looks better there."""
+    members: tuple[str, ...] = ()
+    """Mixtures: the names of the members. Dynamic models: the name of the static model."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Return the model whose fields a JSON file holds."""
+        return cls(**{**value, "members": tuple(value["members"])})
+
+    def as_dynamic(self) -> Self:
+        """Return the description of the same model if it keeps learning from the text that it predicts."""
+        return replace(self, name=f"{self.name}{DYNAMIC}", dynamic=True, chosen_on_val=True, members=(self.name,))
+
+    @property
+    def counts_predicted_token(self) -> bool:
+        """Whether this is an n-gram model over the tokens that it predicts."""
+        return self.family == "ngram" and self.counted_token == self.token
+
+
+def describe_ngram(
+    smoothing: str, order: int, vocab: Vocab, num_tokens: int | None = None, *, chosen_on_val: bool = False
+) -> ModelInfo:
+    """Return the description of an n-gram model over the tokens of a vocabulary.
+
+    ``num_tokens``: the first tokens of train that it counts, if these are not all.
+    """
+    name = "-".join([vocab.kind, smoothing, *([str(order)] if order else [])])
+    return ModelInfo(
+        name if num_tokens is None else f"{name}@{num_tokens}",
+        "ngram",
+        vocab.kind,
+        beginning_chars(vocab, num_tokens),
+        train_tokens=num_tokens,
+        counted_token=vocab.kind,
+        smoothing=smoothing,
+        order=order,
+        chosen_on_val=chosen_on_val,
+    )
+
+
+def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
+    """Return the description of the network that a run trained."""
+    is_part = config.max_tokens is not None and config.max_tokens < vocab.splits["train"].num_tokens
+    return ModelInfo(
+        config.run,
+        "network",
+        config.token,
+        beginning_chars(vocab, config.max_tokens),
+        train_tokens=config.max_tokens if is_part else None,
+        network=config.model,
+        run=config.run,
+        sampling=config.sampling,
+        as_in_chapter=_is_as_in_chapter(config),
+        epoch=config.checkpoint,
+        chosen_on_val=config.checkpoint == "best" or config.patience is not None,
+    )
+
+
+_OF_CHAPTER = {
+    "token": "char", "activation": "tanh", "num_layers": 1, "embedding": "one_hot", "dropout": 0.0,
+    "batch_size": 32, "num_steps": 35, "max_tokens": 10_000, "optimizer": "sgd", "lr": 1.0,
+    "schedule": "constant", "grad_clip": 1.0, "truncation": "regular", "num_epochs": 500, "token_budget": None,
+    "patience": None, "checkpoint": "last",
+}  # fmt: skip
+"""The settings of sections 8.5 and 8.6, with random or sequential sampling."""
+_HIDDENS_OF_CHAPTER = {"scratch": 512, "rnn": 256}
+
+
+def _is_as_in_chapter(config: RunConfig) -> bool:
+    settings = _OF_CHAPTER | {"num_hiddens": _HIDDENS_OF_CHAPTER.get(config.model)}
+    return all(getattr(config, name) == value for name, value in settings.items())
+
+
+def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
+    """Return what a mixture is; its name joins those of its members, dynamic ones first and marked once."""
+    dynamic = [member.members[0] for member in members if member.dynamic]
+    static = [member.name for member in members if not member.dynamic]
+    names = [*dynamic[:-1], dynamic[-1] + DYNAMIC, *static] if dynamic else static
+    return ModelInfo(
+        "+".join(names),
+        "mixture",
+        members[0].token,
+        max(member.train_chars for member in members),
+        dynamic=bool(dynamic),
+        chosen_on_val=True,
+        members=tuple(member.name for member in members),
+    )
+
+
+def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
+    """Return about how many characters the first tokens of train have, or all of it if ``num_tokens`` is None."""
+    num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
+    return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))

@@ -1,0 +1,360 @@
+"""The surprisals of a text: of its tokens, and of its words, as a reader saw them.
+
+Each word is cleaned alone, so it keeps its place in the list whatever cleaning makes of it: a word that cleaning
+divides is one row, and so is a word of which nothing is left. A token belongs to the word of its first character that
+is no blank. A blank belongs to the word before or after it, which matters when surprisals are compared with reading
+times (Pimentel and Meister 2024, Oh and Schuler 2024).
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlm.core.cells import is_missing
+from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.metrics import Nll
+from seqlm.core.progress import quantity
+from seqlm.core.text import LINE_END, SPACE
+from seqlm.models.scored_text import Ids, ScoredText, chars_up_to_first, measure
+from seqlm.models.settings import Space
+from seqlm.preprocess.cleaning import clean_text
+from seqlm.vocab.separators import BLANKS
+from seqlm.vocab.vocabulary import Vocab
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Texts = list[str] | tuple[str, ...]
+"""Several texts; every other iterable of strings, such as a column of a table, does too."""
+Indices = NDArray[np.int64]
+REMOVED = "removed by cleaning"
+NO_BEGINNING = "not scored: the model has no distribution of a first token"
+_CONTINUES = "part of the token before"
+_WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \r\n]+")}
+"""A word of a text that is not clean: without cleaning only spaces and line ends separate words."""
+_BLANKS = re.compile("[ \n]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Score(NamedTuple):
+    """How well a model predicts a text: the figures of the main table."""
+
+    tokens: int
+    """Scored tokens: all, unless the model has no distribution of a first one."""
+    nll: float
+    """-log p of them all in nats, without the costs of spelling unknown tokens and of separators between words."""
+    bits_per_character: float
+    """With these costs, so that models over characters, words and subwords are on one scale."""
+    perplexity: float
+    """Per token of the model's own kind."""
+    unknown_share: float
+    """Share of the scored tokens that the vocabulary lacks."""
+    remarks: tuple[str, ...] = ()
+    """What cleaning changed in the text, in sentences; empty if that is not worth a word."""
+
+
+class Rows(NamedTuple):
+    """The rows of a table of surprisals, in columns of one length."""
+
+    text: list[str]
+    """The token, or the cleaned word; empty if cleaning leaves nothing of it."""
+    bits: NDArray[np.float64]
+    """Surprisal in bits, with the cost of spelling unknown tokens; nan if there is none."""
+    unknown: NDArray[np.bool_]
+    """Whether one of its tokens is unknown."""
+    reason: list[str]
+    """Why bits are missing; empty for others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedText:
+    """A text as tokens of a model, after a context that is only read."""
+
+    vocab: Vocab
+    text: str
+    """All that is read, cleaned, with its line ends: the context and the text."""
+    begin: int
+    """Where in it the text begins."""
+    tokens: Sequence[str]
+    """All that are read."""
+    ids: Ids
+    """The indices of ``tokens`` or, if a model reads more than these, all that it reads."""
+    is_scored: NDArray[np.bool_]
+    """For each of ``ids``, whether it belongs to the text and is scored."""
+    scored_tokens: Sequence[str]
+    spelling: Nll
+    """The cost of spelling each scored token that the vocabulary lacks, 0 for the others."""
+    num_chars: int
+    """Characters of the text, with lines joined."""
+    separator_nll: float = 0.0
+    """What the separators between words cost in nats, if these are the tokens."""
+    known_anchors: Indices | None = None
+    """The anchors of the scored tokens, if some of these are marks of sentences."""
+
+    @property
+    def anchors(self) -> Indices:
+        """For each scored token the index of the character in ``text`` to whose word it belongs."""
+        if self.known_anchors is not None:
+            return self.known_anchors
+        return anchors(self.text, self.vocab, self.tokens)[self.is_scored]
+
+
+@dataclass(frozen=True)
+class TextSurprisals:
+    """A text with the surprisals of its tokens."""
+
+    encoded: EncodedText
+    nll: Nll
+    """-log p of the scored tokens in nats, without the cost of spelling unknown ones; nan for a first token after
+    nothing under a model that has no distribution of it."""
+
+    @property
+    def _has_no_first(self) -> bool:
+        return any(map(math.isnan, self.nll[:1].tolist()))
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """What :func:`~seqlm.models.scored_text.measure` returns."""
+        encoded = self.encoded
+        has_no_first = self._has_no_first
+        num_chars = encoded.num_chars
+        if has_no_first:
+            num_chars -= chars_up_to_first(encoded.vocab, encoded.text, encoded.scored_tokens[0])
+        text = ScoredText(
+            num_chars=num_chars, spelling=encoded.spelling[has_no_first:], separator_nll=encoded.separator_nll
+        )
+        return measure(self.nll[has_no_first:], text)
+
+    def score(self, remarks: Sequence[str] = ()) -> Score:
+        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
+        found = self.metrics
+        bits, perplexity = (
+            math.inf if found[name] is None else found[name] for name in ("bits_per_character", "perplexity")
+        )
+        nll = float(self.nll[self._has_no_first :].sum())
+        return Score(found["tokens"], nll, bits, perplexity, found["unknown_share"], tuple(remarks))
+
+    def require_tokens(self, which: str) -> None:
+        """Raise DataError, which names the text, if it has no scored token."""
+        if not self.metrics["tokens"]:
+            number = quantity(len(self.nll), self.encoded.vocab.token_kind.noun)
+            raise DataError(f"{which} has only {number} that can be scored: use a longer text")
+
+    @property
+    def bits(self) -> NDArray[np.float64]:
+        """The bits of each scored token, with the cost of spelling an unknown one."""
+        return (self.nll + self.encoded.spelling) / math.log(2)
+
+    def token_rows(self) -> Rows:
+        """Return a row for each scored token."""
+        reasons = [NO_BEGINNING if missing else "" for missing in np.isnan(self.nll)]
+        return Rows(list(self.encoded.scored_tokens), self.bits, self.encoded.spelling > 0, reasons)
+
+    def word_rows(self, words: Sequence[str], space: Space) -> Rows:
+        """Return a row for each word, as it was given.
+
+        Raises ParamsError if the text is not made of these words, and if ``space`` is no choice for the tokens.
+        """
+        encoded, kind = self.encoded, self.encoded.vocab.token_kind
+        if space == "after" and kind.is_lossless and not kind.is_character:
+            raise ParamsError(f"the {kind.noun}s of this model include the space before a word: set space to before")
+        cleaned = clean_words(words, encoded.vocab.normalise)
+        word_of = _words_of_characters(encoded.text, encoded.begin, cleaned, space)[encoded.anchors]
+        number, bits = len(words), self.bits
+        sums = np.bincount(word_of, bits, number)[:number].astype(np.float64)
+        has_tokens = np.bincount(word_of, minlength=number)[:number] > 0
+        sums[~has_tokens] = math.nan
+        reasons = [
+            "" if has else _CONTINUES if word else REMOVED for has, word in zip(has_tokens, cleaned, strict=True)
+        ]
+        if self._has_no_first:
+            first = int(word_of[0])
+            sums[first], reasons[first] = math.nan, NO_BEGINNING
+        return Rows(cleaned, sums, np.bincount(word_of, encoded.spelling, number)[:number] > 0, reasons)
+
+
+def words_of(text: str, normalise: str) -> list[str]:
+    """Return what white space separates in a text that is not clean."""
+    return _WORD[normalise].findall(text)
+
+
+def clean_words(words: Sequence[str], normalise: str) -> list[str]:
+    """Return each word cleaned alone; "" if nothing is left of it."""
+    lines = "\n".join([" ".join(re.split(r"[\r\n]", word)) for word in words])
+    cleaned = [line.strip(BLANKS) for line in clean_text(lines, normalise).split("\n")]
+    return [*cleaned, *[""] * (len(words) - len(cleaned))][: len(words)]
+
+
+def _words_of_characters(text: str, begin: int, words: Sequence[str], space: Space) -> Indices:
+    """Return for each character of a text, which consists of clean words from ``begin`` on, the index of its word."""
+    inked = np.flatnonzero(~blanks(text[begin:])) + begin
+    inks = [_BLANKS.sub("", word) for word in words]
+    found, end = _BLANKS.sub("", text[begin:]), 0
+    for index, ink in enumerate(inks):
+        if not found.startswith(ink, end):
+            shown = found[end : end + len(ink)]
+            raise ParamsError(f"words[{index}] = {words[index]!r}: the text has {shown!r} there: give its words")
+        end += len(ink)
+    if end < len(found):
+        raise ParamsError(f"the text continues with {found[end : end + 20]!r} after the last word: give all its words")
+    places = np.arange(len(text))
+    if not len(inked):
+        return np.zeros(max(len(text), 1), np.int64)
+    word_of_inked = np.repeat(np.arange(len(words)), [len(ink) for ink in inks])
+    nearest = np.searchsorted(inked, places) if space == "before" else np.searchsorted(inked, places, "right") - 1
+    return np.asarray(word_of_inked[np.clip(nearest, 0, len(inked) - 1)])
+
+
+def blanks(text: str) -> NDArray[np.bool_]:
+    """Return which characters of a text are line ends or spaces."""
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    return np.asarray((codes == LINE_END) | (codes == SPACE))
+
+
+def anchors(text: str, vocab: Vocab, tokens: Sequence[str]) -> Indices:
+    """Return for each token of a text the index of its first character that is no blank, or of its first one."""
+    is_blank = blanks(text)
+    if not vocab.token_kind.is_lossless:
+        return np.flatnonzero(~is_blank & np.append(True, is_blank[:-1])[: len(text)])
+    places = np.arange(len(text))
+    if vocab.line_separator == "":
+        places = np.array([place for place, character in enumerate(text) if character != "\n"], np.int64)
+    if vocab.token_kind.is_character:
+        return places
+    lengths = vocab.lengths(tokens)
+    ends = np.cumsum(lengths)
+    starts = np.where(lengths > 0, ends - lengths, np.maximum(ends - 1, 0))  # a byte that continues a character
+    inked = np.where(is_blank[places], len(places), np.arange(len(places)))
+    next_inked = np.minimum.accumulate(inked[::-1])[::-1]
+    starts = np.minimum(starts, len(places) - 1)
+    return places[np.where(next_inked[starts] < ends, next_inked[starts], starts)]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller of ``surprisals`` asks for."""
+
+    texts: list[str]
+    words: list[list[str]] | None
+    """The given words of each text."""
+    labels: list[Any] | None
+    """The value of the column ``group`` for each text; None: there is one text and no such column."""
+    order: list[int] | None = None
+    """For each given word its row among the rows of all texts, if groups were given."""
+    index: Any = None
+    """The index of the table that the given words are a column of."""
+
+    def table(self, parts: Sequence[Rows]) -> "pd.DataFrame":
+        """Return the rows of all texts as one table, in the order in which words were given."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {} if self.labels is None else {"group": []}
+        for label, rows in zip(self.labels or (), parts, strict=False):
+            columns["group"] += [label] * len(rows.text)
+        columns["position"] = [place for rows in parts for place in range(len(rows.text))]
+        for name in Rows._fields:
+            found = [getattr(rows, name) for rows in parts]
+            columns[name] = (
+                list(chain(*found)) if name in ("text", "reason") else np.concatenate(found) if found else []
+            )
+        table = pd.DataFrame(columns)
+        if self.order is not None:
+            table = table.iloc[self.order].reset_index(drop=True)
+        return table if self.index is None else table.set_index(self.index)
+
+
+def read_request(text: object, words: object, groups: object) -> Request:
+    """Return what is asked for. Raises ParamsError for arguments that make no sense together."""
+    if words is None:
+        if groups is not None:
+            raise ParamsError("groups are those of words: give words too")
+        if isinstance(text, str):
+            return Request([text], None, None)
+        texts = strings(text, "the text")
+        return Request(texts, None, list(range(len(texts))))
+    given, index = _items(words, "words must be a list of words"), getattr(words, "index", None)
+    index = None if callable(index) else index  # a list has a method of this name
+    if groups is not None:
+        if text is not None:
+            raise ParamsError("with groups, give words and no text: the text of a group is its words")
+        return _grouped(strings(given, "words"), _items(groups, "groups must be a list of labels"), index)
+    if not any(map(are_several, given)):
+        own = strings(given, "words")
+        return Request([" ".join(own) if text is None else require_text(text, "the text")], [own], None, index=index)
+    lists = [strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)]
+    texts = [" ".join(own) for own in lists] if text is None else strings(text, "the text", "list of strings")
+    if len(texts) != len(lists):
+        raise ParamsError(f"there are {len(texts)} texts, but words of {len(lists)}: give as many")
+    return Request(texts, lists, list(range(len(lists))))
+
+
+def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
+    """Return the request of words that belong to groups: those of one group, in their order, are a text."""
+    if len(groups) != len(words):
+        raise ParamsError(f"there are {len(words)} words, but {len(groups)} groups: give one for each word")
+    members: dict[Any, list[int]] = {}
+    for place, label in enumerate(groups):
+        if is_missing(label):
+            raise ParamsError(f"groups[{place}] is missing: give a label for each word")
+        try:
+            members.setdefault(label, []).append(place)
+        except TypeError as error:  # a list, for example
+            raise ParamsError(f"groups[{place}] must be a number or a string, not {_kind(label)}") from error
+    places = [place for found in members.values() for place in found]
+    lists = [[words[place] for place in found] for found in members.values()]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return Request([" ".join(own) for own in lists], lists, list(members), order, index)
+
+
+def are_several(value: object) -> bool:
+    """Return whether a value is several things, and not one text or number."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) == 1
+
+
+def require_text(value: object, what: str) -> str:
+    """Return a text. Raises ParamsError if it is none, and DataError for half a character, which no file can hold."""
+    if not isinstance(value, str):
+        raise ParamsError(f"{what} must be a string, not {type(value).__name__}")
+    if found := _SURROGATE.search(value):
+        raise DataError(f"{what} has half a character, {found[0]!r}, at position {found.start()}: remove or replace it")
+    return value
+
+
+def strings(value: object, what: str, expected: str = "string") -> list[str]:
+    """Return some strings as a list. Raises ParamsError for anything else; one thing must be what is ``expected``."""
+    found = _items(value, f"{what} must be a {expected}")
+    for index, each in enumerate(found):
+        if isinstance(each, str):
+            continue
+        if is_missing(each):
+            advice = 'give "" for no word, and read tables with keep_default_na=False, so that "NA" stays a word'
+            raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
+        raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")
+    return found
+
+
+def contexts(context: object, number: int) -> Sequence[object]:
+    """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
+    if not are_several(context):
+        return [context] * number
+    found = strings(context, "the context")
+    if len(found) != number:
+        raise ParamsError(f"there are {quantity(number, 'text')}, but {len(found)} contexts: give one for each, or one")
+    return found
+
+
+def _items(value: Any, complaint: str) -> list[Any]:
+    if not are_several(value):
+        raise ParamsError(f"{complaint}, not {_kind(value)}")
+    return list(value)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

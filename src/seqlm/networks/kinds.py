@@ -1,0 +1,35 @@
+"""The kinds of networks, by the names that the setting ``train.model`` takes.
+
+They are named as ``module:callable`` and imported when one is made: settings are checked without PyTorch.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class NetworkKind(NamedTuple):
+    """A kind of network: how it is made, and which settings it does not let vary."""
+
+    network: str
+    """A callable that gets the settings, the vocabulary size and the seed, and returns a
+    :class:`seqlm.networks.torch_network.TorchNetwork` on the CPU."""
+    fixed: Mapping[str, object]
+    """Settings, of training too, of which the network supports one value only."""
+
+
+_LAYERS = "seqlm.networks.framework:FrameworkRNN"
+_RNN = {"num_heads": 1, "truncation": "regular"}
+
+KINDS = {
+    "gru": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
+    "lstm": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
+    "rnn": NetworkKind(_LAYERS, _RNN),
+    "scratch": NetworkKind(
+        "seqlm.networks.scratch:ScratchRNN.from_settings",
+        {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0},
+    ),
+    "transformer": NetworkKind(
+        "seqlm.networks.transformer:Transformer",
+        {"activation": "tanh", "embedding": "learned", "embedding_size": None, "truncation": "regular"},
+    ),
+}
