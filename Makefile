@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-hashed unlock repro restore preset experiments smoke diff picture test test-all verify mutants lint bench clean
+.PHONY: help install install-hashed unlock repro restore preset smoke diff picture test test-all verify mutants lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -41,6 +41,8 @@ install-hashed: ## make .venv and install the pinned packages, each checked agai
 unlock:
 	@test ! -e .dvc/tmp/rwlock || $(VENV)/bin/python -m json.tool .dvc/tmp/rwlock >/dev/null 2>&1 || rm -f .dvc/tmp/rwlock
 
+SHOW_RESULT = sed '/^All models:/,$$d' reports/summary.txt && echo "All models: reports/summary.txt. The page: reports/index.html"
+
 repro: install unlock ## run the pipeline, print the most important models, and name the files with the rest
 	@git rev-parse --git-dir >/dev/null 2>&1 || { \
 	    echo "error: DVC works in a Git repository, and this folder is none. Type these, then make repro again:" >&2; \
@@ -49,8 +51,7 @@ repro: install unlock ## run the pipeline, print the most important models, and 
 	@# Beside the first stages, which leave a processor idle.
 	@python tools/warm_up.py >/dev/null 2>&1 & dvc repro
 	@python tools/check_lock.py --prune
-	@sed '/^All models:/,$$d' reports/summary.txt
-	@echo "All models: reports/summary.txt. The page: reports/index.html"
+	@$(SHOW_RESULT)
 	@echo "To type dvc and python yourself: . $(VENV)/bin/activate"
 
 restore: install unlock ## go back to the last commit after a failed or killed experiment; sets your changes aside
@@ -58,11 +59,9 @@ restore: install unlock ## go back to the last commit after a failed or killed e
 
 NAME ?=
 ARGS ?=
-preset: install ## run an experiment with a preset: make preset NAME=quick ARGS='-S download.corpus=my.txt'
+preset: install unlock ## run an experiment with a preset: make preset NAME=quick ARGS='-S download.corpus=my.txt'
 	@python tools/preset.py $(NAME) $(ARGS)
-
-experiments: install ## compare the experiments: bits per character, and the settings that differ
-	@python tools/experiments.py $(ARGS)
+	@$(if $(NAME),$(SHOW_RESULT))
 
 smoke: install ## try the whole pipeline in a copy, on the sample, with small settings (a minute or two)
 	python tools/smoke.py
@@ -73,7 +72,7 @@ diff: install ## compare the results with those of another revision: make diff R
 
 CHROMIUM ?= chromium
 picture: install ## draw docs/page.png, the README's picture of the page (needs Chromium)
-	@CHROMIUM='$(CHROMIUM)' python tools/picture.py
+	$(CHROMIUM) --headless --no-sandbox --hide-scrollbars --window-size=1280,660 --screenshot=docs/page.png reports/index.html
 
 test: install lint ## run the tests (minutes)
 	pytest
@@ -90,14 +89,12 @@ mutants: install ## see which small changes of the code no test notices (hours):
 	-OMP_NUM_THREADS=1 mutmut run '$(ONLY)'
 	@mutmut results
 
-lint: install ## check style and types
+lint: install ## check style, types, imports and dependencies
 	ruff check .
 	ruff format --check .
 	mypy
-
-bench: install ## compare speed with reference implementations
-	@for script in benchmarks/*.py; do \
-	    case $$script in */spread.py | */natural.py | */words.py | */processes.py) continue;; esac; echo "== $$script"; python $$script || exit 1; done
+	lint-imports
+	deptry src stages tools
 
 clean: ## remove the environment, caches and checkpoints, not the results
 	rm -rf checkpoints mutants $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

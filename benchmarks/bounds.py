@@ -2,7 +2,7 @@
 
     python benchmarks/bounds.py
 
-Reads what sine_variants.py, trainings.py and spread.py left in benchmarks/results; prints, by the names of book.yaml,
+Reads what sine_variants.py and trainings.py left in benchmarks/results; prints, by the names of book.yaml,
 the mean and the range. A range reaches from the least to the greatest value of n seeds and, because another seed may be
 more extreme, by the share 1 / sqrt(n) of its width further at each end, on a logarithmic scale. For a perplexity, that
 is the scale of the nats per character. Where the book prints a perplexity, with one decimal, the range has no values
@@ -11,7 +11,6 @@ that would be printed as more than 0.1 above or below the book's.
 
 import csv
 import math
-import re
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -62,12 +61,6 @@ def nats_per_character() -> dict[str, dict[int, float]]:
         for row in csv.DictReader(file):
             if row["group"] == "book":
                 found.setdefault(row["name"], {})[int(row["seed"])] = math.log(float(row["train_perplexity"]))
-    run = ""
-    for line in (RESULTS / "spread.txt").read_text().splitlines():
-        if line.startswith("python benchmarks/spread.py "):
-            run = line.split()[2]
-        elif seed := re.match(r"seed (\d+), 1 thread +[\d.]+ +([\d.]+)", line):
-            found.setdefault(run, {})[int(seed[1])] = math.log(float(seed[2]))
     return found
 
 

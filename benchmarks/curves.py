@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from origin import machine
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
@@ -283,13 +284,6 @@ def time_rows(corpus: Corpus, model: str, trainer: Trainer, watch: Stopwatch) ->
             what = {"corpus": corpus.title, "model": model, "tokens": entry.tokens, "seconds": round(seconds, 3)}
             rows.append(what | {"val_bits": round(math.log2(entry.val_perplexity), 4), "machine": machine()})
     return rows
-
-
-def machine() -> str:
-    """Return the processor's name and the number of cores."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    name = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "unknown processor")
-    return f"{name}, {os.cpu_count()} cores"
 
 
 def known(path: Path) -> set[tuple[str, ...]]:

@@ -5,7 +5,7 @@ for gradients left on, and the likeliest token taken back to Python after every 
 that a busy machine slows all of them down; medians and ratios are what counts. Both write greedily from the same
 weights, and the texts must be equal.
 
-    python benchmarks/generate_speed.py [--device cuda] [--rounds 7]
+    python benchmarks/generate_speed.py [--device cuda] [--rounds 7] > benchmarks/results/generate_speed.txt
 """
 
 import argparse
@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from origin import origin
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
@@ -89,6 +90,7 @@ def main() -> None:
             rates[name].append(characters_per_second(write)[0])
     medians = {name: statistics.median(values) for name, values in rates.items()}
     slowest = medians["chapter, 1 prefix"]
+    print(origin())
     print(f"greedy, {NUM_HIDDENS} hidden units, {size} characters a prefix, {arguments.threads} threads")
     for name, median in medians.items():
         print(f"{name:<20} {median:>10,.0f} characters/s {median / slowest:>7.1f} times")

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from spread import ROOT, prepare
+from origin import ROOT
+from trainings import prepare
 
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey

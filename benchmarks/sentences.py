@@ -1,16 +1,16 @@
 """Scoring sentences: n-gram models and the LSTM of a finished run beside KenLM, in one run and in turn.
 
 KenLM scores the same Kneser-Ney model over words, which is written for it as an ARPA file. Sentences have 20 words. Run
-it after `dvc repro`: python benchmarks/sentences.py
+it after `dvc repro`: python benchmarks/sentences.py > benchmarks/results/sentences.txt
 """
 
-import platform
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import kenlm
+from origin import origin
 
 import seqlm
 from seqlm.core.layout import Layout
@@ -62,12 +62,6 @@ def measure(models: Models, theirs: kenlm.Model, texts: list[str]) -> dict[str, 
     return found
 
 
-def processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor()}, {len(names) or '?'} cores"
-
-
 def main() -> None:
     layout = Layout(Path())
     models, texts = seqlm.open(), sentences(layout)
@@ -75,9 +69,7 @@ def main() -> None:
         found = measure(models, kenlm_of(layout, Path(folder)), texts)
     # Other programs only make a round slower.
     reference = min(found["kenlm, one by one"])
-    print(
-        f"{processor()}; {SENTENCES} sentences of {WORDS} words; the fastest of {ROUNDS} rounds, with all ways in turn"
-    )
+    print(f"{origin()}; {SENTENCES} sentences of {WORDS} words; the fastest of {ROUNDS} rounds, with all ways in turn")
     print(f"{'':32}{'microseconds a sentence':>24}{'times kenlm':>13}{'1,000 sentences, s':>20}")
     for way, taken in found.items():
         value = min(taken)

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from origin import origin
+
 from seqlm.core.layout import Layout
 from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.store import read_streams
@@ -89,6 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     arguments = parser.parse_args()
+    print(origin(), flush=True)
     for name in CORPORA:
         compare(name, list(arguments.sizes))
 

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from numba import njit
 from numpy.typing import NDArray
+from origin import origin
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -262,6 +263,7 @@ def main() -> None:
     for count in threads:
         torch.set_num_threads(count)
         ceilings[count] = gemm_rate(device)
+    print(origin())
     print("tokens per second, medians; ratios of ours to the others; share of the measured rate of a large product")
     if "rnn" in arguments.only:
         print("ratios: of rnn to nn.RNN, then of scratch to the chapter and to nn.RNN; share: of scratch")

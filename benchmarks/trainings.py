@@ -7,7 +7,8 @@ benchmarks/results/trainings.csv. Training runs that the file already has are sk
 continues.
 ``SEQLM_DATA_DIR`` names a folder with timemachine.txt.
 
-- book: the bounds on training perplexities in src/seqlm/report/book.yaml come from these (benchmarks/bounds.py).
+- book: the bounds on training perplexities in src/seqlm/report/book.yaml come from these (benchmarks/bounds.py). The
+  rows of concise-sequential are from the engine ``framework``.
 - wrong: a network that is given the character it must predict. It must fall below the lower bounds.
 - exercises: what docs/answers.md says about exercises 8.5-2 and 8.5-4 to 8.5-6, and docs/guide/8-6-rnn-concise.md
   about 256 hidden units.
@@ -15,13 +16,19 @@ continues.
 
 import argparse
 import csv
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spread import ROOT, prepare
+from origin import ROOT
+
+from seqlm.preprocess.cleaning import RawText
+from seqlm.preprocess.preparing import clean_and_split
+from seqlm.vocab.corpus import SPLITS, build_corpus
 
 RESULTS = ROOT / "benchmarks" / "results" / "trainings.csv"
 COLUMNS = (
@@ -47,6 +54,18 @@ EXERCISES: dict[str, tuple[int, dict[str, Any]]] = {
     "two layers, 256 hidden units": (1, SMALL | {"model": "rnn", "num_layers": 2}),
     "learned embedding, 256 hidden units": (1, SMALL | {"model": "rnn", "embedding": "learned"}),
 }
+
+
+def prepare(folder: Path) -> None:
+    """Clean the book and encode its splits."""
+    data = os.environ.get("SEQLM_DATA_DIR")
+    book = Path(data or ".") / "timemachine.txt"
+    if not book.exists():
+        sys.exit("SEQLM_DATA_DIR must name a folder with timemachine.txt")
+    fractions = {"train": 0.8, "val": 0.1, "test": 0.1}
+    clean_and_split(RawText(book, book.name), folder / "text", "letters", "strict", fractions)
+    for kind in ("char", "word"):
+        build_corpus({name: folder / f"text/{name}.txt" for name in SPLITS}, folder / kind, kind, "", 0, [])
 
 
 def trainings(group: str, num_seeds: int) -> Iterator[tuple[str, int, dict[str, Any]]]:

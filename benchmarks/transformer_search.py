@@ -28,7 +28,8 @@ from typing import Any
 
 import pandas as pd
 import torch
-from curves import CORPORA, MAX_TOKENS, ROOT, Corpus, Stopwatch, machine, prepare
+from curves import CORPORA, MAX_TOKENS, ROOT, Corpus, Stopwatch, prepare
+from origin import machine
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, write_csv

@@ -5,7 +5,7 @@ carried on, and the gradients of the pieces are summed: regular truncation. One 
 1024 steps is the full gradient. The lengths take turns, so that a busy machine slows
 all of them; medians and ratios are what counts.
 
-    python benchmarks/truncation.py [--device cuda] [--rounds 7]
+    python benchmarks/truncation.py [--device cuda] [--rounds 7] > benchmarks/results/truncation.txt
 """
 
 import argparse
@@ -13,6 +13,7 @@ import statistics
 import time
 
 import torch
+from origin import origin
 from torch import Tensor
 
 from seqlm.core.devices import resolve_device
@@ -67,6 +68,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     torch.set_num_threads(1)
+    print(origin())
     print(f"{NUM_STEPS} steps, {BATCH_SIZE} batch rows, one thread; medians; ratio to the full gradient")
     print("hidden length        ms   ratio")
     for num_hiddens in (64, 256):

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 # Imports and large vocabularies make many objects and no garbage: look for it less often than every 700 of them.
 gc.set_threshold(50_000, 20, 20)
@@ -44,6 +44,8 @@ _MALLOC = {-1: 2**31 - 1, -4: 0, -8: 1}
 _POLL_S = 0.5
 _MARK = "DVC_STAGE"
 """DVC sets this variable for a stage's command."""
+_EXPERIMENT = "DVC_EXP_BASELINE_REV"
+"""And this one in `dvc exp run`."""
 _RUN_DVC = ("python", "pypy", "dvc")
 _ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-init"}
 """Besides the system's first process: the first one of a user's session or of a container."""
@@ -61,7 +63,7 @@ class NewFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
-        path = super().convert(value, param, ctx)
+        path = cast(Path, super().convert(value, param, ctx))
         if path == STDOUT and not self.allow_dash:
             self.fail("name a file: standard output is not possible here", param, ctx)
         if not path.parent.is_dir():
@@ -96,6 +98,9 @@ def stage(
             _keep_freed_memory()
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):
                 _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
+            if _EXPERIMENT in os.environ:
+                # DVC has just changed it, and Git, which compares whole seconds and sizes, may not see that.
+                Layout(root).params.touch()
             try:
                 function(Layout(root), **options)
             except (Interrupted, KeyboardInterrupt) as interruption:
@@ -204,8 +209,10 @@ def _folder() -> click.Path:
 def _fail(message: str, code: int) -> NoReturn:
     one_line = " ".join(message.split())
     click.echo(f"error: {one_line}", err=True)
-    if is_under_dvc():
-        click.echo("after a failed `dvc exp run`, `make restore` goes back to the last commit", err=True)
+    if _EXPERIMENT in os.environ:
+        click.echo(
+            "params.yaml keeps the settings of this experiment; `make restore` goes back to the last commit", err=True
+        )
     sys.exit(code)
 
 

@@ -25,8 +25,8 @@ def main(layout: Layout, kind: str) -> None:
     separator = find_line_separator(params.line_separator, normalise, layout.corpus_record)
     texts = {split: layout.split(split) for split in SPLITS}
     tokenizer = token_kind(kind).train_tokenizer(texts["train"], separator, settings)
-    min_freq, reserved = token_kind(kind).vocab_rule(settings)
-    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, reserved, tokenizer, normalise)
+    min_freq = getattr(settings, "min_freq", 0)
+    vocab = build_corpus(texts, layout.corpus(kind), kind, separator, min_freq, tokenizer, normalise)
     counted = enumerate(zip(vocab.tokens[:_HEAD_ROWS], vocab.counts[:_HEAD_ROWS], strict=True))
     head = [{"index": index, "token": token, "count": count} for index, (token, count) in counted]
     write_csv(layout.reports("vocab", kind, "head.csv"), head)

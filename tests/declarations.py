@@ -25,8 +25,8 @@ _SOMETIMES = {
 }
 
 
-def require_declared_files(workspace: Workspace, unneeded: frozenset[str] = frozenset()) -> None:
-    """Raise AssertionError unless every stage opened all that it declares except ``unneeded``, and nothing else.
+def require_declared_files(workspace: Workspace) -> None:
+    """Raise AssertionError unless every stage opened all that it declares, and nothing else.
 
     All code that it imported must be in the fingerprints that it declares.
     """
@@ -46,7 +46,7 @@ def require_declared_files(workspace: Workspace, unneeded: frozenset[str] = froz
         # Python lists the folders that it imports from; a folder that is only listed needs no declaration.
         read = {path for path in opened if not path.endswith(("/", ".py"))}
         wrong += [f"{name} opens {path}" for path in read if not inside(path, deps | FREE | writes)]
-        needed = deps - fingerprints - unneeded - _SOMETIMES.get(name, set())
+        needed = deps - fingerprints - _SOMETIMES.get(name, set())
         unopened = {dep for dep in needed if not any(inside(path.rstrip("/"), {dep}) for path in opened)}
         wrong += [f"{name} never opens its dependency {dep}" for dep in unopened]
     assert not wrong, "\n".join(sorted(wrong))

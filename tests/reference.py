@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,41 +15,35 @@ from numpy.typing import NDArray
 from seqlm.core.errors import DataError
 
 
-@dataclass
-class Report:
-    replaced: int = 0
-    letters: int = 0
-    foreign_letters: int = 0
-
-
 def clean_line(line: str) -> str:
     """Return a line as the book cleans it (section 8.2)."""
     return re.sub("[^A-Za-z]+", " ", line).strip().lower()
 
 
-def clean(content: bytes, normalise: str, errors: str) -> tuple[str, Report]:
-    """Return the cleaned text of a file's content, and what was met on the way.
+def clean(content: bytes, normalise: str) -> tuple[str, int, int]:
+    """Return the cleaned text of a file's content, its letters, and those other than A-Z.
 
     The message of a DataError is a pattern: if two things are wrong, either may be named.
     """
-    decoded = decode(content, errors)
+    decoded = decode(content)
     text = unicodedata.normalize("NFC", decoded).replace("\r\n", "\n").replace("\r", "\n")
     foreign = sum(character.isalpha() for character in text if character > "\x7f")
     letters = foreign + len(re.findall("[A-Za-z]", text))
-    report = Report(text.count("\ufffd") - content.count("\ufffd".encode()), letters, foreign)
     last = "\n" if text and not text.endswith("\n") else ""
     if normalise == "letters":
         text = "\n".join(clean_line(line) for line in text.split("\n"))
-    return text + last, report
+    return text + last, letters, foreign
 
 
-def decode(content: bytes, errors: str) -> str:
+def decode(content: bytes) -> str:
+    if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise DataError("UTF-32 text")
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError("UTF-16 text")
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     wrong, text = ([f"NUL byte at byte {content.index(0)}"] if 0 in content else []), ""
     try:
-        text = content.removeprefix(mark).decode("utf-8", errors)
+        text = content.removeprefix(mark).decode()
     except UnicodeDecodeError as error:
         wrong.append(f"not UTF-8 at byte {len(mark) + error.start}")
     if wrong:
@@ -59,11 +52,11 @@ def decode(content: bytes, errors: str) -> str:
 
 
 def count(text: str) -> tuple[int, int, int]:
-    return text.count("\n"), len(text) - text.count("\n"), len(words(text.replace("\n", " ")))
+    return text.count("\n"), len(text) - text.count("\n"), len(words(text))
 
 
-def words(line: str) -> list[str]:
-    return [word for word in line.split(" ") if word]
+def words(text: str) -> list[str]:
+    return [word for word in re.split("[ \n\t]", text) if word]
 
 
 def split(text: str, fractions: Mapping[str, float]) -> dict[str, str]:
@@ -96,12 +89,12 @@ def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
 
 def tokens(text: str, kind: str, line_separator: str) -> list[str]:
     text = text.removesuffix("\n")
-    return list(text.replace("\n", line_separator)) if kind == "char" else words(text.replace("\n", " "))
+    return list(text.replace("\n", line_separator)) if kind == "char" else words(text)
 
 
-def vocabulary(train: Iterable[str], min_freq: int, reserved: Sequence[str]) -> tuple[list[str], list[int]]:
+def vocabulary(train: Iterable[str], min_freq: int) -> tuple[list[str], list[int]]:
     counter = Counter(train)
-    found = ["<unk>", *reserved]
+    found = ["<unk>"]
     # sorted() is stable and a Counter keeps the order of first appearance.
     by_frequency = sorted(counter.items(), key=lambda item: -item[1])
     special = set(found)

@@ -33,16 +33,16 @@ PARAMS = read_params(PARAMS_FILE)
 LINES = "the sea came in\nand the sea went out\n"
 
 
-def config(run: str = "x", seed: int = 0, **changes: object) -> RunConfig:
+def config(run: str = "x", seed: int = 0, **changes: Any) -> RunConfig:
     values = PARAMS | {"seed": seed, "runs": {run: SMALL | changes}}
     return resolve_runs(values, source="params.yaml")[run]
 
 
-def ngram_settings(counts: NgramCounts, *epsilons: float, backoff: str = "unigram") -> dict[str, Mapping[str, Any]]:
+def ngram_settings(counts: NgramCounts, *epsilons: float) -> dict[str, Mapping[str, Any]]:
     """Return the settings of all smoothing methods, with these epsilons for Laplace."""
     params, val = NgramsParams.model_validate(PARAMS["ngrams"]), np.zeros(2, np.int64)
     found = {method.smoothing: method.fit(counts, val, params).settings for method in SMOOTHINGS if method != Laplace}
-    return found | {"laplace": {"epsilons": list(epsilons), "backoff": backoff, "chosen_on_val": True}}
+    return found | {"laplace": {"epsilons": list(epsilons), "chosen_on_val": True}}
 
 
 def ngram_models(kind: str = "", max_order: int = 3) -> list[str]:
@@ -75,7 +75,7 @@ def _models(text: str) -> tempfile.TemporaryDirectory[str]:
     return folder
 
 
-def write_run(layout: Layout, run: str, **changes: object) -> None:
+def write_run(layout: Layout, run: str, **changes: Any) -> None:
     """Write the settings and the weights of an untrained run."""
     settings = config(run, **changes)
     write_config(layout.config(run), settings)

@@ -3,6 +3,7 @@
 import csv
 import socket
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from subwords import encode
 TEXT = np.random.default_rng(0).integers(1, 6, 200)
 
 
-def config(**changes: object) -> RunConfig:
+def config(**changes: Any) -> RunConfig:
     """Return the settings of a small run named x: three epochs of minibatches of 4 x 5, with changes."""
     return small_runs.config(**({"num_epochs": 3} | changes))
 
@@ -36,7 +37,7 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-def prepare_stage(folder: Path, *texts: str, **changes: object) -> Layout:
+def prepare_stage(folder: Path, *texts: str, **changes: Any) -> Layout:
     """Write three splits, or one text as all three, as a corpus, and a run's settings, for the train stage."""
     layout, run = Layout(folder), config(**changes)
     encode(layout, [run.token], "", *texts)

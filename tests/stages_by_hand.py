@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from default_params import PARAMS_FILE
@@ -107,8 +108,8 @@ def _as_in_a_process() -> Iterator[None]:
 
     import harness
 
-    def show(message: Warning | str, kind: type[Warning], *where: object) -> None:
-        sys.stderr.write(warnings.formatwarning(message, kind, *where[:2]))  # type: ignore[arg-type]
+    def show(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
     num_threads = torch.get_num_threads()
     # A watchdog would end this process.

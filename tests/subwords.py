@@ -12,11 +12,8 @@ from seqlm.vocab.vocabulary import Vocab
 ALGORITHMS = ("bpe", "unigram")
 
 
-def settings(
-    algorithm: str = "bpe", vocab_size: int | str = 320, min_freq: int = 2, character_coverage: float = 1.0
-) -> SubwordParams:
-    values = {"algorithm": algorithm, "vocab_size": vocab_size, "min_freq": min_freq}
-    return SubwordParams(**values, character_coverage=character_coverage)  # type: ignore[arg-type]
+def settings(algorithm: str = "bpe", vocab_size: int | str = 320) -> SubwordParams:
+    return SubwordParams(algorithm=algorithm, vocab_size=vocab_size)  # type: ignore[arg-type]
 
 
 def trained(train: Path, separator: str = "", **changes: object) -> SubwordTokenizer:
@@ -28,7 +25,7 @@ def trained(train: Path, separator: str = "", **changes: object) -> SubwordToken
 def build(texts: Mapping[str, Path], folder: Path, kind: Kind, separator: str) -> Vocab:
     """Build the vocabulary of any kind, encode every split, and write all to ``folder``, as from a text of letters."""
     tokenizer = None if token_kind(kind).has_unknown else trained(texts["train"], separator)
-    return build_corpus(texts, folder, kind, separator, 0, [], tokenizer, "letters")
+    return build_corpus(texts, folder, kind, separator, 0, tokenizer, "letters")
 
 
 def write_splits(folder: Path, *texts: str) -> dict[str, Path]:

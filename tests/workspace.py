@@ -126,16 +126,8 @@ class Workspace(Repository):
         """Remember what each stage of the last run opened and read; later runs overwrite the traces."""
         self.traced = {path.name: json.loads(path.read_text()) for path in self.traces.iterdir()}
 
-    def show_changed_settings(self) -> None:
-        """Make Git notice that DVC changed the settings.
-
-        Git compares sizes and whole seconds, and DVC records the state of the file before it changes it.
-        """
-        (self.folder / "params.yaml").touch()
-
     def restore(self) -> None:
         """Go back to the last commit and its data."""
-        self.show_changed_settings()
         self.git("reset", "--hard", "--quiet")
         self.git("clean", "-d", "--force", "--quiet")
         self.run("dvc", "checkout", "--force", "--quiet")

@@ -1,8 +1,7 @@
 """Check that dvc.lock is fresh: `dvc repro` would run only `download`, which always runs.
 
-This needs no data: DVC is asked in a copy without data, where it takes the outputs to be those
-that the lock file names. Stages that no longer exist, such as those of a renamed run, must not
-be in dvc.lock: `--prune` removes them.
+This needs no data: DVC is asked in a copy without data, where it takes the outputs to be those that the lock file
+names. `--prune` removes the stages that no longer exist, such as those of a renamed run.
 """
 
 import argparse
@@ -10,16 +9,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dvc.utils.serialize import modify_yaml
 from ruamel.yaml import YAML
 
 from smoke import copy_project, environment_of_python
 
-ALWAYS_RUN = {"download"}
 LOCK = Path("dvc.lock")
 
 
@@ -30,21 +27,9 @@ def dvc(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@contextmanager
-def copy_without_data() -> Iterator[Path]:
-    """Yield a copy of the project's files, including uncommitted changes, without files that Git ignores."""
-    Path(".dvc/tmp").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=".dvc/tmp", prefix="check-lock-") as base:
-        copy_project(Path(base), Path(), without=())
-        Path(base, ".dvc", "config.local").write_text("[core]\n    no_scm = true\n")
-        yield Path(base)
-
-
 def locked_stages() -> dict[str, Any]:
     """Return the entry of each stage in dvc.lock."""
-    if not LOCK.exists():
-        return {}
-    found: dict[str, Any] = YAML(typ="safe").load(LOCK).get("stages", {})
+    found: dict[str, Any] = YAML(typ="safe").load(LOCK).get("stages", {}) if LOCK.exists() else {}
     return found
 
 
@@ -54,13 +39,13 @@ def changed_stages(copy: Path) -> tuple[set[str], str]:
     # Without data, DVC fails where a stage would have to run.
     found = re.findall(r"^Running stage '([^']+)'", result.stdout, flags=re.MULTILINE)
     found += re.findall(r"failed to reproduce '([^']+)'", result.stderr)
-    changed = set(found) - ALWAYS_RUN
+    changed = set(found) - {"download"}
     return changed, result.stderr.strip() if result.returncode and not changed else ""
 
 
-def stale_stages(folder: Path) -> set[str]:
+def stale_stages() -> set[str]:
     """Return the stages of dvc.lock that no longer exist."""
-    listed = dvc(folder, "stage", "list", "--all", "--name-only", "--fail")
+    listed = dvc(Path(), "stage", "list", "--all", "--name-only", "--fail")
     return set(locked_stages()) - set(listed.stdout.split()) if listed.returncode == 0 else set()
 
 
@@ -72,9 +57,7 @@ def missing_outputs() -> list[str]:
 
 def prune() -> int:
     """Remove the stages from dvc.lock that no longer exist; return the exit code."""
-    from dvc.utils.serialize import modify_yaml
-
-    if stale := stale_stages(Path()):
+    if stale := stale_stages():
         with modify_yaml(LOCK) as lock:
             for name in sorted(stale):
                 del lock["stages"][name]
@@ -84,17 +67,18 @@ def prune() -> int:
 
 def check() -> int:
     """Print what is stale; return 0 if dvc.lock is fresh and 1 if not."""
-    with copy_without_data() as copy:
-        changed, failure = changed_stages(copy)
-        stale = set() if failure else stale_stages(copy)
+    Path(".dvc/tmp").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=".dvc/tmp", prefix="check-lock-") as base:
+        copy_project(Path(base), Path(), without=())
+        Path(base, ".dvc", "config.local").write_text("[core]\n    no_scm = true\n")
+        changed, failure = changed_stages(Path(base))
+    stale = stale_stages()
     for name in sorted(changed):
         print(f"dvc.lock: stage '{name}' has changed since it ran")
     for name in sorted(stale):
         print(f"dvc.lock: stage '{name}' no longer exists")
-    if failure:
-        print(f"dvc.lock: {failure}")
     if changed or failure:
-        print("dvc.lock is not fresh: run `dvc repro`, then commit dvc.lock and reports/")
+        print(f"{failure}\ndvc.lock is not fresh: run `dvc repro`, then commit dvc.lock and reports/".lstrip())
     elif stale:
         print("dvc.lock is not fresh: run `python tools/check_lock.py --prune`, then commit it")
     elif missing := missing_outputs():

@@ -1,7 +1,6 @@
-"""Compile the loops of networks, so that the first training finds them in the cache.
+"""Compile the loops of networks beside the first stages of `make repro`, which leave a processor idle.
 
-`make repro` starts this beside `dvc repro`: compiling takes one processor and about 25 seconds, and the stages before
-the first training leave a processor idle. Nothing depends on it: a stage that does not find the loops compiles them.
+Nothing depends on it: a stage that does not find the loops compiles them, which takes about 25 seconds.
 """
 
 import numpy as np
@@ -10,9 +9,8 @@ from seqlm.networks.building import build_network
 from seqlm.networks.network import stream_nll
 from seqlm.networks.settings import NetworkSettings
 
-
-def main() -> None:
-    """Train and read a few tokens with a tiny network; all kinds and sizes share the loops."""
+if __name__ == "__main__":
+    # All kinds and sizes of networks share the loops.
     settings = NetworkSettings(
         model="scratch", activation="tanh", num_hiddens=8, num_layers=1, num_heads=1, num_steps=3, embedding="one_hot",
         embedding_size=None, tie_weights=False, dropout=0.0, engine="auto",
@@ -21,7 +19,3 @@ def main() -> None:
     with network.thread_team():
         network.compute_gradients(ids, ids, network.initial_state(len(ids)))
     stream_nll(network, ids[0])
-
-
-if __name__ == "__main__":
-    main()

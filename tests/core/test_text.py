@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,15 +9,12 @@ from hypothesis import strategies as st
 
 from seqlm.core.metrics import bits_per_character, perplexity
 from seqlm.core.progress import quantity
-from seqlm.core.text import TextSize, count_text, evenly_spaced
+from seqlm.core.text import TextSize, evenly_spaced
 
 
-def test_the_size_of_a_small_text(tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_text("the time\n\nmachine\n")
+def test_the_size_of_a_small_text() -> None:
     # 8 + 0 + 7 characters; line ends do not count.
-    for block_bytes in (1, 3, 1 << 20):
-        assert count_text(path, block_bytes) == TextSize(lines=3, characters=15, words=3)
+    assert TextSize.of(b"the time\n\nmachine\n") == TextSize(lines=3, characters=15, words=3)
 
 
 @pytest.mark.parametrize(

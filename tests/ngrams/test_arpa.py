@@ -90,13 +90,15 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
     [
         ("\\end\\\n", "", "truncated"),
         ("ngram 2=3", "ngram 2=4", "3 2-grams where the header says 4"),
-        ("ngram 1=4", "ngram 1=3", "4 1-grams where the header says 3"),
+        ("ngram 1=4", "ngram 1=3", r"line 9: expected .2-grams:"),
         ("\\data\\", "data", "not an ARPA file"),
         ("ngram 2=3", "ngram 3=3", "orders in turn"),
         ("ngram 2=3", "ngram 2=" + "3" * 5000, "expected ngram N=COUNT"),
         ("-0.36\tb c", "x\tb c", "expected a number"),
         ("-0.36\tb c", "400\tb c", "expected the logarithms"),
-        ("-0.36\tb c", "nan\tb c", "expected the logarithms"),
+        ("-0.36\tb c", "nan\tb c", "expected a number"),
+        ("-0.36\tb c", "-0.3.6\tb c", "expected a number"),
+        ("ngram 2=3", "ngram 2=99", "more n-grams than the file has room for"),
         ("-0.36\tb c", "-0.36\tb c\t999", "expected the logarithms"),
         ("-0.36\tb c", "-0.36\tb", "2 words"),
         ("-0.36\tb c", "-0.36\tb d", "the word 'd' is not among the 1-grams"),
@@ -160,6 +162,6 @@ def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:
 @given(st.text(min_size=1, max_size=10))
 def test_every_token_that_can_be_written_comes_back(token: str) -> None:
     field = escape(token)
-    assert not any(character.isspace() for character in field)
+    assert not set(field) & set(" \t\n\r\0")  # what KenLM separates fields by
     assert field not in ("<s>", "</s>")
     assert unescape(field) == token

@@ -1,31 +1,30 @@
-"""Tables of n-grams against a Counter and plain NumPy, and counting in chunks, on threads and on a real cluster."""
+"""Tables of n-grams against a Counter and plain NumPy, and the same tables from memory, DuckDB and Spark."""
 
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from threading import Thread
 
 import numpy as np
+import psutil
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError, MachineError
-from seqlm.ngrams.counts.count_tables import NgramCounts
-from seqlm.ngrams.counts.counting import Chunking, NgramCounter, count_ngrams
-from seqlm.ngrams.counts.sorted_counts import merge, run_lengths
+from seqlm.ngrams.counts import counting, engines
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
+from seqlm.ngrams.counts.counting import bytes_needed, count_ngrams
+from seqlm.ngrams.counts.engines import DuckDB, Spark, choose_engine
 from seqlm.ngrams.statistics import most_frequent
 
-SMALL_MEMORY = 1 << 20
-"""A megabyte: a few thousand tokens per chunk."""
 TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
+MEMORY = 1 << 29
 
 
 def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
@@ -35,162 +34,120 @@ def assert_equal(one: NgramCounts, other: NgramCounts) -> None:
         assert np.array_equal(ours.counts, theirs.counts)
 
 
-# 8 tokens of 10 bits, or 5 of 16 bits, are more than the 63 bits of a packed key. In memory, and if there are only 300
-# different ones, pairs of tokens are packed. Those of 21 bits alone divide the keys into ranges.
-@pytest.mark.parametrize(
-    ("max_order", "vocab_size"),
-    [(1, 1000), (2, 1000), (3, 1000), (8, 1000), (8, 300), (7, 300), (6, 2**16), (3, 2**21)],
-)
-def test_chunks_count_as_all_at_once(max_order: int, vocab_size: int, tmp_path: Path) -> None:
-    text = TEXT % min(vocab_size, 1000)
-    chunked = NgramCounter(text, vocab_size, max_order, Chunking(SMALL_MEMORY, tmp_path)).count()
-    assert_equal(chunked, count_ngrams(text, vocab_size, max_order))
-    # The finished tables are in the folder, and none of a text that fits into memory.
-    assert {path.stem for path in tmp_path.glob("*.*")} == {f"order{order}" for order in range(2, max_order + 1)}
-    (tmp_path / "none").mkdir()
-    NgramCounter(text, vocab_size, max_order, Chunking(1 << 30, tmp_path / "none")).count()
-    assert not list((tmp_path / "none").iterdir())
-
-
-# The whole has 999 tokens, its first part 900, packed in the same way or in pairs, or 400, packed in fewer bits.
-@pytest.mark.parametrize(("largest", "max_order"), [(900, 3), (400, 3), (900, 1), (900, 7)])
-@pytest.mark.parametrize("memory", [SMALL_MEMORY, 1 << 30])
-def test_counts_of_a_first_part_change_no_count(largest: int, max_order: int, memory: int, tmp_path: Path) -> None:
-    text = np.concatenate([np.minimum(TEXT[:40_000], largest), TEXT[40_000:]])
-    (tmp_path / "first").mkdir()
-    first = NgramCounter(text[:40_000], largest + 1, max_order, Chunking(memory, tmp_path / "first"))
-    first.count()
-    whole = NgramCounter(text, 1000, max_order, Chunking(memory, tmp_path), first.packed)
-    assert_equal(whole.count(), count_ngrams(text, 1000, max_order))
-
-
-@given(st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=6), st.integers(1, 9))
-def test_merged_runs_have_every_key_once_with_its_counts_added(chunks: list[list[int]], buffer_rows: int) -> None:
-    parts = list(merge([run_lengths(np.array(chunk, np.int64)) for chunk in chunks], buffer_rows))
-    expected = run_lengths(np.array(list(chain.from_iterable(chunks)), np.int64))
-    assert np.concatenate([keys for keys, _ in parts] or [[]]).tolist() == expected.keys.tolist()
-    assert np.concatenate([counts for _, counts in parts] or [[]]).tolist() == expected.counts.tolist()
-
-
-def test_large_runs_are_merged_by_compiled_loops_to_the_same_result() -> None:
-    rng = np.random.default_rng(0)
-    chunks = [rng.integers(0, 10**7, 2_500_000) for _ in range(3)]
-    all_sorted = [run_lengths(chunk.copy()) for chunk in chunks]
-    assert sum(map(len, all_sorted)) > 5_000_000
-    (keys, counts), *_ = merge(all_sorted, 10**7)
-    expected = run_lengths(np.concatenate(chunks))
-    assert (keys == expected.keys).all()
-    assert (counts == expected.counts).all()
-
-
-@dataclass
-class Cluster:
-    """A Dask scheduler and two workers, each a process."""
-
-    address: str
-    scheduler: subprocess.Popen[bytes]
-    workers: list[subprocess.Popen[bytes]]
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    from distributed import Client
-
-    file = tmp_path / "scheduler.json"
-    common = ["--scheduler-file", str(file), "--no-dashboard"]
-    worker = ["dask_worker", *common, "--nthreads", "1", "--no-nanny", "--local-directory"]
-    commands = [["dask_scheduler", "--port", "0", *common], *([*worker, str(tmp_path / f"w{n}")] for n in (1, 2))]
-    with ExitStack() as stack:
-        processes = []
-        for name, *options in commands:
-            command = [sys.executable, "-m", f"distributed.cli.{name}", *options]
-            processes.append(stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL)))
-            stack.callback(processes[-1].kill)
-        with Client(scheduler_file=str(file), timeout=120, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=120)
-            address = client.scheduler.address
-        yield Cluster(address, processes[0], processes[1:])
-
-
-def test_a_cluster_of_two_processes_counts_the_same(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "first").mkdir()
-    (tmp_path / "whole").mkdir()
-    np.save(tmp_path / "text.npy", TEXT)
-    text = np.load(tmp_path / "text.npy", mmap_mode="r")  # the workers read a file, and a copy of its first part
-    first = NgramCounter(text[:40_000], 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "first", cluster.address))
-    assert_equal(first.count(), count_ngrams(TEXT[:40_000], 1000, 7))
-    whole = NgramCounter(text, 1000, 7, Chunking(SMALL_MEMORY, tmp_path / "whole", cluster.address), first.packed)
-    assert_equal(whole.count(), count_ngrams(TEXT, 1000, 7))
-    assert [path.name for path in tmp_path.rglob("tasks-*/ids")] == ["ids"]
-
-
-LONG_TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 2_000_000), 999).astype(np.uint16)
-"""More than 300 chunks of a megabyte's worth of memory."""
-
-
-def kill_when_files_appear(process: subprocess.Popen[bytes], folder: Path, pattern: str, number: int) -> Thread:
-    """Start a thread that kills a process once there are so many files of a job."""
-
-    def watch() -> None:
-        while len(list(folder.glob(f"tasks-*/{pattern}.counts"))) < number:
-            time.sleep(0.002)
-        process.kill()
-
-    thread = Thread(target=watch, daemon=True)
-    thread.start()
-    return thread
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("pattern", "number"), [("run3-*", 20), ("packed3-*", 1)], ids=["counting", "merging"])
-def test_a_lost_worker_changes_nothing(pattern: str, number: int, cluster: Cluster, tmp_path: Path) -> None:
-    folder = tmp_path / "counts"
-    folder.mkdir()
-    ids = tmp_path / "ids.npy"
-    np.save(ids, LONG_TEXT)
-    killer = kill_when_files_appear(cluster.workers[0], folder, pattern, number)
-    counter = NgramCounter(np.load(ids, mmap_mode="r"), 1000, 3, Chunking(SMALL_MEMORY, folder, cluster.address))
-    counts = counter.count()
-    assert not killer.is_alive()
-    assert cluster.workers[0].wait() == -signal.SIGKILL
-    assert_equal(counts, count_ngrams(LONG_TEXT, 1000, 3))
-
-
-@pytest.mark.slow
-def test_a_lost_scheduler_is_an_error_of_one_line(cluster: Cluster, tmp_path: Path) -> None:
-    kill_when_files_appear(cluster.scheduler, tmp_path, "run3-*", 20)
-    with pytest.raises(MachineError, match="the Dask scheduler has ended: start it, and run this again"):
-        NgramCounter(LONG_TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, cluster.address)).count()
-
-
-@pytest.mark.slow
-def test_workers_without_this_version_and_no_workers_are_errors_of_one_line(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chunking = Chunking(SMALL_MEMORY, tmp_path, cluster.address)
-    with monkeypatch.context() as patch:
-        patch.setattr("seqlm.ngrams.counts.workers._TASKS", "seqlm.ngrams.newer")
-        with pytest.raises(
-            MachineError, match=r"No module named 'seqlm\.ngrams\.newer', says a worker .*: install the same"
-        ):
-            NgramCounter(TEXT, 1000, 3, chunking).count()
-    monkeypatch.setattr("seqlm.ngrams.counts.workers._CONNECT_S", 3)
-    for worker in cluster.workers:
-        worker.kill()
-        worker.wait()
-    with pytest.raises(MachineError, match="has no worker: start one"):
-        NgramCounter(TEXT, 1000, 3, chunking).count()
-
-
-def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqlm.ngrams.counts.workers._CONNECT_S", 1)
-    with pytest.raises(MachineError, match=r"the Dask scheduler at tcp://127.0.0.1:1 does not answer"):
-        NgramCounter(TEXT, 1000, 3, Chunking(SMALL_MEMORY, tmp_path, "tcp://127.0.0.1:1")).count()
-
-
 WIDE = 1 << 16
 """A vocabulary of which only three tokens fit into one packed key."""
 texts = st.lists(st.integers(0, 4), min_size=3, max_size=60)
+
+
+@settings(deadline=None)
+@given(texts, st.integers(1, 5), st.sampled_from([5, WIDE]), st.sampled_from([1, 7, 1 << 20]))
+def test_duckdb_gives_the_tables_of_memory(text: list[int], max_order: int, vocab_size: int, block: int) -> None:
+    assume(len(text) >= max_order)
+    ids = np.array(text, np.uint16)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "IDS_AT_ONCE", block)
+        patch.setattr(counting, "BLOCK_ROWS", block)
+        found = count_ngrams(ids, vocab_size, max_order, DuckDB(MEMORY, Path(folder)))
+        assert_equal(found, count_ngrams(ids, vocab_size, max_order))
+
+
+# 8 tokens of a vocabulary of 1,000, or 4 of 2 million, are more than the 63 bits of a packed key.
+@pytest.mark.parametrize(("max_order", "vocab_size"), [(1, 1000), (3, 1000), (8, 1000), (4, 2_000_000)])
+def test_a_longer_text_too(max_order: int, vocab_size: int, tmp_path: Path) -> None:
+    found = count_ngrams(TEXT, vocab_size, max_order, DuckDB(MEMORY, tmp_path))
+    assert_equal(found, count_ngrams(TEXT, vocab_size, max_order))
+
+
+def test_what_needs_more_than_the_setting_is_counted_by_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "IDS_AT_ONCE", 10_000)
+    counts = count_ngrams(TEXT, 1000, 3)
+    # Each token takes 17 bytes and each distinct n-gram 32; the sample has more of these for its length.
+    needed, fewest = bytes_needed(TEXT, 1000, 3), 17 * len(TEXT) + 32 * sum(map(len, counts.tables[1:]))
+    assert fewest < needed < 2 * fewest
+    assert choose_engine(TEXT, 1000, 3, needed, tmp_path) is None
+    assert choose_engine(TEXT, 1000, 3, needed - 1, tmp_path) == DuckDB(needed - 1, tmp_path)
+    monkeypatch.setattr(engines, "machine_memory", lambda: 2 * needed)
+    assert choose_engine(TEXT, 1000, 3, None, tmp_path) is None
+    monkeypatch.setattr(engines, "machine_memory", lambda: 2 * needed - 2)
+    assert choose_engine(TEXT, 1000, 3, None, tmp_path) == DuckDB(needed - 1, tmp_path)
+    assert choose_engine(TEXT, 1000, 3, None, tmp_path, "local").address == "local"  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Spark's own small cluster: two workers, each a process."""
+    pyspark = pytest.importorskip("pyspark")
+    monkeypatch.setenv("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    return "local-cluster[2,1,1024]"
+
+
+COUNT = """
+import sys
+from pathlib import Path
+import numpy as np
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.counts.engines import Spark
+folder, address, vocab_size, max_order = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+counts = count_ngrams(np.load(folder / "text.npy"), vocab_size, max_order, Spark(1 << 30, folder, address))
+for order, table in enumerate(counts.tables, start=1):
+    np.save(folder / f"found{order}.npy", np.stack([table.keys, table.counts]))
+"""
+
+
+def assert_spark_counts(folder: Path, address: str, ids: Ids, vocab_size: int, max_order: int) -> None:
+    """Count in a process of its own, which ends with its cluster."""
+    np.save(folder / "text.npy", ids)
+    command = [sys.executable, "-c", COUNT, str(folder), address, str(vocab_size), str(max_order)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for order, table in enumerate(count_ngrams(ids, vocab_size, max_order).tables, start=1):
+        assert (np.load(folder / f"found{order}.npy") == [table.keys, table.counts]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("vocab_size", "max_order"), [(1000, 3), (WIDE, 5)])
+def test_spark_gives_the_tables_of_memory(vocab_size: int, max_order: int, cluster: str, tmp_path: Path) -> None:
+    assert_spark_counts(tmp_path, cluster, TEXT, vocab_size, max_order)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(cluster: str, tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        while not (tmp_path / "packed2.parquet").exists():
+            time.sleep(0.01)
+        while not killed:
+            for process in psutil.Process().children(recursive=True):
+                if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                    os.kill(process.pid, signal.SIGKILL)
+                    killed.append(process.pid)
+                    break
+            time.sleep(0.01)
+
+    killer = Thread(target=kill_one, daemon=True)
+    killer.start()
+    ids = np.minimum(np.random.default_rng(1).zipf(1.2, 5_000_000), 999).astype(np.uint16)
+    assert_spark_counts(tmp_path, cluster, ids, 1000, 3)
+    killer.join(timeout=1)
+    assert killed
+
+
+def test_a_cluster_that_does_not_answer_is_an_error_of_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    with pytest.raises(MachineError, match=r"the Spark cluster at spark://127\.0\.0\.1:1 does not answer"):
+        count_ngrams(TEXT, 1000, 2, Spark(MEMORY, tmp_path, "spark://127.0.0.1:1"))
+
+
+@pytest.mark.slow
+def test_a_missing_java_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(MachineError, match="Spark needs Java"):
+        count_ngrams(TEXT, 1000, 2, Spark(MEMORY, tmp_path, "local"))
 
 
 def counted(counts: NgramCounts, order: int) -> dict[tuple[int, ...], int]:

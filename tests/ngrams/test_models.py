@@ -18,7 +18,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace, tune_epsilons
 from seqlm.ngrams.models.registry import build_models, highest_orders, load_kneser_ney, load_models, save_models
-from seqlm.ngrams.settings import Backoff, NgramsParams
+from seqlm.ngrams.settings import NgramsParams
 from small_runs import PARAMS, ngram_settings
 
 # a b a b a c over <unk> a b c: the bigrams ab and ba occur twice, ac once.
@@ -92,21 +92,21 @@ texts = st.lists(st.integers(0, 4), min_size=4, max_size=80)
 contexts = st.lists(st.integers(0, 5), max_size=5)
 
 
-@given(texts, contexts, st.sampled_from(["unigram", "lower"]), st.floats(0, 100))
-@example([1, 1, 2, 0], [0], "unigram", 5e-324)  # the smallest number there is
-def test_every_model_is_a_distribution(text: list[int], context: list[int], backoff: Backoff, epsilon: float) -> None:
+@given(texts, contexts, st.floats(0, 100))
+@example([1, 1, 2, 0], [0], 5e-324)  # the smallest number there is
+def test_every_model_is_a_distribution(text: list[int], context: list[int], epsilon: float) -> None:
     counts = count_ngrams(np.array(text), 6, 4)  # token 5 is never seen
-    for name, model in build_models(counts, ngram_settings(counts, *[epsilon] * 4, backoff=backoff)).items():
+    for name, model in build_models(counts, ngram_settings(counts, *[epsilon] * 4)).items():
         probs = model.next_distribution(np.array(context, int))
         assert probs.shape == (6,)
         assert (probs >= 0).all()
         assert probs.sum() == pytest.approx(1), name
 
 
-@given(texts, texts, st.sampled_from(["unigram", "lower"]))
-def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text: list[int], backoff: Backoff) -> None:
+@given(texts, texts)
+def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text: list[int]) -> None:
     counts = count_ngrams(np.array(train), 6, 3)
-    for name, model in build_models(counts, ngram_settings(counts, 0.5, 1.0, 2.0, backoff=backoff)).items():
+    for name, model in build_models(counts, ngram_settings(counts, 0.5, 1.0, 2.0)).items():
         whole = model.probs(np.array(text))
         for end in range(1, len(text)):
             assert whole[end - 1] == pytest.approx(model.next_distribution(np.array(text[:end]))[text[end]]), name
@@ -114,26 +114,27 @@ def test_scoring_a_text_agrees_with_asking_token_by_token(train: list[int], text
 
 def test_epsilons_that_are_given_are_not_chosen_on_val() -> None:
     counts = count_ngrams(TEXT, V, 2)
-    best, _ = tune_epsilons(counts, TEXT, 2, "lower")
+    best, _ = tune_epsilons(counts, TEXT, 2)
     for epsilons, expected in (("auto", best), ([0.5, 2.0, 7.0], (0.5, 2.0))):
-        settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "backoff": "lower", "max_order": 2}}
+        settings = PARAMS["ngrams"] | {"laplace": {"epsilons": epsilons, "max_order": 2}}
         models = Laplace.build(counts, Laplace.fit(counts, TEXT, NgramsParams.model_validate(settings)).settings)
-        found = [(model.order, model.backoff, model.chosen_on_val) for model in models]
-        assert found == [(1, "lower", epsilons == "auto"), (2, "lower", epsilons == "auto")]
+        assert [(model.order, model.chosen_on_val) for model in models] == [
+            (1, epsilons == "auto"),
+            (2, epsilons == "auto"),
+        ]
         assert models[-1].epsilons == expected
 
 
-@pytest.mark.parametrize("backoff", ["unigram", "lower"])
-def test_epsilons_are_chosen_where_val_is_best(backoff: Backoff) -> None:
+def test_epsilons_are_chosen_where_val_is_best() -> None:
     rng = np.random.default_rng(1)
-    train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100)
+    train, val = rng.integers(1, 5, 300), rng.integers(1, 5, 100_000)
     counts = count_ngrams(train, 5, 3)
-    epsilons, curve = tune_epsilons(counts, val, 3, backoff)
+    epsilons, curve = tune_epsilons(counts, val, 3)
     for order in (1, 2, 3):
         of_order = [(row["val_perplexity"], row["epsilon"]) for row in curve if row["order"] == order]
         assert min(of_order)[1] == epsilons[order - 1]
         # The curve shows what the model itself comes to.
-        nll = token_nll(Laplace(counts, order, epsilons[:order], backoff), val)
+        nll = token_nll(Laplace(counts, order, epsilons[:order]), val)
         assert min(of_order)[0] == pytest.approx(np.exp(nll.mean()))
     # The text has no order: bigrams say nothing, and the best model all but ignores them.
     assert epsilons[1] > 100

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import reference
 from seqlm.core.errors import ParamsError
 from seqlm.ngrams import statistics
-from seqlm.ngrams.counts.counting import Chunking
 from seqlm.ngrams.statistics import CorpusStream, describe, fit_zipf, join_splits, thin_ranks, vocabulary_growth
 from seqlm.vocab.corpus import build_corpus, load_corpus
 from seqlm.vocab.vocabulary import Kind
@@ -26,11 +25,9 @@ contents = st.lists(
 )
 
 
-def whole_text(
-    folder: Path, texts: list[str], kind: Kind, separator: str = "", min_freq: int = 0, reserved: tuple[str, ...] = ()
-) -> CorpusStream:
-    build_corpus(write_splits(folder, *texts), folder / "corpus", kind, separator, min_freq, list(reserved))
-    return join_splits(load_corpus(folder / "corpus"), Chunking(1 << 30, folder))
+def whole_text(folder: Path, texts: list[str], kind: Kind, separator: str = "", min_freq: int = 0) -> CorpusStream:
+    build_corpus(write_splits(folder, *texts), folder / "corpus", kind, separator, min_freq)
+    return join_splits(load_corpus(folder / "corpus"), None, folder)
 
 
 @given(
@@ -38,21 +35,20 @@ def whole_text(
     st.sampled_from(["char", "word"]),
     st.sampled_from(["", " ", "\n"]),
     st.integers(0, 4),
-    st.lists(st.sampled_from(["<pad>", "sea", "e", "never"]), unique=True),
     st.sampled_from([1, 3, 1 << 20]),
 )
 def test_the_whole_is_what_plain_python_reads(
-    texts: list[str], kind: Kind, separator: str, min_freq: int, reserved: list[str], block: int
+    texts: list[str], kind: Kind, separator: str, min_freq: int, block: int
 ) -> None:
     texts = ["the sea\n" + texts[0], *texts[1:]]
     tokens, ids = reference.whole_text(texts, kind, separator)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "_BLOCK", block)
         try:
-            found = whole_text(Path(name), texts, kind, separator, min_freq, tuple(reserved))
+            found = whole_text(Path(name), texts, kind, separator, min_freq)
         except ParamsError:
             return  # a min_freq that leaves nothing
-        tables = describe(found, 2, 5)
+        tables = describe(found, 5)
     assert (tables["summary"]["tokens"], tables["summary"]["vocabulary_size"]) == (len(ids), len(tokens))
     assert tables["head"]["tokens"] == tokens[:10]
     assert (tables["head"]["first_ids"] or []) == ids[:64].tolist()
@@ -70,7 +66,7 @@ def test_the_whole_is_what_plain_python_reads(
 def test_the_book_has_the_ngrams_of_the_book(book: Path, tmp_path: Path) -> None:
     cleaned = [reference.clean_line(line) + "\n" for line in book.read_text(encoding="utf-8").splitlines()]
     parts = ["".join(cleaned[start:stop]) for start, stop in ((0, 2000), (2000, 3000), (3000, None))]
-    tables = describe(whole_text(tmp_path, parts, "word"), 2, 3)
+    tables = describe(whole_text(tmp_path, parts, "word"), 3)
     assert tables["summary"]["distinct"] == {"1": 4579, "2": 20_234, "3": 29_882}
     frequencies = pd.DataFrame(tables["frequencies"])
     assert frequencies["ngram"].tolist() == [
@@ -104,6 +100,21 @@ def test_only_frequent_ngrams_are_fitted_and_at_least_two() -> None:
     fit = fit_zipf(np.array([8, 4, 2, 1, 1]), 2)
     assert fit.max_rank == 3
     assert fit.share_once == pytest.approx(2 / 5)
+
+
+def test_equal_counts_have_an_exponent_of_exactly_0() -> None:
+    fit = fit_zipf(np.full(7, 3))
+    # ln 3 = 1.0986
+    assert (fit.alpha_least_squares, fit.intercept) == (0, pytest.approx(1.0986, abs=1e-4))
+    assert fit.alpha_likelihood == pytest.approx(0, abs=1e-9)
+
+
+def test_the_exponent_of_growth_ignores_the_first_points() -> None:
+    # "a a b ..." and "a b b ..." have different numbers of distinct tokens after two tokens, and nowhere else.
+    rest = np.arange(3, 1000, 7)
+    first, second = (vocabulary_growth(np.array([0, place, *rest]), 1000) for place in (1, 2))
+    assert (first[1] != second[1]).nonzero()[0].tolist() == [1]
+    assert first[2] == second[2]
 
 
 def test_growth_counts_distinct_tokens() -> None:

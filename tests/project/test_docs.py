@@ -8,7 +8,6 @@ import pytest
 from ruamel.yaml import YAML
 
 import doc_values
-import picture
 from default_params import PARAMS_FILE, skip_if_experiment_is_applied
 from pages import PAGES, blocks, commands
 from seqlm.configure.settings import check_values
@@ -130,11 +129,6 @@ def test_the_docs_have_the_values_of_the_reports(capsys: pytest.CaptureFixture[s
     skip_if_experiment_is_applied()
     code = doc_values.main(ROOT, [])
     assert code == 0, f"`python tools/doc_values.py --write` would repair:\n{capsys.readouterr().out}"
-
-
-def test_the_picture_in_the_readme_is_one_of_the_page() -> None:
-    skip_if_experiment_is_applied()
-    assert picture.hash_in_picture() == picture.shown_hash(), "`make picture` draws it again"
 
 
 def test_the_guide_has_every_equation_and_figure_of_the_chapter() -> None:

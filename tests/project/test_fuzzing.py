@@ -1,14 +1,10 @@
-"""Anything at all as input: nothing but this project's errors comes out. Texts are in tests/preprocess and tests/vocab.
-
-`make test-all` tries many more examples than a normal run.
-"""
+"""Anything at all as input: nothing but this project's errors, of one line, comes out; `make test-all` tries more."""
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from hypothesis import example, given
@@ -35,15 +31,13 @@ json_values = st.recursive(
 
 
 @contextmanager
-def file_of(content: bytes, name: str = "file") -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
-        path.write_bytes(content)
-        yield path
-
-
-def require_one_line(error: Exception) -> None:
-    assert "\n" not in str(error)
+def one_line_errors() -> Iterator[None]:
+    message = ""
+    try:
+        yield
+    except (DataError, ParamsError) as error:
+        message = str(error)
+    assert "\n" not in message
 
 
 @st.composite
@@ -58,55 +52,43 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
 
 @given(st.binary(max_size=200) | damaged(ARPA))
 def test_any_bytes_are_a_model_or_no_arpa_file(content: bytes) -> None:
-    for name in ("x.arpa", "x.arpa.gz"):
-        with file_of(content, name) as path:
-            try:
-                model = read_arpa(path)
-            except DataError as error:
-                require_one_line(error)
-                continue
-            probs = model.probs(np.arange(len(model.tokens)))
-            assert len(probs) == max(0, len(model.tokens) - 1)
-            assert np.isfinite(probs).all()
+    with tempfile.TemporaryDirectory() as folder, one_line_errors():
+        path = Path(folder, "x.arpa")
+        path.write_bytes(content)
+        model = read_arpa(path)
+        assert np.isfinite(model.probs(np.arange(len(model.tokens)))).all()
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode) | damaged(PARAMS))
 @example(b"a: 2001-99-99")
 @example(b"a: &b [*b]")
-@example(b"[" * 500)
-@example(b"? {a: b}\n: c")
 @example(b"{[a]: b}")
 @example(b"%YAML 9.9\n---\na: 1")
 @example(b"a: !!python/object/apply:os.system [id]")
 @example(b"a: 1\n---\nb: 2")
-@example(b"a: !!float x")
 def test_any_bytes_are_settings_or_refused(content: bytes) -> None:
-    with file_of(content, "params.yaml") as path:
-        try:
-            check_values(read_params(path), source=str(path))
-        except ParamsError as error:
-            require_one_line(error)
+    with tempfile.TemporaryDirectory() as folder, one_line_errors():
+        path = Path(folder, "params.yaml")
+        path.write_bytes(content)
+        check_values(read_params(path), source=str(path))
 
 
 @given(st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))
 @example(b"[" * 100_000)
-@example(b'{"format": 1}')
 @example(b'{"format": 1, "config": {}, "vocab_size": "x", "sha256": null}')
-@example(b'{"format": 1, "vocab_size": 3}')
 @example(b"1" * 5000)
 @example(b"\xef\xbb\xbf{}")
 def test_any_bytes_in_place_of_a_stored_file_are_refused(content: bytes) -> None:
-    def refuses(read: Any, *arguments: Any, **named: Any) -> None:
-        try:
-            read(*arguments, **named)
-        except (DataError, ParamsError) as error:
-            require_one_line(error)
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file in ("vocab.json", "model.json", "weights.safetensors", "array.npy"):
             (folder / file).write_bytes(content)
-        refuses(read_json, folder / "vocab.json")
-        refuses(read_npy, folder / "array.npy")
-        refuses(Vocab.load, folder / "vocab.json")
-        refuses(open_network, folder, "run", (3, ""), "cpu", 1)
+        reading: list[Callable[[], object]] = [
+            lambda: read_json(folder / "vocab.json"),
+            lambda: read_npy(folder / "array.npy"),
+            lambda: Vocab.load(folder / "vocab.json"),
+            lambda: open_network(folder, "run", (3, ""), "cpu", 1),
+        ]
+        for read in reading:
+            with one_line_errors():
+                read()

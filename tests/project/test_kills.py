@@ -1,21 +1,40 @@
-"""After a kill in any stage under the real DVC, the next run ends as an undisturbed one would."""
+"""Stages end with DVC, and after a kill of DVC in any stage the next run ends as an undisturbed one would."""
 
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
+from ruamel.yaml import YAML
 
-from smoke import SMALL
-from workspace import Workspace, finished, wait_until
+from smoke import ROOT, SMALL
+from workspace import Repository, Workspace, finished, wait_until
 
 # Long enough to be killed during training, with a checkpoint after every epoch.
 LONGER = SMALL | {"train.num_epochs": 30, "train.eval_every": 10, "train.sample_every": 0}
+SCRIPT = f"""
+import os, sys, time
+from pathlib import Path
+sys.path.insert(0, {str(ROOT / "stages")!r})
+from harness import stage
+
+@stage()
+def main(layout):
+    Path("began").write_text(str(os.getpid()))
+    time.sleep(float(os.environ.get("STAGE_TAKES", "0")))
+    Path("done").touch()
+
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -29,41 +48,42 @@ def disturbed(tmp_path: Path) -> Iterator[Workspace]:
     workspace = Workspace(tmp_path)
     workspace.begin(LONGER)
     yield workspace
-    # Stages that a failed test left running.
-    for pid, _ in stage_processes(workspace.folder):
-        os.kill(pid, signal.SIGKILL)
+    for process in stages_in(workspace.folder):  # that a failed test left running
+        process.kill()
 
 
-def stage_processes(folder: Path) -> list[tuple[int, str]]:
-    """Return the Python processes that run a stage in ``folder``, each with its script and arguments."""
+@pytest.fixture
+def one_stage(tmp_path: Path) -> Repository:
+    """A repository with one stage, whose script does almost nothing."""
+    repository = Repository(tmp_path / "repository")
+    repository.folder.mkdir()
+    (repository.folder / "script.py").write_text(SCRIPT)
+    repository.run("git", "init", "--quiet")
+    repository.run("dvc", "init", "--quiet")
+    return repository
+
+
+def stages_in(folder: Path, command: str = "") -> list[psutil.Process]:
+    """Return the Python processes that run a stage in ``folder``, or this one with its arguments."""
     found = []
-    for process in Path("/proc").iterdir():
+    for process in psutil.process_iter():
         try:
-            if not process.name.isdigit() or (process / "cwd").resolve() != folder:
-                continue
-            words = (process / "cmdline").read_bytes().decode().rstrip("\0").split("\0")
-        except OSError:
+            words = process.cmdline() if process.cwd() == str(folder) else []
+        except psutil.Error:
             continue  # it ended, or belongs to another user
         scripts = [place for place, word in enumerate(words) if word.startswith("stages/")]
         if scripts and Path(words[0]).name.startswith("python"):
-            found.append((int(process.name), " ".join(words[scripts[0] :])))
+            found += [process] if command.endswith(" ".join(words[scripts[0] :])) or not command else []
     return found
-
-
-def runs(folder: Path, command: str) -> bool:
-    return any(command.endswith(running) for _, running in stage_processes(folder))
 
 
 def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, delay: float, *options: str) -> None:
     """Run the pipeline and kill it ``delay`` seconds after this stage began, or when the stage ends."""
     process = workspace.start("dvc", "repro", *options)
-    while not runs(workspace.folder, command):
-        if process.poll() is not None:
-            log = (workspace.folder.parent / "started.log").read_text()
-            raise AssertionError(f"{command} did not run:\n{log[-2000:]}")
-        time.sleep(0.005)
+    while not stages_in(workspace.folder, command):
+        assert process.poll() is None, f"{command} did not run"
     deadline = time.monotonic() + delay
-    while time.monotonic() < deadline and runs(workspace.folder, command):
+    while time.monotonic() < deadline and stages_in(workspace.folder, command):
         time.sleep(0.005)
     assert process.poll() is None
     # As in practice: Ctrl-C reaches all processes of a terminal, other signals only DVC.
@@ -72,37 +92,22 @@ def kill_in_stage(workspace: Workspace, command: str, stop: signal.Signals, dela
     else:
         process.send_signal(stop)
     process.wait(timeout=300)  # if a signal between two stages lets DVC continue, it runs the others
-    wait_until(lambda: not stage_processes(workspace.folder), 5)  # no stage outlives DVC
+    wait_until(lambda: not stages_in(workspace.folder), 5)  # no stage outlives DVC
 
 
 def require_same_results(workspace: Workspace, undisturbed: Workspace) -> None:
     """Run what is left; raise AssertionError unless the results are those of the other workspace and complete."""
     workspace.run("dvc", "repro")
     assert workspace.lock() == undisturbed.lock()
+    assert json.dumps(workspace.metrics()) == json.dumps(undisturbed.metrics())
     assert [path for path in workspace.results() if path.suffix == ".part"] == []
-
-
-def heal_dvc(workspace: Workspace) -> None:
-    """Remove DVC's table of locks if DVC was killed while it wrote it, as ``make repro`` does.
-
-    DVC writes that file in place, and refuses to run while it is not JSON.
-    """
-    table = workspace.folder / ".dvc/tmp/rwlock"
-    try:
-        json.loads(table.read_text())
-    except FileNotFoundError:
-        return
-    except json.JSONDecodeError:
-        refused = workspace.run("dvc", "repro", check=False)
-        assert refused.returncode != 0
-        assert "Unable to read RWLock-file '.dvc/tmp/rwlock'" in refused.stderr
-        table.unlink()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
 def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Workspace, disturbed: Workspace) -> None:
     rng, waiting = np.random.default_rng(int(stop)), undisturbed.lock()
+    disturbed.install()
     while waiting:
         # DVC chooses the order of the stages, and the next one to run is killed. If a signal between two stages let
         # DVC continue, a stage may have run already: then it runs again.
@@ -111,14 +116,13 @@ def test_a_kill_in_a_stage_changes_nothing(stop: signal.Signals, undisturbed: Wo
         options = ("--force", "--single-item", name) if name in done else ()
         # Imports take most of the first second; reading, computing and writing follow.
         kill_in_stage(disturbed, waiting.pop(name)["cmd"], stop, float(rng.uniform(0, 1.5)), *options)
-        heal_dvc(disturbed)
+        disturbed.run("make", "unlock")  # as `make repro` does
     require_same_results(disturbed, undisturbed)
-    assert json.dumps(disturbed.metrics()) == json.dumps(undisturbed.metrics())
 
 
 @pytest.mark.slow
 def test_an_interrupted_experiment_ends_under_its_name(disturbed: Workspace) -> None:
-    options = ["-S", "train.num_epochs=1000"]
+    options = ["-S", "train.num_epochs=1000", "-S", "train.save_every_s=0.1"]
     process = disturbed.start("dvc", "exp", "run", "--name", "cc", *options)
     wait_until(lambda: any((disturbed.folder / "checkpoints/plain").glob("*.checkpoint")), 300)
     os.killpg(process.pid, signal.SIGINT)
@@ -132,12 +136,51 @@ def test_an_interrupted_experiment_ends_under_its_name(disturbed: Workspace) -> 
 
 @pytest.mark.slow
 def test_two_pipelines_at_once_end_with_the_hashes_of_one(undisturbed: Workspace, disturbed: Workspace) -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(2):
-        both = [disturbed.start("dvc", "repro", "--force") for _ in range(2)]
-        time.sleep(float(rng.uniform(0, 3)))
-        both.append(disturbed.start("dvc", "repro"))
-        codes = [process.wait(timeout=300) for process in both]
-        # DVC refuses to run what another process holds; at least one process does the work.
-        assert 0 in codes, codes
+    both = [disturbed.start("dvc", "repro", "--force") for _ in range(2)]
+    # DVC refuses to run what another process holds; at least one process does the work.
+    assert 0 in [process.wait(timeout=300) for process in both]
     require_same_results(disturbed, undisturbed)
+
+
+def repro(repository: Repository, command: str, **environment: str) -> subprocess.Popen[bytes]:
+    """Start ``dvc repro`` with this command as its only stage."""
+    with (repository.folder / "dvc.yaml").open("w") as file:
+        YAML().dump({"stages": {"one": {"cmd": command, "always_changed": True}}}, file)
+    repository.environment |= environment
+    return repository.start("dvc", "repro")
+
+
+@pytest.mark.skipif(not shutil.which("timeout"), reason="needs the tools of Linux")
+def test_a_stage_finds_dvc_above_any_program(one_stage: Repository) -> None:
+    shell = one_stage.folder / "unheard-of"  # DVC uses the user's own shell: tcsh, fish, ...
+    shutil.copy(shutil.which("sh") or "", shell)
+    command = f"env A=b nice timeout 60 sh -c '{sys.executable} script.py & wait $!'"
+    assert repro(one_stage, command, SHELL=str(shell)).wait(timeout=120) == 0
+    assert (one_stage.folder / "done").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["", "timeout 60", f"{sys.executable} -m torch.distributed.run --standalone"])
+def test_a_stage_under_any_program_ends_with_dvc(launcher: str, one_stage: Repository) -> None:
+    script = "script.py" if "torch" in launcher else f"{sys.executable} script.py"
+    process = repro(one_stage, f"{launcher} {script}", STAGE_TAKES="60")
+    began = one_stage.folder / "began"
+    wait_until(lambda: began.exists() and began.read_text() != "")
+    stage = psutil.Process(int(began.read_text()))
+    time.sleep(1)  # longer than the stage waits between two looks
+    assert stage.is_running()
+    process.kill()
+    process.wait()
+    wait_until(lambda: not stage.is_running() or stage.status() == psutil.STATUS_ZOMBIE, 10)
+    assert not (one_stage.folder / "done").exists()
+
+
+@pytest.mark.slow
+def test_a_stage_that_starts_after_dvc_is_gone_does_nothing(one_stage: Repository) -> None:
+    process = repro(one_stage, f"touch started; sleep 2; {sys.executable} script.py; echo $? > code")
+    wait_until((one_stage.folder / "started").exists)
+    process.kill()
+    process.wait()
+    wait_until((one_stage.folder / "code").exists)
+    assert (one_stage.folder / "code").read_text() == "5\n"
+    assert not (one_stage.folder / "began").exists()

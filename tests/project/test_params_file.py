@@ -1,4 +1,4 @@
-"""Experiments: changes of ``params.yaml``, presets, wrong settings, the way back, and the table of all experiments."""
+"""Experiments: changes of ``params.yaml``, presets, wrong settings and the way back."""
 
 import difflib
 from pathlib import Path
@@ -9,7 +9,6 @@ from ruamel.yaml import YAML
 
 import preset
 from default_params import PARAMS_FILE
-from experiments import Row, changes, settings, table
 from seqlm.configure.settings import check_values
 from seqlm.core.settings import read_params
 from smoke import ROOT, SMALL, change_params
@@ -61,36 +60,30 @@ def test_a_new_run_is_its_name_and_its_settings(params: Path) -> None:
     assert all(line.startswith("+") for line in added)
 
 
-@pytest.mark.parametrize("name", preset.names())
+@pytest.mark.parametrize("name", preset.PRESETS)
 def test_the_settings_of_a_preset_are_accepted(name: str, tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
     params.write_bytes(PARAMS_FILE.read_bytes())
-    apply_overrides(params, list(preset.overrides(name, YAML(typ="safe", pure=True).load(params))))
+    apply_overrides(params, preset.settings([name], YAML(typ="safe", pure=True).load(params)))
     check_values(read_params(params), source=str(params))
-    assert len(preset.description(name)) > 20
+    assert preset.PRESETS[name].read_text().startswith("# ")
 
 
 def test_what_is_gone_is_not_removed_again() -> None:
-    left = list(preset.overrides("quick", {"runs": {"scratch-random": {}, "lstm": {}}}))
-    assert [override for override in left if override.startswith("~")] == ["~runs.scratch-random"]
+    left = preset.settings(["quick", "chinese"], {"runs": {"scratch-random": {}, "lstm": {}}})
+    assert [setting for setting in left if setting.startswith("~")] == ["~runs.scratch-random"]
 
 
-def test_values_are_written_as_hydra_reads_them(tmp_path: Path) -> None:
-    values = {"text": "it's, {a: b} \\n", "word": "none", "quoted": "null", "none": None, "yes": True, "rate": 1e-5}
-    values |= {"list": ["a b", 1], "number": "1e5", "backslash": "a\\", "both": "\\'\\\\' it's"}
-    params = tmp_path / "params.yaml"
-    params.write_text("".join(f"{key}: 0\n" for key in values))
-    apply_overrides(params, [f"{key}={preset.written(value)}" for key, value in values.items()])
-    apply_overrides(params, [f"+map={preset.written({'x': 0.5})}"])
-    assert YAML(typ="safe", pure=True).load(params) == values | {"map": {"x": 0.5}}
-
-
-def test_without_a_known_preset_the_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (preset.main([]), capsys.readouterr().err) == (0, "")
-    assert preset.main(["tiny-shakespeare"]) == 2
-    printed, errors = capsys.readouterr()
-    assert errors == "error: tiny-shakespeare: no such preset\n"
-    assert "tiny_shakespeare  Tiny Shakespeare as raw text" in printed
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 0), (["--help"], 0), (["tiny-shakespeare"], "error: tiny-shakespeare: no such preset")]
+)
+def test_without_a_known_preset_the_presets_are_listed(
+    options: list[str], code: int | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        preset.main(options)
+    assert end.value.code == code
+    assert "tiny_shakespeare  Tiny Shakespeare as raw text" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -100,21 +93,20 @@ def test_any_name_of_a_file_is_a_setting(name: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).touch()
     (tmp_path / "params.yaml").write_text("download: {corpus: sample}\ntrain: {lr: 1.0}\n")
-    options = ["-S", f"download.corpus={name}", "--set-param", "train.lr=0.5", "--name", "a=b"]
-    _, setting, *rest = preset.passed_on(options)
-    assert rest == options[2:]
-    apply_overrides("params.yaml", [setting])
+    assert preset.quoted("train.lr=0.5") == "train.lr=0.5"
+    apply_overrides("params.yaml", [preset.quoted(f"download.corpus={name}")])
     assert YAML(typ="safe").load(tmp_path / "params.yaml")["download"] == {"corpus": name}
 
 
 @pytest.mark.slow
 def test_presets_and_options_become_one_experiment(clean: Workspace) -> None:
     options = ["-S", "train.lr=0.25", "configure"]
-    said = clean.run("python", "tools/preset.py", "raw_text", "gpu", *options).stdout
+    said = clean.run("python", "tools/preset.py", "raw_text", "transformer", *options).stdout
     assert "-S preprocess.normalise=none" in said
     assert "configure" in stages_run(said)
     params = YAML(typ="safe", pure=True).load(clean.folder / "params.yaml")
-    assert (params["device"], params["preprocess"]["normalise"], params["train"]["lr"]) == ("cuda", "none", 0.25)
+    assert (params["preprocess"]["normalise"], params["train"]["lr"]) == ("none", 0.25)
+    assert params["runs"]["transformer"] | {"token": "char", "num_heads": 4} == params["runs"]["transformer"]
 
 
 # One of each section, and each kind of wrong value; DVC itself refuses a mapping in place of a value.
@@ -135,7 +127,6 @@ def test_an_experiment_and_the_way_back(clean: Workspace) -> None:
     assert set(ran) == {
         "download", "configure", "train@plain", "train@mine", "score@plain", "score@mine", "evaluate",
     }  # fmt: skip
-    clean.show_changed_settings()
     # One setting changes, and a name with two settings is added.
     assert clean.git("diff", "--numstat", "params.yaml").split() == [str(1 + 3), "1", "params.yaml"]
     shown, difference = (clean.run("dvc", "metrics", which).stdout for which in ("show", "diff"))
@@ -175,35 +166,7 @@ def test_a_wrong_setting_ends_with_one_line_and_two_commands_restore(override: s
     assert "Traceback" not in result.stderr
     # The stage that failed removed its outputs and left no temporary file.
     assert not [path for path in workspace.results() if path.suffix == ".part"]
-    workspace.show_changed_settings()
     workspace.git("checkout", "params.yaml", "dvc.lock", "reports")
     workspace.run("dvc", "checkout")
     assert workspace.git("status", "--porcelain") == ""
     assert workspace.results() == before
-
-
-def test_changes_are_written_as_settings_of_an_experiment() -> None:
-    data = {
-        name: {"params": {"params.yaml": {"data": {"seed": seed, "train": {"lr": 1.0}, "runs": runs}}}}
-        for name, seed, runs in (
-            ("before", 0, {"lstm": {"token": "char", "dropout": 0.1}, "old": {"token": "char"}}),
-            ("after", 1, {"lstm": {"token": "char", "dropout": None}, "gru": {"token": "char", "lr": 0.5}}),
-        )
-    }
-    assert list(changes(settings(data["before"]), settings(data["after"]))) == [
-        "+runs.gru={token: char, lr: 0.5}",
-        "runs.lstm.dropout=null",
-        "~runs.old",
-        "seed=1",
-    ]
-
-
-def test_long_settings_are_wrapped_in_their_column() -> None:
-    found = [Row("main", [1.5, None], []), Row("other", [1.25, 4.0], ["+runs.a={token: char, model: gru}", "seed=1"])]
-    assert table(["best n-gram", "lstm"], found, 60).splitlines() == [
-        "experiment  best n-gram    lstm  changed settings",
-        "main              1.500        ",
-        "other             1.250   4.000  +runs.a={token: char,",
-        "                                 model: gru}",
-        "                                 seed=1",
-    ]

@@ -38,16 +38,6 @@ def test_a_second_run_only_verifies_the_corpus_and_changes_nothing(workspace: Wo
     assert workspace.git("status", "--porcelain") == ""
 
 
-def test_the_table_of_experiments_has_the_committed_run(workspace: Workspace) -> None:
-    head, row = workspace.run("python", "tools/experiments.py", "--model", "plain").stdout.splitlines()[2:]
-    assert head.split("  ")[-2:] == [" plain", "changed settings"]
-    assert row.split()[0] == "main"
-    assert all(1 < float(value) < 8 for value in row.split()[1:])
-    assert len(row.split()) == 5
-    unknown = workspace.run("python", "tools/experiments.py", "--model", "nope", check=False)
-    assert "--model nope: no experiment has this run" in unknown.stderr
-
-
 @pytest.mark.slow
 def test_forced_runs_write_the_same_bytes(clean: Workspace) -> None:
     clean.run("dvc", "repro", "--force")

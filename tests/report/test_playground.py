@@ -50,7 +50,7 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
     layout = write_models(folder, text)
     layout.config("small").unlink()
     texts = {split: layout.split(split) for split in SPLITS}
-    vocab = build_corpus(texts, layout.corpus("char"), "char", " ", 0, [], normalise="none")
+    vocab = build_corpus(texts, layout.corpus("char"), "char", " ", normalise="none")
     torch.manual_seed(0)
     for run, changes in RUNS.items():
         settings = config(run, **changes)

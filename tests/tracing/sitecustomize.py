@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 _root = os.environ.get("DVC_ROOT")
 _traces = os.environ.get("SEQLM_TRACE")
@@ -17,7 +19,7 @@ _opened: set[str] = set()
 _settings: set[str] = set()
 
 
-def _note(event: str, arguments: tuple[object, ...]) -> None:
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
     if event in ("os.listdir", "os.scandir") and isinstance(arguments[0], str):
         _opened.add(f"{os.path.abspath(arguments[0])}/")  # noqa: PTH100 (a slash at the end: only listed)
     if event != "open" or not isinstance(arguments[0], str):
@@ -32,8 +34,8 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
 
 def _setting_asked_for() -> str:
     """Return the key with which ``seqlm.core.settings.load`` was called, further up the stack; "*" for all settings."""
-    frame = sys._getframe()
-    while frame := frame.f_back:
+    frame: FrameType | None = sys._getframe()
+    while frame and (frame := frame.f_back):
         if (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("seqlm.core.settings", "load"):
             return str(frame.f_locals["key"])
     return "*"
@@ -44,13 +46,13 @@ def _inside(paths: Iterable[str | None]) -> list[str]:
     return [path for path in sorted(inside) if "__pycache__" not in path]
 
 
-def _write() -> None:
+def _write(traces: str, stage: str) -> None:
     modules = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     found = {"opened": _inside(_opened), "imported": _inside(modules), "settings": sorted(_settings)}
     # Stages of one name, such as vocab@char, write one file each.
-    Path(_traces, _stage).write_text(json.dumps(found))
+    Path(traces, stage).write_text(json.dumps(found))
 
 
 if _root and _traces and _stage and any("stages/" in argument for argument in sys.orig_argv):
     sys.addaudithook(_note)
-    atexit.register(_write)
+    atexit.register(_write, _traces, _stage)

@@ -1,4 +1,4 @@
-"""Subwords: text comes back exactly, in any script; equal settings give equal tokenizers; memory stays bounded."""
+"""Subwords: text comes back exactly, in any script; equal settings give equal tokenizers."""
 
 import re
 import tempfile
@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import subwords
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import check
+from seqlm.vocab import kinds
 from seqlm.vocab import subwords as subwords_module
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split
 from seqlm.vocab.kinds import token_kind
-from seqlm.vocab.subwords import BYTE_TOKENS, SubwordParams, SubwordTokenizer, sample_text, train_tokenizer
+from seqlm.vocab.subwords import BYTE_TOKENS, SubwordParams, SubwordTokenizer, sample, train_tokenizer
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import run_python, succeeded
 
@@ -29,9 +30,10 @@ TOKENIZERS = {
 separators = st.sampled_from(["", " ", "\n"])
 
 
-def trained_on(text: str, algorithm: str, vocab_size: int | str, **changes: float) -> SubwordTokenizer:
-    settings = subwords.settings(algorithm, vocab_size, **changes)  # type: ignore[arg-type]
-    return train_tokenizer([SUBWORD.pretokenize(text, "")], len(text.encode()), settings)
+def trained_on(text: str, algorithm: str, vocab_size: int | str) -> SubwordTokenizer:
+    return train_tokenizer(
+        [SUBWORD.pretokenize(text, "")], len(text.encode()), subwords.settings(algorithm, vocab_size)
+    )
 
 
 def characters_of(tokenizer: SubwordTokenizer) -> set[str]:
@@ -60,10 +62,10 @@ def test_text_of_any_script_comes_back(algorithm: str, text: str, separator: str
 
 @given(st.lists(st.text(alphabet="ab 'é,漢\n", max_size=40), min_size=3, max_size=3), separators, st.integers(1, 7))
 @settings(max_examples=40)
-def test_blocks_cut_no_token(contents: list[str], separator: str, block: int) -> None:
+def test_pieces_cut_no_token(contents: list[str], separator: str, piece: int) -> None:
     contents = [f"ab{content}\n" for content in contents]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(SUBWORD), "interned_bytes", block)
+        patch.setattr(kinds, "_PIECE", piece)
         folder = Path(name)
         paths = subwords.write_splits(folder, *contents)
         vocab = subwords.build(paths, folder, "subword", separator)
@@ -75,8 +77,6 @@ def test_blocks_cut_no_token(contents: list[str], separator: str, block: int) ->
             assert corpus.splits[split].texts() == tokens
             assert vocab.join(tokens) == content.removesuffix("\n").replace("\n", separator)
             assert vocab.splits[split].num_chars == corpus.splits[split].lengths().sum()
-            blocks = list(SUBWORD.blocks(paths[split], separator, block))
-            assert "".join(blocks) == content.removesuffix("\n")
 
 
 def test_a_small_vocabulary_by_hand(tmp_path: Path) -> None:
@@ -111,11 +111,9 @@ def test_pretokens_are_words_with_their_space_and_punctuation(text: str, separat
 
 
 @algorithms
-def test_rare_characters_are_written_in_bytes(algorithm: str) -> None:
-    tokenizer = trained_on("the sea é " * 3, algorithm, 400, min_freq=4)
-    # Each "the sea é " has three spaces and two e, so both occur at least four times; t, h, s and a are as rare as é.
-    assert {" ", "e"} <= set(tokenizer.tokens)
-    assert not set("thsaé") & set("".join(tokenizer.tokens))
+def test_characters_that_train_lacks_are_written_in_bytes(algorithm: str) -> None:
+    tokenizer = trained_on("the sea " * 3, algorithm, 400)
+    assert characters_of(tokenizer) == set("the sa")
     assert tokenizer.tokenize(["é"]) == [BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]]
 
 
@@ -131,21 +129,17 @@ def test_the_vocabulary_has_the_size_that_is_asked_for(algorithm: str) -> None:
         assert all(token in text for token in set(tokens) - set(BYTE_TOKENS))
 
 
-def test_characters_take_three_quarters_of_a_small_vocabulary_at_most() -> None:
-    # 300 tokens leave room for 43 beside the bytes, and three quarters of it for 32 characters.
-    tokenizer = trained_on("".join(chr(0x4E00 + number) * (100 + number) for number in range(100)), "bpe", 300)
-    assert characters_of(tokenizer) == {chr(0x4E00 + number) for number in range(68, 100)}
-    # An automatic size has room for a large alphabet.
-    text = "".join(chr(0x4E00 + number) * 3 for number in range(3000))
-    assert len(characters_of(trained_on(text, "bpe", "auto"))) == 3000
+@algorithms
+def test_a_vocabulary_has_all_characters_of_train_whatever_its_size(algorithm: str) -> None:
+    text = "".join(chr(0x4E00 + number) * 3 for number in range(1000))
+    assert len(characters_of(trained_on(text, algorithm, 300))) == 1000
 
 
-def test_characters_beyond_the_coverage_are_written_in_bytes() -> None:
-    # 495 times ab, 9 times c, once d: a and b are 99.0 % of 1,000 characters, with c 99.9 %.
-    text = "ab" * 495 + "c" * 9 + "d"
-    for coverage, alphabet in ((0.99, "ab"), (0.995, "abc"), (0.999, "abc"), (0.9995, "abcd"), (1.0, "abcd")):
-        tokenizer = trained_on(text, "bpe", 400, character_coverage=coverage, min_freq=1)
-        assert characters_of(tokenizer) == set(alphabet), coverage
+def test_pairs_that_occur_once_are_not_merged() -> None:
+    # "ab" occurs twice, "cd" once.
+    assert {"ab"} == {
+        token for token in trained_on("ab, ab; cd", "bpe", 400).tokens if token.isalpha() and len(token) > 1
+    }
 
 
 PROGRAM = """
@@ -170,19 +164,17 @@ def test_two_runs_give_equal_bytes_whatever_the_threads(root: Path) -> None:
     assert all(printed[0].count(f'"{token}"') == len(subwords.ALGORITHMS) for token in BYTE_TOKENS)
 
 
-def test_a_long_text_is_sampled_in_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subwords_module, "SAMPLE_BYTES", 64 * 50)
-    path = tmp_path / "train.txt"
+def test_a_long_text_is_sampled_in_passages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subwords_module, "_SAMPLE", 64 * 50)
     lines = [f"wörter number{number:05d} here\n" for number in range(5000)]
-    path.write_text("".join(lines), encoding="utf-8")
-    blocks = list(sample_text(path))
-    assert len(blocks) == 64
-    assert sum(len(block.encode()) for block in blocks) <= 64 * 50
+    passages = list(sample("".join(lines)))
+    assert len(passages) == 64
+    assert sum(map(len, passages)) <= 64 * 50
     # Whole words, from all parts of the text.
-    assert {word for block in blocks for word in block.split()} <= {word for line in lines for word in line.split()}
-    assert {int(word[6:]) // 500 for block in blocks for word in block.split() if word[0] == "n"} == set(range(10))
-    monkeypatch.setattr(subwords_module, "SAMPLE_BYTES", path.stat().st_size)
-    assert "".join(sample_text(path)) == "".join(lines)
+    assert {word for part in passages for word in part.split()} <= {word for line in lines for word in line.split()}
+    assert {int(word[6:]) // 500 for part in passages for word in part.split() if word[0] == "n"} == set(range(10))
+    monkeypatch.setattr(subwords_module, "_SAMPLE", sum(map(len, lines)))
+    assert list(sample("".join(lines))) == ["".join(lines)]
 
 
 @pytest.mark.parametrize(
@@ -190,12 +182,11 @@ def test_a_long_text_is_sampled_in_passages(tmp_path: Path, monkeypatch: pytest.
     [
         ({"algorithm": "words"}, "vocab.subword.algorithm = 'words': should be 'bpe' or 'unigram'"),
         ({"vocab_size": 299}, "vocab.subword.vocab_size = 299: should be 'auto' or greater than or equal to 300"),
-        ({"character_coverage": 1.5}, "vocab.subword.character_coverage = 1.5: should be less than or equal to 1"),
-        ({"reserved_tokens": []}, "vocab.subword.reserved_tokens"),
+        ({"min_freq": 2}, "vocab.subword.min_freq"),
     ],
 )
 def test_wrong_settings_are_refused(changes: dict[str, object], complaint: str) -> None:
-    values = {"algorithm": "bpe", "vocab_size": 500, "character_coverage": 1.0, "min_freq": 2} | changes
+    values = {"algorithm": "bpe", "vocab_size": 500} | changes
     with pytest.raises(ParamsError, match=re.escape(complaint)):
         check(values, "vocab.subword", SubwordParams, source="params.yaml")
 
@@ -205,7 +196,7 @@ def test_the_library_reads_and_decodes_the_stored_tokenizer(algorithm: str, tmp_
     from tokenizers import Tokenizer
 
     paths = subwords.write_splits(tmp_path, TRAIN)
-    build_corpus(paths, tmp_path, "subword", "\n", 0, [], TOKENIZERS[algorithm])
+    build_corpus(paths, tmp_path, "subword", "\n", 0, TOKENIZERS[algorithm])
     vocab = Vocab.load(tmp_path / "vocab.json")
     read = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     tokens = [token.value for token in read.model.tokenize("海ï\0tide")]

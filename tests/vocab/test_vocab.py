@@ -1,9 +1,8 @@
 """Vocabularies and encoded splits equal those of plain Python; prompts cut from the text; the stage by hand."""
 
 import json
-import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ from hypothesis import strategies as st
 
 import reference
 from reference import clean_line
-from seqlm.core.errors import DataError, ParamsError
+from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
-from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split, prompts
-from seqlm.vocab.hashing import WordInterner
-from seqlm.vocab.interning import ProvisionalIds
-from seqlm.vocab.kinds import token_kind
+from seqlm.vocab import kinds as kinds_module
+from seqlm.vocab.corpus import SPLITS, Stream, build_corpus, load_corpus, load_split, prompts
+from seqlm.vocab.kinds import pieces, token_kind
 from seqlm.vocab.separators import Separators
 from seqlm.vocab.vocabulary import Kind, Vocab, choose_tokens
 from smoke import change_params
@@ -29,20 +27,18 @@ from subwords import write_splits
 
 
 def build(folder: Path, *texts: str, kind: Kind = "char", separator: str = "") -> Vocab:
-    return build_corpus(write_splits(folder, *texts), folder, kind, separator, 0, [])
-
-
-def chosen(tokens: Sequence[str], min_freq: int, reserved: list[str]) -> tuple[list[str], list[int]]:
-    seen = list(dict.fromkeys(tokens))
-    occurrences = np.array([tokens.count(token) for token in seen])
-    return choose_tokens(seen, occurrences, min_freq, reserved)[:2]
+    return build_corpus(write_splits(folder, *texts), folder, kind, separator)
 
 
 def test_tokens_are_sorted_by_frequency_then_by_first_appearance() -> None:
+    def chosen(tokens: str, min_freq: int) -> tuple[list[str], list[int]]:
+        seen = list(dict.fromkeys(tokens))
+        return choose_tokens(token_kind("char"), seen, np.array(list(map(tokens.count, seen))), min_freq)[:2]
+
     # b 3 times; c and a twice each, c first; d once.
-    assert chosen("cabbcabd", 0, []) == (["<unk>", "b", "c", "a", "d"], [0, 3, 2, 2, 1])
-    # Rare tokens count as unknown. y is reserved, so it stays with its one occurrence; z is dropped.
-    assert chosen(["x", "y", "x", "z"], 2, ["<pad>", "y"]) == (["<unk>", "<pad>", "y", "x"], [1, 0, 1, 2])
+    assert chosen("cabbcabd", 0) == (["<unk>", "b", "c", "a", "d"], [0, 3, 2, 2, 1])
+    # Rare tokens count as unknown.
+    assert chosen("cabbcabd", 2) == (["<unk>", "b", "c", "a"], [1, 3, 2, 2])
 
 
 def test_the_vocabulary_is_built_from_train_only_and_saved_whole(tmp_path: Path) -> None:
@@ -121,25 +117,24 @@ texts = st.lists(
 splits = st.lists(texts.map(lambda lines: "a b\n" + "".join(line + "\n" for line in lines)), min_size=3, max_size=3)
 kinds = st.sampled_from(["char", "word"])
 separators = st.sampled_from(["", " ", "\n"])
-reserved_tokens = st.lists(st.sampled_from(["<pad>", "a", "sea", "漢"]), unique=True)
 
 
-@given(splits, kinds, separators, st.integers(0, 3), reserved_tokens, st.sampled_from([1, 2, 7, 1 << 20]))
+@given(splits, kinds, separators, st.integers(0, 3), st.sampled_from([1, 2, 7, 1 << 20]))
 def test_a_corpus_equals_that_of_plain_python(
-    contents: list[str], kind: Kind, separator: str, min_freq: int, reserved: list[str], block: int
+    contents: list[str], kind: Kind, separator: str, min_freq: int, piece: int
 ) -> None:
     streams = [reference.tokens(content, kind, separator) for content in contents]
-    tokens, counts = reference.vocabulary(streams[0], min_freq, reserved)
+    tokens, counts = reference.vocabulary(streams[0], min_freq)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(token_kind(kind)), "interned_bytes", block)
+        patch.setattr(kinds_module, "_PIECE", piece)
         folder = Path(name)
         paths = write_splits(folder, *contents)
         if not any(counts[1:]):
             with pytest.raises(ParamsError, match=rf"vocab\.{kind}\.min_freq = {min_freq}: no {kind}"):
-                build_corpus(paths, folder / "corpus", kind, separator, min_freq, reserved)
-            assert list((folder / "corpus").iterdir()) == []
+                build_corpus(paths, folder / "corpus", kind, separator, min_freq)
+            assert not (folder / "corpus").exists()
             return
-        vocab = build_corpus(paths, folder / "corpus", kind, separator, min_freq, reserved)
+        vocab = build_corpus(paths, folder / "corpus", kind, separator, min_freq)
         assert (vocab.tokens, vocab.counts) == (tokens, counts)
         corpus = load_corpus(folder / "corpus", kind)
         assert corpus.vocab == vocab
@@ -159,36 +154,28 @@ def test_a_corpus_equals_that_of_plain_python(
                 assert encoded.lengths(start, stop).tolist() == [len(token) for token in stream[start:stop]]
 
 
-def test_many_words_are_told_apart() -> None:
-    """Thirty thousand words of 1 to 40 letters, each twice; the table starts with room for five hundred."""
-    rng = random.Random(0)
-    words = list({"".join(rng.choices("abé", k=rng.randint(1, 40))) for _ in range(30_000)})
-    interner = WordInterner(1 << 10)
-    twice = np.concatenate([interner.intern(" ".join(words)), interner.intern("\n".join(words))])
-    assert twice.tolist() == 2 * list(range(len(words)))
-    assert interner.tokens() == words
+def test_pieces_end_before_blanks_and_a_long_word_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds_module, "_PIECE", 5)
+    assert list(pieces("a bc\nd efghijklm n")) == ["a bc", "\nd", " efghijklm", " n"]
+    assert list(pieces("abcdefgh")) == ["abcdefgh"]
 
 
-def test_characters_are_read_in_blocks_without_waiting_for_a_space(tmp_path: Path) -> None:
-    (tmp_path / "train.txt").write_text("ACGT" * 9 + "\n" + "TTAC" * 9 + "\n")
-    blocks = list(token_kind("char").blocks(tmp_path / "train.txt", "|", 5))
-    assert "".join(blocks) == "ACGT" * 9 + "|" + "TTAC" * 9
-    assert max(map(len, blocks)) <= 5
+def test_streams_are_kept_in_small_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds_module, "_PIECE", 300)
+    text = "".join(chr(0x100 + number) for number in range(256)) + " " * 45 + chr(0x300) * 2 + "\n"
+    stream = Stream.of(text, token_kind("char").interner("", None), "")
+    # The first piece has 257 kinds, so numbers up to 256, which take two bytes.
+    assert [part.dtype for part in stream.parts] == [np.uint16, np.uint16]
+    assert np.concatenate(stream.parts).tolist() == [*range(256), *[256] * 45, 257, 257]
+    assert (stream.num_chars, stream.occurrences.tolist()) == (303, [1] * 256 + [45, 2])
+    small = Stream.of("abab\n", token_kind("char").interner("", None), "")
+    assert [part.dtype for part in small.parts] == [np.uint8]
 
 
-def test_provisional_ids_of_any_size_are_kept_in_small_types(tmp_path: Path) -> None:
-    parts = [[0, 1, 1], [70_000], [], [2, 255, 256]]
-    stream = ProvisionalIds(tmp_path / "ids", (np.array(part, np.uint32) for part in parts))
-    assert [part.tolist() for part in stream.parts()] == parts
-    assert stream.num_tokens == 7
-    assert {index: int(stream.occurrences[index]) for index in np.flatnonzero(stream.occurrences)} == {
-        0: 1, 1: 2, 2: 1, 255: 1, 256: 1, 70_000: 1,
-    }  # fmt: skip
-    assert (tmp_path / "ids").stat().st_size == 3 * 1 + 1 * 4 + 3 * 4
-    for largest, size in ((255, 1), (256, 2)):
-        small = ProvisionalIds(tmp_path / "ids", [np.array([largest], np.uint32)])
-        assert [part.tolist() for part in small.parts()] == [[largest]]
-        assert (tmp_path / "ids").stat().st_size == size
+def test_a_text_beyond_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqlm.core.memory.machine_memory", lambda: 100)
+    with pytest.raises(MachineError, match=r"^a text of .* needs about 0 GB of memory, and this machine has 0: use"):
+        build(tmp_path, "the sea\n" * 3)
 
 
 def test_unknown_tokens_are_numbered_by_first_appearance(tmp_path: Path) -> None:
@@ -248,7 +235,7 @@ def test_a_min_freq_that_leaves_nothing_is_refused(stage: Stage, layout: Layout)
     # The line has e four times and the space four times.
     complaint = "min_freq = 1000000: no character of train occurs so often; the most frequent one occurs 4 times"
     refused(stage("char", vocab__char__min_freq=1_000_000), 2, f"vocab.char.{complaint}")
-    assert list(layout.corpus("char").iterdir()) == []
+    assert not layout.corpus("char").exists()
     succeeded(stage("char", vocab__char__min_freq=4))
     assert json.loads(layout.vocab("char").read_text())["tokens"] == ["<unk>", "e", " "]
 

@@ -9,13 +9,12 @@ models, it is the ratio for the difference between the reference models.
 **Interval.** On another passage of this text, as long as test, the score should fall inside the interval 95 times out
 of 100. The difference between two passages has twice the variance of one.
 
-**Verdict.** A difference is significant if its simultaneous 95 % confidence interval excludes 0. The intervals of all
-comparisons have one critical value: with a probability of at least 95 %, each of them contains the mean difference over
-the whole text (:func:`critical_value`).
+**Verdict.** A difference is significant if it exceeds its margin. The margins of all comparisons have one critical
+value (:func:`critical_value`). A verdict claims the sign of the mean difference over the whole text, not that the
+margin contains it: the ratio of the reference models does not hold for every model, least of all for those with large
+differences. ``benchmarks/intervals.py`` checks on three texts how often both are right.
 
-Both say nothing about another text, or about the same training from another seed. They assume that the ratio of the
-reference models holds for other models too. ``benchmarks/interval_coverage.py`` and ``benchmarks/verdicts.py`` check
-how often they are right.
+Neither says anything about another text, or about the same training from another seed.
 
 If test was scored in passages spread over it, these are its blocks, and there are no reference models: the interval is
 that of fifty other passages.
@@ -34,7 +33,7 @@ from seqlm.models.scored_text import Stream
 from seqlm.score.folds import Folds
 
 LEVEL = 0.05
-"""Share of intervals that miss, and probability of any false verdict."""
+"""Share of intervals meant to miss, and of texts meant to have any false verdict."""
 
 Blocks = NDArray[np.float64]
 """Bits per character of one model on each block of test; their mean is the bits per character on test."""
@@ -51,9 +50,9 @@ class Comparison:
     difference: float | None = None
     """Bits per character minus those of the other model."""
     margin: float | None = None
-    """Half the width of the simultaneous 95 % confidence interval of the difference."""
+    """What the difference must exceed to be significant."""
     verdict: str | None = None
-    """"better" or "worse" if the interval excludes 0, otherwise "not significant"."""
+    """"better" or "worse" if the difference exceeds its margin, otherwise "not significant"."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Scale:
         return cls(factor, min(len(blocks), num_blocks) // 2, len(fold_bits) - 1)
 
     def margin(self, blocks: Blocks, num_comparisons: int = 1) -> float:
-        """Return half the width of the simultaneous 95 % confidence interval of the mean of some blocks."""
+        """Return what the mean of some blocks must exceed to differ from 0, if so many means are compared."""
         critical = critical_value(num_comparisons, self.degrees, self.fold_degrees)
         return critical * self.factor * float(blocks.std(ddof=1))
 
@@ -134,7 +133,7 @@ class IntervalScales:
 
 @cache
 def critical_value(num_comparisons: int, degrees: int, fold_degrees: int | None = None) -> float:
-    """Return how many standard errors wide the margins of simultaneous 95 % confidence intervals are.
+    """Return how many standard errors wide the margins of so many simultaneous comparisons are.
 
     Each comparison has its own deviation between blocks, with ``degrees`` degrees of freedom. If the errors of all are
     scaled by one factor, the square of this factor has an F distribution, with those degrees and ``fold_degrees``. For

@@ -1,14 +1,14 @@
 """Training n-gram models without the pipeline. Networks are trained by the pipeline only."""
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import write_text
 from seqlm.core.settings import check
 from seqlm.models.ngrams import NGram
 from seqlm.models.surprisals import are_several, require_text
@@ -19,18 +19,22 @@ from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon
 from seqlm.ngrams.settings import Unknown as Unknown
 from seqlm.preprocess.cleaning import clean_text
-from seqlm.vocab.corpus import build_corpus, load_split
+from seqlm.vocab.corpus import Stream
 from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
+from seqlm.vocab.subwords import sample
+from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
 By = Literal["char", "word"]
 Smoothing = Literal["kneser_ney", "laplace"]
 Normalise = Literal["letters", "none"]
-_MinFreq = Annotated[int, Field(ge=1, le=10**9)]
+_MinFreq = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+_LONGEST_PATH = 256
 
 
 def fit_ngram(
-    texts: str | Iterable[str],
+    texts: str | Iterable[str | Sequence[str]],
     order: int = 3,
     by: By = "word",
     smoothing: Smoothing = "kneser_ney",
@@ -42,11 +46,12 @@ def fit_ngram(
 ) -> NGram:
     """Return an n-gram model of some texts, which are read one after another, without sentence marks.
 
-    ``by``: the kind of token, char or word. ``normalise``: ``letters`` cleans the texts as the book does, and later
-    those that are scored; ``none`` leaves them as they are. ``min_freq``: rarer tokens are unknown. ``unknown``: how
-    likely ``<unk>`` is in a Kneser-Ney model, as the setting ``ngrams.unknown`` says. ``epsilon``: that of every order
-    in a Laplace model. Raises ParamsError for a wrong argument, and DataError if the texts have fewer tokens than
-    ``order``.
+    ``texts``: one text, or several; a text may be a list of its words too, as in nltk. ``by``: the kind of token, char
+    or word. ``normalise``: ``letters`` cleans the texts as the book does, and later those that are scored; ``none``
+    leaves them as they are. ``min_freq``: rarer tokens are unknown. ``unknown``: how likely ``<unk>`` is in a
+    Kneser-Ney model: as all words together that the texts have once (``good_turing``), or as any other word that they
+    lack (``uniform``, KenLM's way). ``epsilon``: that of every order in a Laplace model. Raises ParamsError for a wrong
+    argument, and DataError if the texts have fewer tokens than ``order``.
     """
     order = _checked(order, "order", Order)
     by = _checked(by, "by", By)
@@ -56,36 +61,48 @@ def fit_ngram(
     settings: Mapping[str, Any] = {
         "unknown": _checked(unknown, "unknown", Unknown),
         "epsilons": [_checked(epsilon, "epsilon", Epsilon)] * order,
-        "backoff": "lower",
         "chosen_on_val": False,
     }
     method: type[NGramModel] = KneserNey if smoothing == "kneser_ney" else Laplace
     separator = "\n" if normalise == "none" else " "
-    with TemporaryDirectory() as name:
-        folder, path = Path(name), Path(name) / "train.txt"
-        text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-        kind = token_kind(by)
-        tokens = kind.pretokenize(text, separator)
-        if len(tokens) < order:
-            raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
-        del tokens
-        write_text(path, text + "\n")
-        try:
-            vocab = build_corpus({"train": path}, folder, by, separator, min_freq, [], normalise=normalise)
-        except ParamsError as error:
-            problem = f"no {kind.noun} of the texts occurs so often: lower it"
-            raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
-        ids = load_split(folder, "train")
-    return NGram.of(method.build(count_ngrams(ids, len(vocab), order), settings)[-1], vocab)
+    kind = token_kind(by)
+    text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
+    interner = kind.interner(separator, None)
+    stream = Stream.of(text, interner, separator)
+    separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
+    del text
+    num_tokens = int(stream.occurrences.sum())
+    if num_tokens < order:
+        raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text")
+    try:
+        tokens, counted, ids = choose_tokens(kind, interner.tokens(), stream.occurrences, min_freq)
+    except ParamsError as error:
+        problem = f"no {kind.noun} of the texts occurs so often: lower it"
+        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
+    train = np.concatenate([ids[part] for part in stream.parts])
+    split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
+    vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
+    del stream, interner
+    return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 
 def _checked(value: Any, name: str, kind: Any) -> Any:
     return check(value, name, kind, source="fit_ngram")
 
 
-def _all_texts(texts: str | Iterable[str]) -> Iterable[str]:
-    """Yield the texts. Raises ParamsError if one is no string."""
+def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
+    """Yield the texts. Raises ParamsError if one is no string and no list of words."""
     if not isinstance(texts, str) and not are_several(texts):
         raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}")
     for text in [texts] if isinstance(texts, str) else texts:
-        yield require_text(text, "a text")
+        if isinstance(text, list | tuple):
+            yield " ".join(require_text(word, "a word") for word in text)
+            continue
+        yield _no_path(require_text(text, "a text"))
+
+
+def _no_path(text: str) -> str:
+    """Return a text. Raises ParamsError if it is the name of a file."""
+    if len(text) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
+        raise ParamsError(f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()")
+    return text

@@ -40,7 +40,7 @@ from seqlm.models.surprisals import (
     strings,
     words_of,
 )
-from seqlm.preprocess.cleaning import DecodingReport, clean_text
+from seqlm.preprocess.cleaning import Letters, clean_text
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.vocab.separators import BLANKS, separator_nll
 from seqlm.vocab.vocabulary import Vocab
@@ -353,16 +353,10 @@ def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
     return [int(index) for index in vocab.encode(tokens)]
 
 
-def cleaning_remarks(text: str, normalise: str, num_replaced: int = 0) -> list[str]:
-    """Return what a user should know about the cleaning of a text.
-
-    ``num_replaced``: byte sequences that were replaced when the text was decoded.
-    """
-    report, remarks = DecodingReport(num_replaced), []
+def cleaning_remarks(text: str, normalise: str) -> list[str]:
+    """Return what a user should know about the cleaning of a text."""
     if normalise == "letters" and (replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))):
         number = quantity(len(replaced), "character")
-        remarks = [f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"]
-        if foreign := sum(map(str.isalpha, replaced)):
-            report.foreign_letters = foreign
-            report.letters = foreign + sum(map(str.isalpha, clean_text(text, normalise)))
-    return remarks + decoding_warnings(report, normalise)
+        remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"
+        return [remark, *decoding_warnings(Letters.of(text), normalise)]
+    return []

@@ -1,17 +1,17 @@
 """The ARPA format of n-gram models: writing and reading it, plain or packed with gzip.
 
 The format lists every n-gram with log10 of its probability and, if it can be a context, log10 of its backoff weight.
-White space separates its fields, so tokens that contain some are written with escapes: ``\\s`` for a space, ``\\n`` for
-a line end, ``\\t`` for a tab, ``\\r`` for a return, ``\\\\`` for a backslash, ``\\u`` and four hexadecimal digits for
-other white space and control characters. ``<s>`` and ``</s>``, which readers of the format require, are listed with
-probability zero (-99), because a stream has neither. A token of the text that is spelt like one of them has its ``<``
-escaped.
+White space separates its fields, so a token that contains a space, a tab, a line end, a return or a NUL has ``\\u`` and
+four hexadecimal digits in its place. A backslash that would be read as the beginning of such an escape is escaped too;
+all others stay. ``<s>`` and ``</s>``, which readers of the format require, are listed with probability zero (-99),
+because a stream has neither. A token of the text that is spelt like one of them has its ``<`` escaped.
 """
 
 import gzip
 import math
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,18 +22,17 @@ from typing import BinaryIO, NoReturn, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.elementary import exp
 from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.backoff import BackoffTables
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, write_lines
+from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, NO_NUMBER, read_lines, write_lines
 
 MARKS = ("<s>", "</s>")
-_ESCAPES = {"\\": "\\\\", " ": "\\s", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-_SPECIAL = re.compile(r"[\\\s\x00-\x1f]")
-_UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
+_SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})")
 
 _BLOCK_ROWS = 1 << 16
 """N-grams that are written at once."""
@@ -50,7 +49,7 @@ def escape(token: str) -> str:
         raise DataError("an empty token cannot be written to an ARPA file")
     if token in MARKS:
         return _hexadecimal(token[0]) + token[1:]
-    return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0]) or _hexadecimal(found[0]), token)
+    return _SPECIAL.sub(lambda found: _hexadecimal(found[0]), token)
 
 
 def _hexadecimal(character: str) -> str:
@@ -59,11 +58,7 @@ def _hexadecimal(character: str) -> str:
 
 def unescape(field: str) -> str:
     """Return the token that :func:`escape` wrote as ``field``."""
-
-    def plain(found: re.Match[str]) -> str:
-        return chr(int(found[1], 16)) if found[1] else _UNESCAPES.get(found[0], found[0])
-
-    return re.sub(r"\\(?:u([0-9a-f]{4})|.)", plain, field)
+    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), field)
 
 
 class Listable(Protocol):
@@ -150,9 +145,10 @@ def _lines(model: Listable, fields: _Fields, order: int, below: Probs, all_probs
     return text[:end].data
 
 
-_SEPARATORS = " \t\r\v\f"
-"""What separates fields; another program may write tokens that contain other white space of Unicode."""
-_SEPARATED = re.compile(f"[{_SEPARATORS}]+")
+_SEPARATORS = b" \t\r\0"
+_ROWS_AT_ONCE = 1 << 20
+"""Lines that are read at once."""
+_SHORTEST_LINE = len("0 a\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,98 +203,124 @@ def read_arpa(path: Path) -> ArpaModel:
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._line_number = 0
-        self._lines = enumerate(_text_of(path).split("\n"), start=1)
-        self._ids: dict[str, int] = {}
-        """The id of each field, in the order in which the 1-grams list them."""
+        self._text = _bytes_of(path).removeprefix(BOM_UTF8)
+        self._position = 0
+        """The byte after what was read."""
 
     def read(self) -> ArpaModel:
-        sizes, line = self._header()
-        arrays: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        listed: list[NDArray[np.floating]] = []
-        backoffs: list[NDArray[np.floating]] = []
-        rows_below: dict[tuple[int, ...], int] = {(): 0}
-        for order, size in enumerate(sizes, start=1):
-            if line != f"\\{order}-grams:":
-                self._fail(f"expected \\{order}-grams:")
-            entries: dict[tuple[int, ...], tuple[float, float]] = {}
-            while not (line := self._next_line()).startswith("\\"):
-                ngram, logs = self._entry(line, order)
-                if ngram in entries:
-                    self._fail(f"this {order}-gram is listed twice")
-                if ngram[:-1] not in rows_below:
-                    self._fail(f"a {order}-gram whose beginning is not listed")
-                entries[ngram] = logs
-            if len(entries) != size:
-                self._fail(f"{len(entries)} {order}-grams where the header says {size}")
-            # Sorted n-grams have sorted keys, because the rows of their beginnings are sorted too.
-            ngrams = sorted(entries)
-            keys = np.array([rows_below[ngram[:-1]] * sizes[0] + ngram[-1] for ngram in ngrams], np.int64)
-            arrays.append((keys, np.ones(size, np.int64)))
-            for column, found in enumerate((listed, backoffs)):
-                found.append(np.array([10.0 ** entries[ngram][column] for ngram in ngrams]))
-            rows_below = {ngram: row for row, ngram in enumerate(ngrams)}
-        if line != "\\end\\":
-            self._fail("expected \\end\\")
-        for number, line in self._lines:
-            if line.strip(_SEPARATORS):
-                self._line_number = number
-                self._fail("text after \\end\\")
-        if (begin := self._ids.get(MARKS[0])) is not None:
-            listed[0][begin] = 10.0**NEVER  # it never follows, although KenLM lists it with probability 1
-        tokens = [unescape(field) for field in self._ids]
-        return ArpaModel(NgramCounts(arrays), listed, backoffs, shown(Path(self._path.name)), tokens)
+        import pandas as pd
 
-    def _header(self) -> tuple[list[int], str]:
-        """Return the number of n-grams of each order, and the line that follows."""
-        if self._next_line() != "\\data\\":
-            self._fail("expected \\data\\: not an ARPA file")
+        sizes, counts, tokens = self._header(), NgramCounts([]), list[str]()
+        listed, backoffs = list[NDArray[np.floating]](), list[NDArray[np.floating]]()
+        for order, size in enumerate(sizes, start=1):
+            self._expect(f"\\{order}-grams:")
+            keys, logs, begin = np.empty(size, np.int64), np.empty((2, size)), self._position
+            for rows, words, logs[:, rows], spans in self._chunks(order, size):
+                keys[rows] = words[:, 0].view(np.int64) if order == 1 else self._keys(words, spans, counts)
+                if order == 1:
+                    tokens += self._decoded(spans)
+            ranked = np.argsort(keys)
+            if len(same := np.flatnonzero(np.diff(keys[ranked]) == 0)):
+                self._position = begin
+                places = np.concatenate([spans[:, 0] for *_, spans in self._chunks(order, size)])
+                self._fail(f"this {order}-gram is listed twice", places[ranked[same[0] : same[0] + 2].max()])
+            if order == 1:  # tokens keep the order in which they are listed
+                self._index, keys, ranked = pd.Index(keys), np.arange(size), np.arange(size)
+            counts.append(keys[ranked], np.broadcast_to(np.uint8(1), size))
+            for column, found in zip(logs, (listed, backoffs), strict=True):
+                found.append(exp(column[ranked] * math.log(10)))
+        self._expect("\\end\\")
+        if self._text[self._position :].strip(_SEPARATORS + b"\n"):
+            self._next_line()
+            self._fail("text after \\end\\", self._line)
+        if MARKS[0] in tokens:  # it never follows, although KenLM lists it with probability 1
+            listed[0][tokens.index(MARKS[0])] = 10.0**NEVER
+        return ArpaModel(counts, listed, backoffs, shown(Path(self._path.name)), list(map(unescape, tokens)))
+
+    def _header(self) -> list[int]:
+        """Return the number of n-grams of each order."""
+        self._expect("\\data\\", ": not an ARPA file")
         sizes: list[int] = []
         while not (line := self._next_line()).startswith("\\"):
             found = re.fullmatch(r"ngram (\d{1,9})\s*=\s*(\d{1,18})", line)
             if not found or int(found[1]) != len(sizes) + 1:
-                self._fail("expected ngram N=COUNT, orders in turn")
+                self._fail("expected ngram N=COUNT, orders in turn", self._line)
             sizes.append(int(found[2]))
+            if sizes[-1] * _SHORTEST_LINE > len(self._text):
+                self._fail("more n-grams than the file has room for", self._line)
         if not sizes:
-            self._fail("a header without orders")
-        return sizes, line
+            self._fail("a header without orders", self._line)
+        self._position = self._line
+        return sizes
 
-    def _entry(self, line: str, order: int) -> tuple[tuple[int, ...], tuple[float, float]]:
-        """Return an n-gram, and the logarithms of its probability and of its backoff weight."""
-        number, *fields = _SEPARATED.split(line)
-        if len(fields) not in (order, order + 1):
-            self._fail(f"expected a number, {order} words and perhaps a number")
+    def _chunks(self, order: int, size: int) -> Iterator[tuple[slice, NDArray[np.uint64], Probs, Rows]]:
+        """Read the lines of a section in chunks.
+
+        Yields which rows they are, the hashes of their words, their logarithms, shape ``(2, rows)``, and where their
+        first words begin and end.
+        """
+        text, done = np.frombuffer(self._text, np.uint8), 0
+        while done < size:
+            room = min(size - done, _ROWS_AT_ONCE)
+            logs, words, spans = np.empty((room, 2)), np.empty((room, order), np.uint64), np.empty((room, 2), np.int64)
+            num_rows, self._position, missing = read_lines(text, self._position, order, logs, words, spans)
+            if missing:
+                number = "a number" if missing == NO_NUMBER else f"a number, {order} words and perhaps a number"
+                self._fail(f"expected {number}", self._position)
+            if not num_rows:
+                self._fail(f"{done} {order}-grams where the header says {size}", self._position)
+            is_wrong = ~((logs[:num_rows, 0] <= 0) & (np.abs(logs[:num_rows, 1]) <= _MAX_LOGARITHM))
+            if is_wrong.any():
+                self._fail(
+                    "expected the logarithms of a probability and of a backoff weight", spans[is_wrong.argmax(), 0]
+                )
+            yield slice(done, done + num_rows), words[:num_rows], logs[:num_rows].T, spans[:num_rows]
+            done += num_rows
+
+    def _decoded(self, spans: Rows) -> list[str]:
         try:
-            log_prob, log_backoff = float(number), float(fields[order]) if len(fields) > order else 0.0
-        except ValueError:
-            self._fail("expected a number")
-        if not (log_prob <= 0 and abs(log_backoff) <= _MAX_LOGARITHM):
-            self._fail("expected the logarithms of a probability and of a backoff weight")
-        ngram = fields[:order]
-        if order == 1:
-            self._ids.setdefault(ngram[0], len(self._ids))
-        if missing := [field for field in ngram if field not in self._ids]:
-            self._fail(f"the word {missing[0]!r} is not among the 1-grams")
-        return tuple(self._ids[field] for field in ngram), (log_prob, log_backoff)
+            return [self._text[begin:end].decode() for begin, end in spans.tolist()]
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self._path}: binary, not an ARPA file") from error
+
+    def _keys(self, words: NDArray[np.uint64], spans: Rows, counts: NgramCounts) -> Rows:
+        """Return the keys of n-grams of the order above the tables, given the hashes of their words."""
+        ids = self._index.get_indexer(words.view(np.int64).ravel()).reshape(words.shape).astype(np.int64)
+        if (ids < 0).any():
+            row, place = divmod(int((ids < 0).argmax()), ids.shape[1])
+            line = self._text[spans[row, 0] :].split(b"\n", 1)[0].decode(errors="replace")
+            word = re.split("[ \t\r\0]+", line)[place]
+            self._fail(f"the word {word!r} is not among the 1-grams", spans[row, 0])
+        prefixes = ids[:, 0]
+        for place in range(1, ids.shape[1] - 1):
+            prefixes = counts.table(place + 1).find(prefixes, ids[:, place])
+        if (prefixes < 0).any():
+            self._fail(f"a {ids.shape[1]}-gram whose beginning is not listed", spans[(prefixes < 0).argmax(), 0])
+        keys: Rows = prefixes * counts.vocab_size + ids[:, -1]
+        return keys
 
     def _next_line(self) -> str:
         """Return the next line that is not blank."""
-        for number, line in self._lines:
-            self._line_number = number
-            if stripped := line.strip(_SEPARATORS):
-                return stripped
-        return self._fail("ends before \\end\\: truncated")
+        while self._position < len(self._text):
+            self._line, end = self._position, self._text.find(b"\n", self._position)
+            self._position = end + 1 if end >= 0 else len(self._text)
+            if line := self._text[self._line : self._position].strip(_SEPARATORS + b"\n"):
+                return line.decode(errors="replace")
+        return self._fail("ends before \\end\\: truncated", self._position)
 
-    def _fail(self, what: str) -> NoReturn:
-        raise DataError(f"{self._path}: line {self._line_number}: {what}")
+    def _expect(self, line: str, problem: str = "") -> None:
+        if self._next_line() != line:
+            self._fail(f"expected {line}{problem}", self._line)
+
+    def _fail(self, what: str, position: int) -> NoReturn:
+        line = self._text.count(b"\n", 0, int(position)) + 1
+        raise DataError(f"{self._path}: line {line}: {what}")
 
 
-def _text_of(path: Path) -> str:
+def _bytes_of(path: Path) -> bytes:
     try:
         with open_packed(path) as file:
-            return file.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: binary, not an ARPA file") from error
+            return file.read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: not a complete gzip file: {error}") from error
     except FileNotFoundError as error:

@@ -7,9 +7,10 @@ from pydantic import Field, model_validator
 from seqlm.core.settings import Section
 from seqlm.vocab.settings import Kind, Order, require_every_kind
 
-Backoff = Literal["unigram", "lower"]
 Unknown = Literal["good_turing", "uniform"]
-Epsilon = Annotated[float, Field(ge=0, le=1e12)]
+"""How likely ``<unk>`` is in Kneser-Ney models: ``good_turing``: as all tokens together that train has once (Good
+1953); ``uniform``: as any token that train lacks, which is KenLM's way."""
+Epsilon = Annotated[float, Field(strict=True, ge=0, le=1e12)]
 
 
 class LaplaceParams(Section):
@@ -17,8 +18,6 @@ class LaplaceParams(Section):
 
     epsilons: Annotated[list[Epsilon], Field(min_length=1, max_length=100)] | Literal["auto"]
     """e_1, e_2, ...: one for each order that is smoothed; ``auto`` chooses them on val."""
-    backoff: Backoff
-    """What is mixed in: P(x), as in the book, or the next lower order."""
     max_order: Order
     """Highest order of the Laplace models."""
 
@@ -35,15 +34,8 @@ class NgramsParams(Section):
     max_order: dict[Kind, Order]
     """Highest order that is counted, for each kind of token."""
     laplace: LaplaceParams
-    unknown: Unknown
-    """How likely ``<unk>`` is in Kneser-Ney models: ``good_turing``: as all tokens together that train has once (Good
-    1953); ``uniform``: as any token that train lacks, which is KenLM's way."""
-    memory: Annotated[int, Field(ge=2**28, le=2**50)]
-    """Bytes that counting may take; a text that needs more is counted in chunks, on disk."""
-    zipf_min_count: Annotated[int, Field(ge=1, le=10**9)]
-    """Zipf's law is fitted to the n-grams that occur at least this often."""
-    num_frequent: Annotated[int, Field(ge=1, le=100_000)]
-    """Rows of the tables of the most frequent n-grams."""
+    memory: Literal["auto"] | Annotated[int, Field(ge=2**29, le=2**50)]
+    """Bytes that counting may take, ``auto``: half of this machine's memory. DuckDB counts a text that needs more."""
 
     @model_validator(mode="after")
     def _orders_fit(self) -> "NgramsParams":

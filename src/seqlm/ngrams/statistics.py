@@ -7,15 +7,17 @@ import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import Floats, exp, log
-from seqlm.core.threads import default_threads, imap
-from seqlm.ngrams.counts.count_tables import Ids, IdStream, NgramCounts, Rows
-from seqlm.ngrams.counts.counting import Chunking, NgramCounter, PackedCounts
+from seqlm.core.elementary import Floats, log
+from seqlm.core.threads import imap
+from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.counts.engines import choose_engine
 from seqlm.vocab.corpus import EncodedCorpus
 from seqlm.vocab.vocabulary import UNKNOWN
 
@@ -31,7 +33,7 @@ _Z_95 = 1.959963984540054
 _BLOCK = 1 << 20
 """Tokens that are read, or ranks that are worked on, at once, so that a large text needs little memory."""
 _MAX_ALPHA = 20.0
-_LAST_STEP = 1e-8
+_LAST_STEP = 1e-12
 """Newton's method squares the error with each step, so none follows one as small as this."""
 _MAX_STEPS = 100
 
@@ -55,28 +57,26 @@ class ZipfFit:
     """Share of the distinct n-grams that occur once."""
 
 
-def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
+def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> ZipfFit:
     """Fit Zipf's exponent to at least two counts in falling order, over the ranks whose count reaches ``min_count``.
 
     If fewer than two ranks reach it, all ranks are fitted.
     """
     max_rank = int(np.count_nonzero(counts >= min_count))
     max_rank = max_rank if max_rank >= 2 else len(counts)
-    sums = np.zeros(6)
-    for start in range(0, max_rank, _BLOCK):
-        part = counts[start : min(start + _BLOCK, max_rank)].astype(np.float64)
-        x, y = _log_ranks(start, start + len(part)), log(part)
-        sums += [each.sum() for each in (x, y, x * x, x * y, part, part * x)]
-    mean_x, mean_y, mean_xx, mean_xy = sums[:4] / max_rank
-    slope = float((mean_xy - mean_x * mean_y) / (mean_xx - mean_x**2))
+    used = counts[:max_rank].astype(np.float64)
+    x = np.log(np.arange(1, max_rank + 1))
+    # Divided by the last, equal counts have logarithms of 0 and a slope of exactly 0.
+    y, centred = np.log(used / used[-1]), x - x.mean()
+    slope = float((centred * y).sum() / (centred**2).sum())
     # The mean log rank is all that the likelihood needs to know of the tokens.
-    total = float(sums[4])
-    alpha = _most_likely_alpha(max_rank, float(sums[5]) / total)
-    half_width = _Z_95 / math.sqrt(total * _moments(max_rank, alpha)[1])
+    total = float(used.sum())
+    alpha, variance = _most_likely_alpha(x, float((used * x).sum()) / total)
+    half_width = _Z_95 / math.sqrt(total * variance)
     return ZipfFit(
         max_rank=max_rank,
         alpha_least_squares=-slope,
-        intercept=float(mean_y - slope * mean_x),
+        intercept=float(y.mean() + math.log(used[-1]) - slope * x.mean()),
         alpha_likelihood=alpha,
         alpha_low=alpha - half_width,
         alpha_high=alpha + half_width,
@@ -84,42 +84,24 @@ def fit_zipf(counts: NDArray[Any], min_count: int) -> ZipfFit:
     )
 
 
-def _log_ranks(start: int, stop: int) -> Floats:
-    # By our own function: if all n-grams are equally frequent, the exponents are rounding errors, which are reported.
-    return log(np.arange(start + 1, stop + 1))
-
-
-def _most_likely_alpha(max_rank: int, wanted: float) -> float:
-    """Solve for the alpha whose mean log rank is ``wanted``; the mean falls as alpha grows.
+def _most_likely_alpha(log_ranks: Floats, wanted: float) -> tuple[float, float]:
+    """Return the alpha whose mean log rank under p(i) proportional to i^-alpha is ``wanted``, and the variance there.
 
     Newton's method: the mean's derivative is minus the variance. A step that would leave the interval that contains
     the solution halves the interval instead.
     """
-    low, high = 0.0, _MAX_ALPHA
-    alpha = 1.0
+    low, high, alpha = 0.0, _MAX_ALPHA, 1.0
     for _ in range(_MAX_STEPS):
-        mean, variance = _moments(max_rank, alpha)
-        low, high = (alpha, high) if mean > wanted else (low, alpha)
+        weights = np.exp(-alpha * log_ranks)
+        weights /= weights.sum()
+        mean = float((weights * log_ranks).sum())
+        variance = float((weights * log_ranks**2).sum()) - mean**2
         step = (mean - wanted) / variance if variance > 0 else math.inf
         if abs(step) <= _LAST_STEP:
-            return alpha + step
+            return alpha + step, variance
+        low, high = (alpha, high) if mean > wanted else (low, alpha)
         alpha = alpha + step if low < alpha + step < high else (low + high) / 2
-    return alpha
-
-
-def _moments(max_rank: int, alpha: float) -> tuple[float, float]:
-    """Return mean and variance of the log rank under p(i) proportional to i^-alpha, i up to ``max_rank``."""
-
-    def sums_from(start: int) -> Floats:
-        logs = _log_ranks(start, min(start + _BLOCK, max_rank))
-        weights = exp(-alpha * logs)
-        first = weights * logs
-        return np.array([weights.sum(), first.sum(), (first * logs).sum()])
-
-    starts = range(0, max_rank, _BLOCK)
-    sums = sum(imap(sums_from, starts, min(default_threads(), len(starts))), np.zeros(3))
-    mean = sums[1] / sums[0]
-    return float(mean), float(max(sums[2] / sums[0] - mean**2, 0.0))
+    return alpha, variance
 
 
 def vocabulary_growth(
@@ -147,31 +129,6 @@ def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
 NOWHERE = int(np.iinfo(np.int64).max)
 
 
-class JoinedIds:
-    """The ids of all splits, joined by those of ``joint``; they are read as they are needed.
-
-    Unknown tokens have the ids after those of the vocabulary.
-    """
-
-    def __init__(self, corpus: EncodedCorpus, joint: list[int], vocab_size: int) -> None:
-        self._splits = list(corpus.splits.values())
-        self._dtype = np.min_scalar_type(vocab_size - 1)
-        self._joint = np.array(joint, self._dtype)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._splits)) + len(self._joint) * (len(self._splits) - 1)
-
-    def __getitem__(self, positions: slice) -> Ids:
-        start, stop, _ = positions.indices(len(self))
-        parts: list[Ids] = []
-        for split in self._splits:
-            parts.append(split.distinct_ids(max(start, 0), max(min(stop, len(split)), 0)))
-            start, stop = start - len(split), stop - len(split)
-            parts.append(self._joint[max(start, 0) : max(stop, 0)])
-            start, stop = start - len(self._joint), stop - len(self._joint)
-        return np.concatenate(parts, dtype=self._dtype, casting="unsafe")
-
-
 @dataclass(frozen=True)
 class CorpusStream:
     """A whole text as ids that tell all tokens apart, and its n-gram counts over these ids."""
@@ -179,7 +136,7 @@ class CorpusStream:
     corpus: EncodedCorpus
     tokens: list[str]
     """The token of each id: first those of train's vocabulary, of which ``<unk>`` never occurs, then all others."""
-    ids: IdStream
+    ids: Ids
     counts: NgramCounts
 
     @cached_property
@@ -199,56 +156,58 @@ class CorpusStream:
         return len(self.ranked) + 1
 
 
-def join_splits(corpus: EncodedCorpus, chunking: Chunking, train: PackedCounts | None = None) -> CorpusStream:
+def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: str | None = None) -> CorpusStream:
     """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
 
-    ``train`` has the n-grams of the training split. They are not counted again if all its tokens are known and both
-    texts are packed in the same way.
+    The stream is written to ``folder``, which must exist as long as it is used, and mapped into memory. ``memory``,
+    ``spark``: how it is counted (:func:`seqlm.ngrams.counts.engines.choose_engine`).
     """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""
     if separator and separator not in tokens:
         tokens.append(separator)
-    ids = JoinedIds(corpus, [tokens.index(separator)] if separator else [], len(tokens))
-    known = None if corpus.vocab.splits["train"].num_unknown else train
-    counter = NgramCounter(ids, len(tokens), min(_MAX_ORDER, len(ids)), chunking, known)
-    return CorpusStream(corpus, tokens, ids, counter.count())
+    path, dtype = folder / "ids", np.min_scalar_type(len(tokens) - 1)
+    joint = np.array([tokens.index(separator)] if separator else [], dtype)
+    with path.open("wb") as file:
+        for number, split in enumerate(corpus.splits.values()):
+            if number:
+                joint.tofile(file)
+            for start in range(0, len(split), _BLOCK):
+                split.distinct_ids(start, start + _BLOCK).astype(dtype).tofile(file)
+    ids = np.asarray(np.memmap(path, dtype, "r"))
+    order = min(_MAX_ORDER, len(ids))
+    engine = choose_engine(ids, len(tokens), order, memory, folder, spark)
+    return CorpusStream(corpus, tokens, ids, count_ngrams(ids, len(tokens), order, engine))
 
 
-def first_positions(ids: IdStream, counts: NgramCounts, order: int) -> NDArray[np.int64]:
-    """Return the position at which each n-gram of an order first occurs in a stream.
+def first_positions(ids: Ids, counts: NgramCounts, order: int) -> NDArray[np.int64]:
+    """Return the position at which each n-gram of an order first occurs in a stream; :data:`NOWHERE` if it does not.
 
-    It is :data:`NOWHERE` for n-grams whose count is 0; all others must occur. The search is fast if few n-grams are
-    counted, and no more of the stream is read than needed.
+    The search is fast if few n-grams are counted.
     """
-    is_due = counts.table(order).counts > 0
-    begins = is_due if order == 1 else counts.table(1).counts > 0
-    firsts = np.full(len(is_due), NOWHERE)
-    for start in range(0, len(ids) - order + 1, _BLOCK):
+    firsts = np.full(len(counts.table(order)), NOWHERE)
+    begins = counts.table(1).counts > 0
+    # From the end to the beginning, because of several assignments the last one holds.
+    for start in reversed(range(0, len(ids) - order + 1, _BLOCK)):
         block = ids[start : start + _BLOCK + order - 1].astype(np.int64)
         positions = np.flatnonzero(begins[block[: len(block) - order + 1]])
         rows = block[positions]
         for n in range(2, order + 1):
             rows = counts.table(n).find(rows, block[positions + n - 1])
             positions, rows = positions[rows >= 0], rows[rows >= 0]
-        new = np.flatnonzero(is_due[rows])[::-1]
-        # Of several assignments the last one holds; backwards, that is the first position.
-        firsts[rows[new]] = positions[new] + start
-        is_due[rows[new]] = False
-        if not is_due.any():
-            break
+        firsts[rows[::-1]] = positions[::-1] + start
     return firsts
 
 
 TableRows = list[dict[str, Any]]
 
 
-def describe(text: CorpusStream, zipf_min_count: int, num_frequent: int) -> dict[str, TableRows | dict[str, Any]]:
+def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows | dict[str, Any]]:
     """Return the tables of a text by name: rows for CSV, mappings for JSON."""
     orders = range(1, text.counts.max_order + 1)
     frequencies = imap(lambda n: _frequencies(text, n, num_frequent), orders)
     ranked = dict(zip(orders, imap(lambda n: _ranked(text.counts.table(n).counts), orders), strict=True))
-    fits = imap(lambda counts: fit_zipf(counts, zipf_min_count) if len(counts) >= 2 else None, ranked.values())
+    fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, ranked.values())
     num_tokens = int(text.counts.table(1).counts.sum())
     lengths, growth, beta = vocabulary_growth(text.first_positions[text.ranked], num_tokens)
     return {
@@ -294,7 +253,7 @@ def _frequencies(text: CorpusStream, n: int, limit: int) -> TableRows:
     return rows
 
 
-def most_frequent(ids: IdStream, counts: NgramCounts, order: int, limit: int) -> Rows:
+def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows:
     """Return the rows of the ``limit`` most frequent n-grams of an order, ties by first appearance.
 
     ``ids`` are the text that was counted. Rows that never occur are left out.

@@ -1,8 +1,6 @@
-"""From a raw corpus to three cleaned splits: cleaning, and splitting in order, in bounded memory."""
+"""From a raw corpus to three cleaned splits: cleaning, and splitting in order. A text is held in memory."""
 
 import math
-import mmap
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,40 +9,34 @@ from pathlib import Path
 
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, temporary_folder
+from seqlm.core.memory import require_memory
 from seqlm.core.progress import quantity
-from seqlm.core.text import TextSize, byte_blocks, count_text
-from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_blocks
+from seqlm.core.text import TextSize
+from seqlm.preprocess.cleaning import Letters, clean_text, read_raw
 
 
-def split_text(source: Path, targets: Mapping[str, Path], fractions: Mapping[str, float]) -> None:
-    """Split a cleaned text in order into a file for each of the ``fractions``, every line ended by ``\n``.
+def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
+    """Split a cleaned text in order into a part for each of the ``fractions``, each ended by a line end.
 
-    ``source`` itself becomes the first part. The text is cut at the line ends nearest to the
-    fractions of its bytes. If the nearest line end is further away than a tenth of the smallest
-    split, the text is cut at the nearest space instead, which becomes a line end. Raises
+    The text is cut at the line ends nearest to the fractions of its bytes. If the nearest line end is further away
+    than a tenth of the smallest split, the text is cut at the nearest space instead, which becomes a line end. Raises
     DataError if a split would be empty.
     """
-    size = source.stat().st_size
-    tolerance = size * min(fractions.values()) / 10
-    goals = [reached * size for reached in accumulate(fractions.values())][:-1]
-    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        ends = [*(_nearest_cut(text, goal, tolerance) for goal in goals), size]
-    if any(end <= start for start, end in pairwise([0, *ends])):
+    tolerance = len(text) * min(fractions.values()) / 10
+    goals = [reached * len(text) for reached in accumulate(fractions.values())][:-1]
+    ends = [0, *(_nearest_cut(text, goal, tolerance) for goal in goals), len(text)]
+    if any(end <= start for start, end in pairwise(ends)):
         raise DataError(
             f"has too few line ends and spaces to be split into {', '.join(fractions)}: break it into lines, "
             "for example at the ends of sentences"
         )
-    first, *others = (targets[name] for name in fractions)
-    for target, (start, end) in zip(others, pairwise(ends), strict=True):
-        with target.open("wb") as part:
-            part.writelines(byte_blocks(source, start=start, stop=end))
-        _end_with_line_end(target)
-    os.truncate(source, ends[0])
-    _end_with_line_end(source)
-    source.replace(first)
+    # The last character of a part is a line end, or a space that becomes one, or something else that one follows.
+    ends_early = [end - 1 if text[end - 1 : end] in (b" ", b"\n") else end for end in ends[1:]]
+    bounds = zip(fractions, ends[:-1], ends_early, strict=True)
+    return {name: text[start:end] + b"\n" for name, start, end in bounds}
 
 
-def _nearest_cut(text: mmap.mmap, goal: float, tolerance: float) -> int:
+def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
     """Return the byte after the line end nearest to a byte, or else after the nearest space."""
 
     def nearest(mark: bytes, reach: int) -> tuple[float, int]:
@@ -57,101 +49,111 @@ def _nearest_cut(text: mmap.mmap, goal: float, tolerance: float) -> int:
     return cut if distance <= tolerance else nearest(b" ", len(text))[1]
 
 
-def _end_with_line_end(path: Path) -> None:
-    """Make the last character of a file a line end, which replaces a space or follows anything else."""
-    with path.open("r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        last = file.read(1)
-        file.seek(-1 if last in b" \n" else 0, os.SEEK_END)
-        file.write(b"\n")
+_START, _END = (re.compile(rf"\*\*\* ?{mark} OF TH(?:E|IS) PROJECT GUTENBERG EBOOK") for mark in ("START", "END"))
+_SEARCHED = 1 << 20
+"""How many characters of a text's beginning and of its end are searched for Project Gutenberg's markers."""
 
 
-_START, _END = (re.compile(rb"\*\*\* ?%s OF TH(?:E|IS) PROJECT GUTENBERG EBOOK" % mark) for mark in (b"START", b"END"))
-_SEARCHED_BYTES = 1 << 20
-"""How much of a file's beginning and of its end is searched for Project Gutenberg's markers."""
-
-
-def boilerplate_share(path: Path) -> float:
-    """Return the share of a file that is before the start marker and after the end marker; 0 if it has neither."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(_SEARCHED_BYTES)
-        file.seek(max(size - _SEARCHED_BYTES, 0))
-        tail = file.read()
-    start, ends = _START.search(head), list(_END.finditer(tail))
+def boilerplate_share(text: str) -> float:
+    """Return the share of a text that is before the start marker and after the end marker; 0 if it has neither."""
+    start, ends = _START.search(text[:_SEARCHED]), list(_END.finditer(text[-_SEARCHED:]))
     before = start.start() if start else 0
-    after = len(tail) - ends[-1].start() if ends else 0
-    return (before + after) / max(size, 1)
+    after = min(len(text), _SEARCHED) - ends[-1].start() if ends else 0
+    return (before + after) / max(len(text), 1)
 
 
 MIN_CHARACTERS = 500
 """Characters of the shortest text that is accepted, so that val and test, a tenth each, have some words to score."""
 _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
+_MAX_FOREIGN_SHARE = 0.1
+"""Of the letters. What is left of a text of another script would be scored as if it were the text."""
+_MEMORY_PER_BYTE = 7
+"""Bytes of memory that cleaning takes for each byte of a text."""
 
 
 @dataclass(frozen=True)
 class Preprocessed:
     """The size of each split of a corpus, and what a user should know about the text."""
 
+    first_lines: list[str]
     sizes: dict[str, TextSize]
-    decoding: DecodingReport
+    letters: Letters
     warnings: list[str]
 
 
-def find_raw_text(path: Path, record: Path) -> RawText:
-    """Return the text that the download stage wrote, with the name in its ``record`` if there is one."""
-    if not path.exists():
-        raise DataError(f"{path}: no such file: run the stage that writes it")
-    return RawText(path, str(read_json(record)["file"]) if record.exists() else str(path))
+FIRST_LINES = 11
+"""Lines that are shown: as many as the book shows."""
+_SHOWN = 1 << 14
+"""How far they are read: the text may be one long line."""
 
 
 def clean_and_split(
-    raw: RawText, folder: Path, normalise: str, errors: str, fractions: Mapping[str, float]
+    path: Path, name: str, folder: Path, normalise: str, fractions: Mapping[str, float]
 ) -> Preprocessed:
-    """Clean ``raw`` and write ``NAME.txt`` to ``folder`` for each of the ``fractions``, in order.
+    """Clean the text of a file and write ``NAME.txt`` to ``folder`` for each of the ``fractions``, in order.
 
-    No split is replaced before all are complete. Raises DataError for text that cannot be
-    decoded, has no letters (under ``normalise="letters"``) or is too short.
+    ``name`` is what errors call the file. No split is replaced before all are complete. Raises DataError for text that
+    cannot be decoded, that cleaning drops more than a tenth of, or that is too short, and MachineError for one that is
+    too large for this machine's memory.
     """
-    with temporary_folder(folder) as work:
-        cleaned, parts = work / "cleaned.txt", {split: work / f"{split}.txt" for split in fractions}
-        decoding = DecodingReport()
-        with cleaned.open("wb") as target:
-            target.writelines(clean_blocks(raw, normalise, errors, decoding))
-        try:
-            whole = count_text(cleaned)
-            require_enough(whole, normalise, MIN_CHARACTERS)
-            split_text(cleaned, parts, fractions)
-        except DataError as error:
-            raise DataError(f"{raw.name}: {error}") from error
-        sizes = {split: count_text(path) for split, path in parts.items()}
+    if not path.exists():
+        raise DataError(f"{path}: no such file: run the stage that writes it")
+    require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
+    raw = read_raw(path, name)
+    letters, warnings = Letters.of(raw), boilerplate_warnings(raw)
+    try:
+        if normalise == "letters":
+            require_latin(letters)
+        text = (clean_text(raw, normalise) + "\n").encode()
+        del raw
+        require_enough(TextSize.of(text), normalise, MIN_CHARACTERS)
+        parts = split_text(text, fractions)
+        sizes = {split: TextSize.of(part) for split, part in parts.items()}
         for split, size in sizes.items():
             if size.words < 2:
                 has = quantity(size.words, "word")
-                raise DataError(f"{raw.name}: the {split} split has {has}, and needs two: change preprocess.split")
-        for split, path in parts.items():
-            path.replace(folder / f"{split}.txt")
-    warnings = decoding_warnings(decoding, normalise)
-    if share := boilerplate_share(raw.path):
-        warnings.append(
-            f"{share:.1%} of the text is Project Gutenberg's header and licence, before its line '*** START OF' and "
-            "after '*** END OF': remove them, or models learn from one and are scored on the other"
-        )
-    return Preprocessed(sizes, decoding, warnings)
+                raise DataError(f"the {split} split has {has}, and needs two: change preprocess.split")
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from error
+    with temporary_folder(folder) as work:
+        for split, part in parts.items():
+            (work / f"{split}.txt").write_bytes(part)
+        for split in parts:
+            (work / f"{split}.txt").replace(folder / f"{split}.txt")
+    first_lines = next(iter(parts.values()))[:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
+    return Preprocessed(first_lines, sizes, letters, decoding_warnings(letters, normalise) + warnings)
 
 
-def decoding_warnings(decoding: DecodingReport, normalise: str) -> list[str]:
-    """Return what a user should know about the decoding and cleaning of a text."""
-    found = []
-    if decoding.replaced:
-        was = "was" if decoding.replaced == 1 else "were"
-        found.append(f"{quantity(decoding.replaced, 'byte sequence')} {was} not UTF-8 and {was} replaced")
-    share = decoding.foreign_letters / max(1, decoding.letters)
-    if normalise == "letters" and share >= _FOREIGN_SHARE_WORTH_A_WARNING:
-        found.append(
-            f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"
+def name_of_raw_text(path: Path, record: Path) -> str:
+    """Return the name by which its owner knows the text that the download stage wrote, from its ``record``."""
+    return str(read_json(record)["file"]) if record.exists() else str(path)
+
+
+def boilerplate_warnings(text: str) -> list[str]:
+    """Return what a user should know about text in a raw file that is not the corpus."""
+    if not (share := boilerplate_share(text)):
+        return []
+    return [
+        f"{share:.1%} of the text is Project Gutenberg's header and licence, before its line '*** START OF' and "
+        "after '*** END OF': remove them, or models learn from one and are scored on the other"
+    ]
+
+
+def decoding_warnings(letters: Letters, normalise: str) -> list[str]:
+    """Return what a user should know about the cleaning of a text."""
+    share = letters.foreign_letters / max(1, letters.letters)
+    if normalise != "letters" or share < _FOREIGN_SHARE_WORTH_A_WARNING:
+        return []
+    return [f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"]
+
+
+def require_latin(letters: Letters) -> None:
+    """Raise DataError if cleaning would drop more than a tenth of the letters of a text."""
+    if letters.foreign_letters > _MAX_FOREIGN_SHARE * letters.letters:
+        raise DataError(
+            f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and would be dropped: "
+            "keep them with -S preprocess.normalise=none"
         )
-    return found
 
 
 def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:

@@ -28,6 +28,4 @@ class PreprocessParams(Section):
 
     normalise: Literal["letters", "none"]
     """``letters``: the book's cleaning; ``none``: the text as it is."""
-    errors: Literal["strict", "replace"]
-    """What to do with bytes that are not UTF-8: stop, or replace and count them."""
     split: SplitFractions

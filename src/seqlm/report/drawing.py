@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
+from seqlm.models.names import NETWORK_NAMES
 from seqlm.report.figures.charts import class_figure, highlights_figure
 from seqlm.report.figures.plots import Plot, draw, read_plots
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import highlights, main_table
-from seqlm.models.names import NETWORK_NAMES
 from seqlm.vocab.kinds import token_kind
 
 Drawn = Iterator[tuple[str, Figure]]

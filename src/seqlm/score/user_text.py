@@ -17,7 +17,7 @@ from seqlm.download.corpora import copy_own_text
 from seqlm.models.language_model import LanguageModel, cleaning_remarks
 from seqlm.models.settings import By, Space
 from seqlm.models.surprisals import TextSurprisals, words_of
-from seqlm.preprocess.cleaning import DecodingReport, RawText, clean_text
+from seqlm.preprocess.cleaning import clean_text, read_raw
 from seqlm.preprocess.preparing import require_enough
 from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.passage import passage
@@ -51,7 +51,7 @@ def read_user_text(path: Path, preprocess: PreprocessParams, stdin: BinaryIO) ->
     The path ``-`` is standard input, plain text. Raises DataError if it cannot be read or decoded, or if too little is
     left after cleaning.
     """
-    decoding, name = DecodingReport(), "standard input" if path == STDIN else shown(path)
+    name = "standard input" if path == STDIN else shown(path)
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.txt"
         if path == STDIN:
@@ -59,8 +59,8 @@ def read_user_text(path: Path, preprocess: PreprocessParams, stdin: BinaryIO) ->
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
         copy_own_text(path, copy, name)
-        original = "".join(RawText(copy, name).decoded(preprocess.errors, decoding))
-    remarks = cleaning_remarks(original, preprocess.normalise, decoding.replaced)
+        original = read_raw(copy, name)
+    remarks = cleaning_remarks(original, preprocess.normalise)
     text = clean_text(original, preprocess.normalise)
     num_ends, num_words = text.count("\n"), len(words(text.replace("\n", " ")))
     try:

@@ -11,40 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_json, read_npy, temporary_folder, write_blocks, write_json
-from seqlm.core.text import NUM_CODE_POINTS, count_text
-from seqlm.vocab.interning import ProvisionalIds
-from seqlm.vocab.kinds import Kind, token_kind
-from seqlm.vocab.separators import Separators, estimate_separators
-from seqlm.vocab.subwords import SubwordTokenizer, sample_text
+from seqlm.core.errors import DataError
+from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json
+from seqlm.core.memory import require_memory
+from seqlm.core.text import NUM_CODE_POINTS
+from seqlm.vocab.kinds import Interner, Kind, pieces, token_kind
+from seqlm.vocab.separators import estimate_separators
+from seqlm.vocab.subwords import SubwordTokenizer, sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
-
-def _write_unknown(
-    folder: Path, seen: Sequence[str], ids: NDArray[np.integer], splits: Mapping[str, ProvisionalIds]
-) -> None:
-    """Write the tokens of a corpus that its vocabulary lacks.
-
-    ``seen`` are the tokens of all splits by provisional id, and ``ids`` their ids in the
-    vocabulary, 0 for the unknown ones.
-    """
-    is_unknown = ids == 0
-    indices = (np.cumsum(is_unknown) - 1).astype(np.uint32)
-    for split, stream in splits.items():
-        size = int(stream.occurrences[is_unknown[: len(stream.occurrences)]].sum())
-        parts = stream.parts() if size else ()
-        unknown = (indices[part[is_unknown[part]]] for part in parts)
-        write_blocks(folder / f"unknown_{split}.npy", indices.dtype, size, unknown)
-    write_json(folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()])
-
-
 SPLITS = ("train", "val", "test")
+_MEMORY_PER_BYTE = 6
+"""Bytes of memory that encoding takes for each byte of a text, which is read whole."""
 
 
 def find_line_separator(setting: str, normalise: str, record: Path) -> str:
@@ -57,62 +40,72 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
     return "\n" if normalise == "none" else str(read_json(record)["line_separator"])
 
 
+@dataclass(frozen=True)
+class Stream:
+    """A text as ids by first appearance, before the vocabulary is known."""
+
+    parts: list[NDArray[np.integer]]
+    occurrences: NDArray[np.int64]
+    """How often each id occurs, up to the largest one."""
+    num_chars: int
+    """Characters of the text with its lines joined."""
+
+    @classmethod
+    def of(cls, text: str, interner: Interner, line_separator: str) -> Self:
+        """Intern a text, whose last line end joins nothing."""
+        text, parts, occurrences = text.removesuffix("\n"), [], np.zeros(0, np.int64)
+        for piece in pieces(text):
+            ids = interner.intern(piece)
+            counts = np.bincount(ids, minlength=len(occurrences))
+            counts[: len(occurrences)] += occurrences
+            occurrences = counts
+            parts.append(ids.astype(np.min_scalar_type(max(len(counts) - 1, 0))))
+        return cls(parts, occurrences, len(text) + text.count("\n") * (len(line_separator) - 1))
+
+    def num_of(self, is_one: NDArray[np.bool_]) -> int:
+        """Return how many tokens have an id that is true in ``is_one``."""
+        return int(self.occurrences[is_one[: len(self.occurrences)]].sum())
+
+
 def build_corpus(
     texts: Mapping[str, Path],
     folder: Path,
     kind: Kind,
     line_separator: str,
-    min_freq: int,
-    reserved: Sequence[str],
+    min_freq: int = 0,
     tokenizer: SubwordTokenizer | None = None,
     normalise: str = "none",
 ) -> Vocab:
     """Build the vocabulary on the training split, encode every split, and write all to ``folder``.
 
-    ``texts`` names the file of each split, train first. Writes ``vocab.json``, one ``.npy``
-    of shape ``(num_tokens,)`` for each split, and the unknown tokens. The
-    text is tokenized once. A ``tokenizer`` has a fixed vocabulary, and all of it is kept. ``normalise`` says how the
-    text was cleaned. Returns the vocabulary. Raises ParamsError if ``min_freq`` leaves none of train's tokens in it.
+    ``texts`` names the file of each split, train first. A ``tokenizer`` has a fixed vocabulary, and all of it is kept.
+    ``normalise`` says how the text was cleaned. Writes ``vocab.json``, one ``.npy`` of shape ``(num_tokens,)`` for
+    each split, and the unknown tokens. Returns the vocabulary. Raises ParamsError if ``min_freq`` leaves none of
+    train's tokens in it, and MachineError for a text that is too large for this machine's memory.
     """
-    with temporary_folder(folder) as work:
-        found, streams = token_kind(kind), {}
-        interner = found.interner(line_separator, tokenizer)
-        for split, path in texts.items():
-            text = found.blocks(path, line_separator, found.interned_bytes)
-            streams[split] = ProvisionalIds(work / split, interner.intern_all(filter(None, text)))
-        seen, train = interner.tokens(), streams["train"].occurrences
-        tokens, counts, ids = choose_tokens(seen, train, min_freq, reserved, keep_all=tokenizer is not None)
-        if not any(counts[1:]):
-            raise ParamsError(
-                f"vocab.{kind}.min_freq = {min_freq}: no {found.noun} of train occurs so often; "
-                f"the most frequent one occurs {max(train, default=0)} times: lower it"
-            )
-        splits = {
-            split: _write_split(stream, ids, split_file(folder, split), _num_chars(texts[split], line_separator))
-            for split, stream in streams.items()
-        }
-        separators = None if found.is_lossless else _separators_of(texts["train"], line_separator)
-        vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)
-        _write_unknown(folder, seen, ids, streams)
+    size = sum(path.stat().st_size for path in texts.values() if path.exists())
+    require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
+    found, train = token_kind(kind), read_text(texts["train"])
+    separators = None if found.is_lossless else estimate_separators("".join(sample(train)), line_separator)
+    interner = found.interner(line_separator, tokenizer)
+    streams = {"train": Stream.of(train, interner, line_separator)}
+    del train
+    streams |= {split: Stream.of(read_text(texts[split]), interner, line_separator) for split in list(texts)[1:]}
+    seen = interner.tokens()
+    tokens, counts, ids = choose_tokens(found, seen, streams["train"].occurrences, None if tokenizer else min_freq)
+    is_unknown = ids == 0
+    splits = {}
+    for split, stream in streams.items():
+        num_tokens, num_unknown = int(stream.occurrences.sum()), stream.num_of(is_unknown)
+        digest = write_blocks(split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in stream.parts))
+        splits[split] = SplitInfo(num_tokens, stream.num_chars, num_unknown, digest)
+        numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)
+        unknown = (numbers[part[is_unknown[part]]] for part in (stream.parts if num_unknown else []))
+        write_blocks(folder / f"unknown_{split}.npy", numbers.dtype, num_unknown, unknown)
+    write_json(folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()])
+    vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)
     vocab.save(folder / "vocab.json")
     return vocab
-
-
-def _separators_of(train: Path, line_separator: str) -> Separators:
-    return estimate_separators("".join(sample_text(train)), line_separator)
-
-
-def _num_chars(path: Path, line_separator: str) -> int:
-    """Return the characters of a split with its lines joined by ``line_separator``."""
-    size = count_text(path)
-    return size.characters + max(size.lines - 1, 0) * len(line_separator)
-
-
-def _write_split(stream: ProvisionalIds, ids: NDArray[Any], target: Path, num_chars: int) -> SplitInfo:
-    """Write a split with the ids of the vocabulary."""
-    digest = write_blocks(target, ids.dtype, stream.num_tokens, (ids[part] for part in stream.parts()))
-    num_unknown = int(stream.occurrences[ids[: len(stream.occurrences)] == 0].sum())
-    return SplitInfo(stream.num_tokens, num_chars, num_unknown, digest)
 
 
 def split_file(folder: Path, split: str) -> Path:

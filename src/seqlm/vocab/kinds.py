@@ -5,27 +5,31 @@ To the rest of the pipeline a kind is what :class:`TokenKind` says; only :data:`
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
 
+from seqlm.core.files import read_text
 from seqlm.core.settings import Section
-from seqlm.core.text import BLOCK_BYTES, text_blocks, words
-from seqlm.vocab.interning import CharInterner, Interner
+from seqlm.core.text import NUM_CODE_POINTS, words
 from seqlm.vocab.subwords import (
-    SubwordInterner,
     SubwordParams,
     SubwordTokenizer,
     decode_subwords,
     num_characters,
-    sample_text,
+    sample,
     train_tokenizer,
 )
 
-Token = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\S+$")]
+_PIECE = 1 << 22
+"""Characters of a text that are split into tokens at once, so that few of the tokens exist at the same time."""
 
 
 class CountedParams(Section):
@@ -33,14 +37,56 @@ class CountedParams(Section):
 
     min_freq: Annotated[int, Field(ge=0, le=10**9)]
     """Tokens that occur less often in train are left out of the vocabulary."""
-    reserved_tokens: Annotated[list[Token], Field(max_length=1000)]
-    """Tokens that follow ``<unk>``, whether or not the text has them."""
 
-    @model_validator(mode="after")
-    def _distinct(self) -> "CountedParams":
-        if len({"<unk>", *self.reserved_tokens}) != len(self.reserved_tokens) + 1:
-            raise ValueError("reserved_tokens must be distinct and not <unk>")
-        return self
+
+class Interner:
+    """Gives each token an id at its first appearance."""
+
+    def __init__(self, split: Callable[[str], Iterable[str]]) -> None:
+        """Take the function that splits a piece of text into tokens."""
+        self._split = split
+        self._ids: defaultdict[str, int] = defaultdict()
+        self._ids.default_factory = self._ids.__len__
+
+    def intern(self, piece: str) -> NDArray[np.integer]:
+        """Return the ids of the tokens of a piece of text; shape ``(num_tokens,)``."""
+        return np.fromiter(map(self._ids.__getitem__, self._split(piece)), np.uint32)
+
+    def tokens(self) -> list[str]:
+        """Return the tokens seen so far, in the order of their ids."""
+        return list(self._ids)
+
+
+class CharInterner(Interner):
+    """Looks up all characters of a piece at once, by their code points."""
+
+    def __init__(self, line_separator: str) -> None:
+        super().__init__(lambda piece: piece.replace("\n", line_separator))
+        self._table = np.full(NUM_CODE_POINTS, -1, np.int32)
+        """The id of each code point, -1 if it was not seen yet."""
+
+    def intern(self, piece: str) -> NDArray[np.integer]:
+        """Return the ids of the characters of a piece of text."""
+        codes = np.frombuffer("".join(self._split(piece)).encode("utf-32-le"), np.uint32)
+        for code in dict.fromkeys(codes[self._table[codes] < 0].tolist()):
+            self._table[code] = self._ids[chr(code)]
+        return self._table[codes]
+
+
+class SubwordInterner(Interner):
+    """Gives subwords the library's ids; all of them count as seen."""
+
+    def __init__(self, tokenizer: SubwordTokenizer, split: Callable[[str], Iterable[str]]) -> None:
+        super().__init__(split)
+        self._tokenizer = tokenizer
+
+    def intern(self, piece: str) -> NDArray[np.integer]:
+        """Return the ids of the subwords of a piece of text."""
+        return np.fromiter(chain.from_iterable(map(self._tokenizer.encode, self._split(piece))), np.uint32)
+
+    def tokens(self) -> list[str]:
+        """Return all subwords."""
+        return self._tokenizer.tokens
 
 
 class TokenKind(ABC):
@@ -62,32 +108,19 @@ class TokenKind(ABC):
     """Whether a text may have tokens that the vocabulary lacks."""
     is_character: ClassVar[bool] = False
     """Whether each token is one character."""
-    interned_bytes: ClassVar[int] = BLOCK_BYTES
-    """Bytes of text that are interned at once. Each block is counted into a table as long as the vocabulary."""
 
     @property
     def is_lossless(self) -> bool:
         """Whether the tokens, one after another, are the whole text, including what joins its lines."""
         return not self.separator
 
-    def blocks(self, path: Path, line_separator: str, block_bytes: int) -> Iterator[str]:
-        """Yield a split in blocks of text that cut no token; its last line end is left out."""
-        pending: list[str] = []
-        for block in text_blocks(path, block_bytes):
-            # The last blank waits: it may be the split's last line end, and subwords may begin with a space.
-            end = max(block.rfind(" "), block.rfind("\n"))
-            if end >= 0 and (text := "".join([*pending, block[:end]])):
-                yield text
-            pending = [block[end:]] if end >= 0 else [*pending, block]
-        yield "".join(pending).removesuffix("\n")
-
     @abstractmethod
     def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
         """Return the tokens of a text, or the pretokens that a tokenizer splits; the text may have line ends."""
 
-    @abstractmethod
     def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of the tokens of a text."""
+        return Interner(partial(self.pretokenize, line_separator=line_separator))
 
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of tokens."""
@@ -96,11 +129,6 @@ class TokenKind(ABC):
     def length(self, token: str) -> int:
         """Return the number of characters of a token."""
         return len(token)
-
-    def vocab_rule(self, settings: Section) -> tuple[int, Sequence[str]]:
-        """Return how often a token must occur to enter the vocabulary, and the tokens that are always in it."""
-        assert isinstance(settings, CountedParams)
-        return settings.min_freq, settings.reserved_tokens
 
     def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer | None:
         """Train a tokenizer on the training split, if the kind has one."""
@@ -113,40 +141,23 @@ class CharKind(TokenKind):
     name, noun, separator = "char", "character", ""
     is_character = True
 
-    def blocks(self, path: Path, line_separator: str, block_bytes: int) -> Iterator[str]:
-        """Yield a split in blocks, its lines joined."""
-        pending = ""
-        for block in text_blocks(path, block_bytes):
-            text = pending + block
-            # The last character waits: it may be the split's last line end.
-            pending = text[-1:]
-            yield text[:-1].replace("\n", line_separator)
-        yield pending.replace("\n", "")
-
     def pretokenize(self, text: str, line_separator: str) -> str:
         """Return the text with its lines joined: it is a sequence of its characters."""
         return text.replace("\n", line_separator)
 
     def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of characters."""
-        return CharInterner()
+        return CharInterner(line_separator)
 
 
 class WordKind(TokenKind):
     """Words."""
 
     name, noun, separator = "word", "word", " "
-    interned_bytes = 64 * BLOCK_BYTES
 
     def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
-        """Return the words of a text."""
-        return words(text.replace("\n", " "))
-
-    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of words."""
-        from seqlm.vocab.hashing import WordInterner  # imports the compiler
-
-        return WordInterner()
+        """Return the words of a text; a tab separates words as a space does."""
+        return words(text.replace("\n", " ").replace("\t", " "))
 
 
 # A fixed list instead of a Unicode property, so that all versions of Unicode give equal pretokens.
@@ -166,7 +177,6 @@ class SubwordKind(TokenKind):
     name, noun, separator = "subword", "subword", ""
     settings = SubwordParams
     has_unknown = False
-    interned_bytes = 16 * BLOCK_BYTES
 
     def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
         """Return the parts of a text that are tokenized one by one."""
@@ -188,15 +198,11 @@ class SubwordKind(TokenKind):
         """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""
         return num_characters(token)
 
-    def vocab_rule(self, settings: Section) -> tuple[int, Sequence[str]]:
-        """Return that every subword is in the vocabulary."""
-        return 0, ()
-
     def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer:
         """Train a tokenizer on a sample of the training split."""
         assert isinstance(settings, SubwordParams)
-        blocks = (self.pretokenize(text, line_separator) for text in sample_text(path))
-        return train_tokenizer(blocks, path.stat().st_size, settings)
+        passages = (self.pretokenize(passage, line_separator) for passage in sample(read_text(path)))
+        return train_tokenizer(passages, path.stat().st_size, settings)
 
 
 ALL: dict[str, TokenKind] = {kind.name: kind for kind in (CharKind(), WordKind(), SubwordKind())}
@@ -210,6 +216,19 @@ else:
 
 KINDS: tuple[Kind, ...] = tuple(ALL)
 """The names of all kinds."""
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces that cut no token: all but the first begin with a space or a line end."""
+    start = 0
+    while len(text) - start > _PIECE:
+        stop = max(text.rfind(" ", start + 1, start + _PIECE), text.rfind("\n", start + 1, start + _PIECE))
+        if stop < 0:
+            after = (text.find(blank, start + _PIECE) for blank in " \n")
+            stop = min((place for place in after if place >= 0), default=len(text))
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
 
 
 def token_kind(name: str) -> TokenKind:

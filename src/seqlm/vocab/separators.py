@@ -42,7 +42,8 @@ def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
 
     The texts have their line ends; ``line_separator`` is empty, a space or a line end.
     """
-    texts = [text.removesuffix("\n") for text in texts]  # it ends the last line and joins none
+    # The last line end joins no lines. A tab separates words as a space does.
+    texts = [text.removesuffix("\n").replace("\t", " ") for text in texts]
     joined = [text.replace("\n", line_separator) for text in texts]
 
     def count(pattern: str, among: Sequence[str]) -> int:

@@ -10,8 +10,8 @@ from seqlm.vocab.kinds import ALL
 from seqlm.vocab.kinds import KINDS as KINDS
 from seqlm.vocab.kinds import Kind as Kind
 
-Order = Annotated[int, Field(ge=1, le=100)]
-"""Tokens of an n-gram."""
+Order = Annotated[int, Field(strict=True, ge=1, le=20)]
+"""Tokens of an n-gram. Hardly a longer one occurs twice, and each order takes as much memory as the one below."""
 
 MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
 """What the names of the n-gram models over each kind of token begin with."""

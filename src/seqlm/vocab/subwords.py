@@ -1,10 +1,10 @@
 """Subword vocabularies: how one is learned from train, and how text is written in its tokens.
 
 The tokens are a model of the library ``tokenizers``, stored in ``tokenizer.json`` in its format. The library tokenizes
-one pretoken at a time. A character that no token has is written in tokens of its bytes in UTF-8 (``byte_fallback``), so
+one pretoken at a time. A character that train lacks is written in tokens of its bytes in UTF-8 (``byte_fallback``), so
 nothing is unknown. No pretoken has both a ``<`` and a letter, so the text ``<0x41>`` never becomes the token of a byte.
 
-The tokenizer is trained on a sample of train, in bounded memory. Equal settings and texts give equal tokenizers. The
+The tokenizer is trained on a sample of train. Equal settings and texts give equal tokenizers. The
 library's trainer of BPE counts and compares whole numbers, so its result does not depend on any order. Its trainer of
 Unigram adds probabilities in a random order, so its last digits differ from run to run: scores are rounded to a
 thousandth of a nat, and tokens are sorted by score. (Chance could still choose between two tokens of exactly the same
@@ -13,22 +13,16 @@ score if only one fits; none were found.)
 
 import json
 import math
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain, groupby
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from seqlm.core.extras import needs_extra
 from seqlm.core.settings import Section
-from seqlm.core.text import evenly_spaced, text_blocks
-from seqlm.vocab.interning import Interner
+from seqlm.core.text import evenly_spaced
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -85,26 +79,11 @@ class SubwordTokenizer:
         return Tokenizer.from_str(self.description)
 
 
-class SubwordInterner(Interner):
-    """Gives subwords the library's ids; all of them count as seen."""
-
-    def __init__(self, tokenizer: SubwordTokenizer, pretokenize: Callable[[str], Sequence[str]]) -> None:
-        self._tokenizer, self._pretokenize = tokenizer, pretokenize
-
-    def intern(self, block: str) -> NDArray[Any]:
-        """Return the ids of the subwords of a block."""
-        return np.fromiter(chain.from_iterable(map(self._tokenizer.encode, self._pretokenize(block))), np.uint32)
-
-    def tokens(self) -> list[str]:
-        """Return all subwords."""
-        return self._tokenizer.tokens
-
-
-SAMPLE_BYTES = 1 << 23
-"""A longer text is sampled in evenly spaced passages of this size in all."""
+_SAMPLE = 1 << 23
+"""Characters of a longer text that are sampled, in evenly spaced passages."""
 _PASSAGES = 64
-_MAX_ALPHABET_SHARE = 0.75
-"""Share of the vocabulary, without the bytes, that single characters may take; the rarest others become bytes."""
+_MIN_FREQ = 2
+"""Pairs that occur less often are not merged: a token that train has once says nothing about other text."""
 _DIGITS = 3
 _STEP = 0.0001
 """The difference between the scores that the library gives to characters that no tokenization needs."""
@@ -116,25 +95,20 @@ class SubwordParams(Section):
     algorithm: Literal["bpe", "unigram"]
     """How subwords are learned: bpe merges pairs, unigram drops tokens from a large set by likelihood."""
     vocab_size: Literal["auto"] | Annotated[int, Field(ge=300, le=1_000_000)]
-    """Most tokens, with ``<unk>`` and the 256 bytes; a short text has fewer to learn. See :func:`automatic_size`."""
-    character_coverage: Annotated[float, Field(gt=0.5, le=1)]
-    """Share of the text that the alphabet covers; the rarest characters beyond it are written in bytes."""
-    min_freq: Annotated[int, Field(ge=0, le=10**9)]
-    """Characters that occur less often are written in bytes, and bpe does not merge rarer pairs."""
+    """Most tokens, with ``<unk>`` and the 256 bytes, but at least all characters of train; a short text has fewer to
+    learn. See :func:`automatic_size`."""
 
 
-def sample_text(path: Path) -> Iterator[str]:
-    """Yield the text to learn from in blocks of whole words."""
-    size = path.stat().st_size
-    if size <= SAMPLE_BYTES:
-        yield "".join(text_blocks(path))
+def sample(text: str) -> Iterator[str]:
+    """Yield the part of a text that is learned from, in passages of whole words."""
+    if len(text) <= _SAMPLE:
+        yield text
         return
-    with path.open("rb") as file:
-        for start in evenly_spaced(_PASSAGES, size // _PASSAGES, size - size % _PASSAGES).tolist():
-            file.seek(start)
-            text = file.read(SAMPLE_BYTES // _PASSAGES).decode("utf-8", "ignore")
-            blanks = [position for position in (text.find(" "), text.find("\n")) if position >= 0]
-            yield text[min(blanks, default=0) : max(text.rfind(" "), text.rfind("\n"), 0) or len(text)]
+    size = _SAMPLE // _PASSAGES
+    for start in evenly_spaced(_PASSAGES, size, len(text)).tolist():
+        passage = text[start : start + size]
+        blanks = [place for place in (passage.find(" "), passage.find("\n")) if place >= 0]
+        yield passage[min(blanks, default=0) : max(passage.rfind(" "), passage.rfind("\n"), 0) or size]
 
 
 def automatic_size(num_characters: int, num_bytes: int) -> int:
@@ -154,27 +128,21 @@ def train_tokenizer(blocks: Iterable[Sequence[str]], num_bytes: int, settings: S
     """
     from tokenizers import Tokenizer, decoders, models, trainers
 
-    pretokens = Counter(chain.from_iterable(blocks))
-    alphabet = _alphabet(pretokens, settings)
-    size = automatic_size(len(alphabet), num_bytes) if settings.vocab_size == "auto" else settings.vocab_size
-    known = frozenset(alphabet[: int(_MAX_ALPHABET_SHARE * (size - 1 - len(BYTE_TOKENS)))])
-    # The library learns from what is between the characters that are written in bytes.
-    parts = (
-        part
-        for pretoken, count in pretokens.items()
-        for is_known, run in groupby(pretoken, known.__contains__)
-        if is_known
-        for part in ["".join(run)] * count
-    )
+    pretokens = list(chain.from_iterable(blocks))
+    alphabet = set(chain.from_iterable(pretokens))
+    auto = automatic_size(len(alphabet), num_bytes)
+    num_learned = (auto if settings.vocab_size == "auto" else settings.vocab_size) - 1 - len(BYTE_TOKENS)
     if settings.algorithm == "bpe":
         learner = Tokenizer(models.BPE(byte_fallback=True))
-        options: dict[str, Any] = {"min_frequency": settings.min_freq, "special_tokens": list(BYTE_TOKENS)}
-        learner.train_from_iterator(parts, trainers.BpeTrainer(vocab_size=size - 1, show_progress=False, **options))
+        options: dict[str, Any] = {"min_frequency": _MIN_FREQ, "special_tokens": list(BYTE_TOKENS)}
+        trainer: Any = trainers.BpeTrainer(vocab_size=num_learned + len(BYTE_TOKENS), show_progress=False, **options)
+        learner.train_from_iterator(pretokens, trainer)
         model = learner.model
     else:
         learner = Tokenizer(models.Unigram())
-        num_learned = size - 1 - len(BYTE_TOKENS)
-        learner.train_from_iterator(parts, trainers.UnigramTrainer(vocab_size=num_learned, show_progress=False))
+        num_learned = max(num_learned, len(alphabet))  # the library insists on all characters
+        trainer = trainers.UnigramTrainer(vocab_size=num_learned, show_progress=False)
+        learner.train_from_iterator(pretokens, trainer)
         scored = _reproducible(json.loads(learner.to_str())["model"]["vocab"])
         # The scores of these do not matter: no pretoken contains them.
         scored += [(token, 0.0) for token in (*BYTE_TOKENS, _UNKNOWN)]
@@ -182,18 +150,6 @@ def train_tokenizer(blocks: Iterable[Sequence[str]], num_bytes: int, settings: S
     tokenizer = Tokenizer(model)  # without the special tokens, which would be found in text
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     return SubwordTokenizer(tokenizer.to_str(pretty=True) + "\n")
-
-
-def _alphabet(pretokens: Mapping[str, int], settings: SubwordParams) -> list[str]:
-    """Return the characters that cover enough of the text, the most frequent first."""
-    counts: Counter[str] = Counter()
-    for pretoken, count in pretokens.items():
-        for character in pretoken:
-            counts[character] += count
-    ranked = sorted(counts, key=lambda character: (-counts[character], character))
-    covered = accumulate((counts[character] for character in ranked), initial=0)
-    enough = bisect_left(list(covered), settings.character_coverage * counts.total())
-    return [character for character in ranked[:enough] if counts[character] >= settings.min_freq]
 
 
 def _reproducible(scored: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:

@@ -1,7 +1,7 @@
 """Vocabularies of one kind of token, and the choice of their tokens (section 8.2).
 
-A vocabulary is built only from the training split. ``<unk>`` is token 0; reserved tokens
-follow; then come the tokens of the text by falling frequency, ties by first appearance.
+A vocabulary is built only from the training split. ``<unk>`` is token 0; then
+come the tokens of the text by falling frequency, ties by first appearance.
 Subwords are all here, including those that do not occur.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import read_checksummed, read_text, write_checksummed, write_text
 from seqlm.core.vocab_key import VocabKey
 from seqlm.vocab.kinds import Kind, TokenKind, token_kind
@@ -135,36 +135,29 @@ class Vocab:
 
 
 def choose_tokens(
-    seen: Sequence[str],
-    occurrences: NDArray[np.int64],
-    min_freq: int,
-    reserved: Sequence[str],
-    *,
-    keep_all: bool = False,
+    kind: TokenKind, seen: Sequence[str], occurrences: NDArray[np.int64], min_freq: int | None
 ) -> tuple[list[str], list[int], NDArray[np.integer]]:
     """Choose the tokens of a vocabulary.
 
     Returns them, their counts, and for each token of ``seen`` its index in the vocabulary, 0 for those that it lacks.
 
-    ``seen`` are the tokens of all splits in the order of their first appearance, and
-    ``occurrences`` is how often each of them occurs in train; it may be shorter.
-    ``min_freq``: tokens that occur less often are left out and count as ``<unk>``;
-    ``keep_all``: none is left out, even if it does not occur in train.
+    ``seen`` are the tokens of all splits in the order of their first appearance, and ``occurrences`` is how often each
+    of them occurs in train; it may be shorter. ``min_freq``: tokens that occur less often are left out and count as
+    ``<unk>``; None: all are kept, even those that do not occur in train. Raises ParamsError if none is left.
     """
-    if keep_all:
+    if min_freq is None:
         occurrences = np.pad(occurrences, (0, len(seen) - len(occurrences)))
-    special = {token: index for index, token in enumerate([UNKNOWN, *reserved])}
     # A stable sort keeps tokens of equal frequency in the order of their first appearance.
     ranked = np.argsort(-occurrences, kind="stable")
-    ranked = ranked[occurrences[ranked] >= (0 if keep_all else max(min_freq, 1))]
-    if found := [number for number, token in enumerate(seen) if token in special]:
-        ranked = ranked[~np.isin(ranked, found)]
-    ids = np.zeros(len(seen), np.min_scalar_type(len(special) + len(ranked) - 1))
-    ids[ranked] = np.arange(len(special), len(special) + len(ranked))
-    counts = np.zeros(len(special) + len(ranked), np.int64)
-    counts[len(special) :] = occurrences[ranked]
-    for number in found:
-        ids[number] = special[seen[number]]
-        counts[ids[number]] = occurrences[number] if number < len(occurrences) else 0
-    counts[0] = occurrences.sum() - counts[1:].sum()
-    return [*special, *(seen[number] for number in ranked.tolist())], counts.tolist(), ids
+    ranked = ranked[occurrences[ranked] >= (0 if min_freq is None else max(min_freq, 1))]
+    if UNKNOWN in seen:  # a word of the text that is spelt like it
+        ranked = ranked[ranked != seen.index(UNKNOWN)]
+    if not occurrences[ranked].any():
+        raise ParamsError(
+            f"vocab.{kind.name}.min_freq = {min_freq}: no {kind.noun} of train occurs so often; "
+            f"the most frequent one occurs {max(occurrences, default=0)} times: lower it"
+        )
+    ids = np.zeros(len(seen), np.min_scalar_type(len(ranked)))
+    ids[ranked] = np.arange(1, len(ranked) + 1)
+    counts = [int(occurrences.sum() - occurrences[ranked].sum()), *occurrences[ranked].tolist()]
+    return [UNKNOWN, *(seen[number] for number in ranked.tolist())], counts, ids

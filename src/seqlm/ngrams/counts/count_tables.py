@@ -9,7 +9,6 @@ code that works on all rows of a table takes them in blocks.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +20,8 @@ Rows = NDArray[np.int64]
 Probs = NDArray[np.float64]
 
 
-class IdStream(Protocol):
-    """A stream of tokens: an array of ids, or what reads parts of one as they are needed."""
-
-    def __len__(self) -> int:
-        """Return the number of tokens."""
-        ...
-
-    def __getitem__(self, positions: slice, /) -> Ids:
-        """Return the ids of some consecutive positions."""
-        ...
-
-
 IDS_AT_ONCE = 1 << 20
-"""Tokens of a text, or rows of sorted counts, that are worked on at once."""
+"""Tokens of a text that are worked on at once."""
 BLOCK_ROWS = 1 << 18
 """Rows of a table that are worked on at once, so that a mapped table needs little memory of its own."""
 _LARGE = 1 << 16
@@ -195,8 +182,12 @@ class NgramCounts:
         """
         self.tables: list[Table] = []
         for keys, counts in arrays:
-            self.tables.append(Table(keys, counts, self.tables[-1] if self.tables else None))
+            self.append(keys, counts)
         self.starts = list(starts)
+
+    def append(self, keys: NDArray[np.integer], counts: NDArray[np.integer]) -> None:
+        """Add the table of the next order."""
+        self.tables.append(Table(keys, counts, self.tables[-1] if self.tables else None))
 
     @property
     def max_order(self) -> int:

@@ -13,10 +13,16 @@ from seqlm.core.elementary import Floats, log_of
 
 Longs = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
+Hashes = NDArray[np.uint64]
 
 _ZERO, _MINUS, _POINT = np.uint64(ord("0")), ord("-"), ord(".")
 _TAB, _SPACE, _LINE_END = ord("\t"), ord(" "), ord("\n")
 _TEN = np.uint64(10)
+_NUL, _RETURN, _BACKSLASH = 0, ord("\r"), ord("\\")
+_NINE, _PLUS, _EXPONENT = np.uint64(ord("9")), ord("+"), ord("e")
+_FNV_BASIS, _FNV_PRIME = np.uint64(0xCBF2_9CE4_8422_2325), np.uint64(0x100_0000_01B3)
+NO_NUMBER, NO_FIELD = 1, 2
+"""What :func:`read_lines` misses in a line."""
 DECIMALS = 8
 """Of the logarithms in an ARPA file."""
 NEVER = -99.0
@@ -24,28 +30,6 @@ NEVER = -99.0
 _LEAST = 10**NEVER
 _UNITS_OF_LOG = -(10**DECIMALS) / math.log(10)
 """Natural logarithms as multiples of minus the last decimal."""
-
-
-@compiled(nogil=True)
-def merge_two(keys: Longs, counts: Longs, other_keys: Longs, other_counts: Longs) -> tuple[Longs, Longs]:
-    """Return the union of two arrays of rising keys. Counts of equal keys are added."""
-    size, other_size = len(keys), len(other_keys)
-    merged, sums = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
-    here = there = end = 0
-    while here < size and there < other_size:
-        key, other = keys[here], other_keys[there]
-        # No branches: the processor cannot predict which of two keys is smaller.
-        takes_key, takes_other = key <= other, other <= key
-        merged[end] = min(key, other)
-        sums[end] = counts[here] * takes_key + other_counts[there] * takes_other
-        here += takes_key
-        there += takes_other
-        end += 1
-    for rest, its_counts in ((keys[here:], counts[here:]), (other_keys[there:], other_counts[there:])):
-        merged[end : end + len(rest)] = rest
-        sums[end : end + len(rest)] = its_counts
-        end += len(rest)
-    return merged[:end], sums[:end]
 
 
 @compiled(nogil=True)
@@ -119,3 +103,103 @@ def _write_logarithm(prob: float, text: Bytes, end: int) -> int:
             rest //= _TEN
     text[end] = _MINUS
     return point + DECIMALS + 1
+
+
+@compiled(nogil=True)
+def read_lines(
+    text: Bytes, position: int, order: int, logs: Floats, words: Hashes, spans: Longs
+) -> tuple[int, int, int]:
+    """Read lines of n-grams in the ARPA format from a position on, at most as many as ``logs`` has rows.
+
+    For each line, writes its two logarithms to ``logs``, 0 for a missing weight, the hashes of its words to ``words``,
+    and where its first word begins and ends to ``spans``. Returns how many lines were read, the position of the next
+    line, which is a section's if it begins with a backslash, and what the line there misses, 0 for nothing.
+    """
+    rows = 0
+    while rows < len(logs):
+        position = _after_blanks(text, position)
+        while position < len(text) and text[position] == _LINE_END:
+            position = _after_blanks(text, position + 1)
+        if position == len(text) or text[position] == _BACKSLASH:
+            break
+        line = position
+        logs[rows, 0], position = _number(text, position)
+        if position < 0:
+            return rows, line, NO_NUMBER
+        for word in range(order):
+            position = begin = _after_blanks(text, position)
+            mixed = _FNV_BASIS
+            while position < len(text) and not _is_separator(text[position]):
+                mixed = (mixed ^ np.uint64(text[position])) * _FNV_PRIME
+                position += 1
+            if position == begin:
+                return rows, line, NO_FIELD
+            words[rows, word] = mixed
+            if word == 0:
+                spans[rows, 0], spans[rows, 1] = begin, position
+        position, logs[rows, 1] = _after_blanks(text, position), 0.0
+        if position < len(text) and text[position] != _LINE_END:
+            logs[rows, 1], position = _number(text, position)
+            if position < 0:
+                return rows, line, NO_NUMBER
+            position = _after_blanks(text, position)
+            if position < len(text) and text[position] != _LINE_END:
+                return rows, line, NO_FIELD
+        rows += 1
+    return rows, position, 0
+
+
+@compiled(nogil=True)
+def _is_separator(byte: int) -> bool:
+    """Return whether a byte separates fields or lines; these are KenLM's, and others may be part of a word."""
+    return byte in (_SPACE, _TAB, _LINE_END, _RETURN, _NUL)
+
+
+@compiled(nogil=True)
+def _after_blanks(text: Bytes, position: int) -> int:
+    """Return where the separators of fields from a position on end."""
+    while position < len(text) and text[position] != _LINE_END and _is_separator(text[position]):
+        position += 1
+    return position
+
+
+@compiled(nogil=True)
+def _number(text: Bytes, position: int) -> tuple[float, int]:
+    """Return the number at a position and where it ends, -1 if there is none."""
+    is_negative, position = _sign(text, position)
+    begin = position
+    digits, position = _digits(text, position, 0.0)
+    seen, decimals = position - begin, 0
+    if position < len(text) and text[position] == _POINT:
+        begin = position + 1
+        digits, position = _digits(text, begin, digits)
+        decimals = position - begin
+        seen += decimals
+    power = -decimals
+    if seen and position < len(text) and (text[position] | 0x20) == _EXPONENT:
+        lowers, begin = _sign(text, position + 1)
+        exponent, position = _digits(text, begin, 0.0)
+        seen = position - begin
+        power += int(-exponent if lowers else exponent)
+    if seen == 0 or (position < len(text) and not _is_separator(text[position])):
+        return 0.0, -1
+    # Up to 15 digits and powers of 22, both are exact, so that the quotient is the nearest number.
+    found = digits / 10.0**-power if power < 0 else digits * 10.0**power
+    return -found if is_negative else found, position
+
+
+@compiled(nogil=True)
+def _sign(text: Bytes, position: int) -> tuple[bool, int]:
+    """Return whether there is a minus at a position, and the position after a sign."""
+    if position < len(text) and (text[position] == _MINUS or text[position] == _PLUS):
+        return text[position] == _MINUS, position + 1
+    return False, position
+
+
+@compiled(nogil=True)
+def _digits(text: Bytes, position: int, number: float) -> tuple[float, int]:
+    """Return a number followed by the digits at a position, and where they end."""
+    while position < len(text) and _ZERO <= text[position] <= _NINE:
+        number = number * 10 + (text[position] - _ZERO)
+        position += 1
+    return number, position

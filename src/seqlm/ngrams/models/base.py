@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from seqlm.core.elementary import log
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.settings import Backoff, NgramsParams
+from seqlm.ngrams.settings import NgramsParams
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class InterpolatedModel(NGramModel):
     """
 
     counts: NgramCounts
-    backoff: Backoff
+    backoff: ClassVar[Literal["unigram", "lower"]]
     """What P_back is: the unigram, or the next lower order."""
 
     @property

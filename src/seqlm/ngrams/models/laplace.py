@@ -12,7 +12,7 @@ from seqlm.core.elementary import log
 from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.models.base import Fit, InterpolatedModel
-from seqlm.ngrams.settings import Backoff, NgramsParams
+from seqlm.ngrams.settings import NgramsParams
 
 MAX_TUNING_TOKENS = 250_000
 EPSILON_GRID = [10 ** (sixths / 6) for sixths in range(-18, 31)]
@@ -25,18 +25,17 @@ class Laplace(InterpolatedModel):
     """A model of one order.
 
     ``P(x | c) = (n(c, x) + e_n P_back(x)) / (n(c) + e_n)``, where n(c) is the sum of the counts of the context's
-    continuations. With ``backoff="unigram"``, as in the book, P_back is P(x) at every order; with ``"lower"`` it is the
-    next lower order. The unigram backs off to 1 / m. For a context that was never seen, P is P_back, which is also the
-    limit for epsilon -> 0.
+    continuations. As in the book, P_back is P(x) at every order; the unigram backs off to 1 / m. For a context that was
+    never seen, P is P_back, which is also the limit for epsilon -> 0.
     """
 
     smoothing = "laplace"
+    backoff = "unigram"
 
     counts: NgramCounts
     order: int
     epsilons: tuple[float, ...]
     """e_1 to e_order."""
-    backoff: Backoff
     chosen_on_val: bool = False
     """Whether the epsilons were."""
 
@@ -44,10 +43,10 @@ class Laplace(InterpolatedModel):
     def fit(cls, counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> Fit:
         """Take the epsilons from the settings, or those that are best on val; the table shows all that were tried."""
         laplace = params.laplace
-        epsilons, curve = tune_epsilons(counts, val_ids, laplace.max_order, laplace.backoff)
+        epsilons, curve = tune_epsilons(counts, val_ids, laplace.max_order)
         if not (chosen := laplace.epsilons == "auto"):
             epsilons = tuple(laplace.epsilons[: laplace.max_order])
-        settings = {"epsilons": list(epsilons), "backoff": laplace.backoff, "chosen_on_val": chosen}
+        settings = {"epsilons": list(epsilons), "chosen_on_val": chosen}
         return Fit(settings, {"epsilons": curve})
 
     @classmethod
@@ -55,13 +54,12 @@ class Laplace(InterpolatedModel):
         """Return a model for each order that has an epsilon."""
         epsilons = tuple(settings["epsilons"])
         orders = range(1, len(epsilons) + 1)
-        how = settings["backoff"], settings["chosen_on_val"]
-        return [cls(counts, order, epsilons[:order], *how) for order in orders]
+        return [cls(counts, order, epsilons[:order], settings["chosen_on_val"]) for order in orders]
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The epsilons, and what is mixed in."""
-        return {"epsilons": list(self.epsilons), "backoff": self.backoff, "chosen_on_val": self.chosen_on_val}
+        """The epsilons."""
+        return {"epsilons": list(self.epsilons), "chosen_on_val": self.chosen_on_val}
 
     @cached_property
     def unigram(self) -> Probs:
@@ -82,9 +80,7 @@ def _shares_and_weights(seen: NDArray[Any], totals: NDArray[np.int64], epsilon: 
     return shares, np.divide(epsilon, denominators, out=weights, where=denominators > 0)
 
 
-def tune_epsilons(
-    counts: NgramCounts, val_ids: Ids, order: int, backoff: Backoff
-) -> tuple[tuple[float, ...], list[dict[str, float]]]:
+def tune_epsilons(counts: NgramCounts, val_ids: Ids, order: int) -> tuple[tuple[float, ...], list[dict[str, float]]]:
     """Choose the epsilon of each order on val, or on its first quarter of a million tokens, from the lowest order up.
 
     Returns the epsilons and the curve: rows with order, epsilon and val_perplexity.
@@ -98,11 +94,11 @@ def tune_epsilons(
         table = counts.table(n)
         seen = np.where(rows >= 0, table.counts[rows], 0)
         totals = np.where(contexts >= 0, table.context_totals[contexts], 0)
-        perplexities = _perplexities(seen, totals, lower, unigram if backoff == "unigram" else lower)
+        perplexities = _perplexities(seen, totals, lower, unigram)
         tried = zip(EPSILON_GRID, perplexities, strict=True)
         curve += [{"order": n, "epsilon": epsilon, "val_perplexity": perplexity} for epsilon, perplexity in tried]
         chosen += (EPSILON_GRID[int(np.argmin(perplexities))],)
-        lower = Laplace(counts, n, chosen, backoff).probs(ids)
+        lower = Laplace(counts, n, chosen).probs(ids)
         unigram = lower if n == 1 else unigram
     return chosen, curve
 

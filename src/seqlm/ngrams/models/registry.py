@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.errors import ParamsError
 from seqlm.core.files import read_checksummed, read_npy, write_blocks, write_checksummed
 from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
@@ -26,9 +27,15 @@ SMOOTHINGS: tuple[type[NGramModel], ...] = (Uniform, Laplace, KneserNey)
 """In the order of the tables."""
 
 
-def fit_smoothings(counts: NgramCounts, val_ids: Ids, params: NgramsParams) -> dict[str, Fit]:
-    """Return how each smoothing method is set for a text: the counts come from train, choices from val."""
-    return {method.smoothing: method.fit(counts, val_ids, params) for method in SMOOTHINGS}
+def fit_smoothings(
+    counts: NgramCounts, val_ids: Ids, params: NgramsParams, *, has_unknown: bool = True
+) -> dict[str, Fit]:
+    """Return how each smoothing method is set for a text: the counts come from train, choices from val.
+
+    ``has_unknown``: whether a text may have tokens that the vocabulary lacks.
+    """
+    fits = {method.smoothing: method.fit(counts, val_ids, params) for method in SMOOTHINGS}
+    return fits if has_unknown else fits | {KneserNey.smoothing: Fit({"unknown": "uniform"})}
 
 
 def build_models(counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, NGramModel]:
@@ -43,7 +50,7 @@ def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
     return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
 
 
-FORMAT = 7
+FORMAT = 8
 
 
 def save_models(folder: Path, counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]], vocab: VocabKey) -> None:
@@ -69,10 +76,15 @@ def load_models(folder: Path, vocab: VocabKey) -> dict[str, NGramModel]:
     return build_models(*load_counts(folder, vocab))
 
 
-def load_kneser_ney(folder: Path, vocab: VocabKey) -> KneserNey:
-    """Return the Kneser-Ney model of the highest order that was counted. Raises as :func:`load_models` does."""
+def load_kneser_ney(folder: Path, vocab: VocabKey, order: int | None = None) -> KneserNey:
+    """Return the Kneser-Ney model of an order, by default the highest that was counted.
+
+    Raises ParamsError if the order was not counted, and as :func:`load_models` does.
+    """
     counts, settings = load_counts(folder, vocab)
-    return KneserNey(counts, counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"])
+    if order is not None and order > counts.max_order:
+        raise ParamsError(f"order {order} was not counted: choose at most {counts.max_order}, or set ngrams.max_order")
+    return KneserNey(counts, order or counts.max_order, unknown=settings[KneserNey.smoothing]["unknown"])
 
 
 def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, dict[str, Any]]]:
