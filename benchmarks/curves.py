@@ -110,8 +110,8 @@ class Corpus:
     streams: Streams
     """The scored text of val and test."""
 
-    def score(self, info: ModelInfo, nll: Callable[[Ids], Nll]) -> Score:
-        return make_score(info, {split: stream.nll(nll) for split, stream in self.streams.items()}, self.streams)
+    def score(self, info: ModelInfo, nll: Callable[[Ids], Nll]) -> Scores:
+        return make_scores(info, {split: stream.nll(nll) for split, stream in self.streams.items()}, self.streams)
 
     def config(self, name: str, num_chars: int) -> RunConfig:
         """Return the settings of a network that is trained on the beginning of train."""
@@ -161,8 +161,8 @@ def sizes(num_chars: int) -> list[int]:
     return [*itertools.takewhile(lambda size: size < num_chars, doubled), num_chars]
 
 
-def score_characters(corpus: Corpus, num_chars: int) -> tuple[Score, str]:
-    """Score the n-gram model over characters whose order is best on val."""
+def score_characters(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
+    """Scores the n-gram model over characters whose order is best on val."""
     orders = range(1, corpus.params["ngrams"]["max_order"]["char"] + 1)
     counts = count_ngrams(corpus.train[:num_chars], len(corpus.vocab), max(orders))
     models = (KneserNey(counts, order, unknown="good_turing") for order in orders)
@@ -172,8 +172,8 @@ def score_characters(corpus: Corpus, num_chars: int) -> tuple[Score, str]:
     return best, f"order {best.info.order}"
 
 
-def score_words(corpus: Corpus, num_chars: int) -> tuple[Score, str]:
-    """Score the n-gram model over words, read as a model over characters."""
+def score_words(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
+    """Scores the n-gram model over words, read as a model over characters."""
     separator, settings = corpus.vocab.line_separator, corpus.params["ngrams"]
     layout = Layout(corpus.layout.root / str(num_chars))
     text = read_text(corpus.layout.split("train"))
@@ -199,8 +199,8 @@ def beginning(text: str, num_chars: int, line_separator: str) -> str:
 NGRAMS = {CHARACTERS: score_characters, WORDS: score_words}
 
 
-def mix(network: Score, ngrams: list[Score], texts: Streams) -> tuple[Score, str]:
-    """Score the network mixed with the n-gram model that helps it most; val chooses this model and the weights."""
+def mix(network: Scores, ngrams: list[Scores], texts: Streams) -> tuple[Scores, str]:
+    """Scores the network mixed with the n-gram model that helps it most; val chooses this model and the weights."""
     best = min((best_mixture([network, ngram], texts) for ngram in ngrams), key=val_bits)
     weights = best.metadata["weights"].items()
     return best, " + ".join(f"{weight:.2f} {name}" for name, weight in weights)
@@ -230,8 +230,8 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
     return trainer, watch
 
 
-def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Score, str]:
-    """Score a network after :func:`train`."""
+def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Scores, str]:
+    """Scores a network after :func:`train`."""
     score = corpus.score(describe_run(trainer.config, corpus.vocab), partial(stream_nll, trainer.network))
     return score, f"epoch {trainer.chosen_weights()[0]:.4g}"
 
@@ -241,10 +241,10 @@ def data_rows(corpus: Corpus, num_chars: int, models: set[str]) -> Iterator[tupl
 
     A network that is trained on all of train also gives ``time`` and its rows.
     """
-    ngrams: list[Score] = []
+    ngrams: list[Scores] = []
     started = time.process_time()
 
-    def row(model: str, scored: tuple[Score, str]) -> tuple[str, list[dict[str, Any]]]:
+    def row(model: str, scored: tuple[Scores, str]) -> tuple[str, list[dict[str, Any]]]:
         nonlocal started
         score, chosen = scored
         family = "mixture" if model == MIXTURE else score.info.family  # of a mixture, only one member may remain

@@ -88,9 +88,9 @@ class Browser:
         ]
         self.call("Emulation.setEmulatedMedia", features=features)
 
-    def open(self, path: Path) -> None:
-        """Open a page and wait until its scripts have run."""
-        self.call("Page.navigate", url=path.resolve().as_uri())
+    def open(self, path: Path, state: str = "") -> None:
+        """Open a page, with a state such as ``#part``, and wait until its scripts have run."""
+        self.call("Page.navigate", url=path.resolve().as_uri() + state)
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def wait(self, condition: str, seconds: float = 60) -> None:

@@ -37,9 +37,9 @@ def ngram(name: str, token: str = "char", **changes: object) -> ModelInfo:
 
 def score(
     info: ModelInfo, nll: Nll | Mapping[str, Nll], metadata: Mapping[str, object] | None = None, **splits: Nll
-) -> Score:
+) -> Scores:
     """Return a score with the same surprisals on each split; only on val and test if the model is dynamic."""
     if not isinstance(nll, Mapping):
         nll = dict.fromkeys(SPLITS[1:] if info.dynamic else SPLITS, nll)
     nll = {**nll, **splits}
-    return make_score(info, nll, {split: scored_text(len(values)) for split, values in nll.items()}, metadata)
+    return make_scores(info, nll, {split: scored_text(len(values)) for split, values in nll.items()}, metadata)

@@ -23,7 +23,7 @@ from seqlm.evaluate.mixtures import (
 )
 from seqlm.evaluate.tables import choices, diagnosed, headlines
 from seqlm.models.info import ModelInfo
-from seqlm.score.scores import Score, save_score
+from seqlm.score.scores import Scores, save_scores
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS
 
@@ -44,19 +44,19 @@ def ending(nll: float, last: float) -> np.ndarray:
     return np.append(ZERO[1:] + nll, last)
 
 
-def made(name: str, val: np.ndarray) -> Score:
+def made(name: str, val: np.ndarray) -> Scores:
     return score(network(name), {"val": val, "test": np.roll(val, 7) ** 2})
 
 
-def best(*members: Score) -> Score:
+def best(*members: Scores) -> Scores:
     return best_mixture(members, TEXTS["char"])
 
 
-def weights_of(mixture: Score) -> dict[str, float]:
+def weights_of(mixture: Scores) -> dict[str, float]:
     return {what.removeprefix("weight of "): weight for what, weight in mixture.metadata["choices"].items()}
 
 
-def members_of(ngrams: list[Score], networks: list[Score]) -> list[tuple[str, ...]]:
+def members_of(ngrams: list[Scores], networks: list[Scores]) -> list[tuple[str, ...]]:
     return [mixture.info.members for mixture in make_mixtures(ngrams, networks, TEXTS)]
 
 
@@ -78,7 +78,7 @@ def test_weights_maximise_the_likelihood() -> None:
 
 
 @pytest.mark.parametrize("others", [[], [score(ngram("useless"), ZERO + 9)]])
-def test_weights_are_chosen_on_val_and_not_on_test(others: list[Score]) -> None:
+def test_weights_are_chosen_on_val_and_not_on_test(others: list[Scores]) -> None:
     # The first model knows three quarters of val and a quarter of test, the second model the others. Without a useless
     # third one, the weights are chosen again.
     first = alternating(0.1, 0.1, 0.1, 3.0)
@@ -184,15 +184,15 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
-def save(layout: Layout, *scores: Score) -> None:
+def save(layout: Layout, *scores: Scores) -> None:
     for made in scores:
         is_network = made.info.family == "network"
         run = made.info.members[0] if made.info.dynamic else made.name
         folder = layout.scores_of_run(run) if is_network else layout.scores_of_ngrams(made.info.token)
-        save_score(folder / made.name, made)
+        save_scores(folder / made.name, made)
 
 
-def collect(layout: Layout, *, mixtures: bool = True) -> list[Score]:
+def collect(layout: Layout, *, mixtures: bool = True) -> list[Scores]:
     return collect_scores(layout, ["good", "weak"], TEXTS, mixtures)
 
 
@@ -245,7 +245,7 @@ def test_the_best_network_is_mixed_with_an_ngram_model_static_and_dynamic(layout
         ([score(ngram("words", "word"), ZERO + 0.1)], [("good", "counts"), ("good+dynamic", "counts")]),
     ],
 )
-def test_members_are_those_that_help(changed: list[Score], expected: list[tuple[str, ...]], layout: Layout) -> None:
+def test_members_are_those_that_help(changed: list[Scores], expected: list[tuple[str, ...]], layout: Layout) -> None:
     save(layout, *changed)
     assert [info.members for info in mixtures(layout)] == expected
 

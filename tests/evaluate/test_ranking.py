@@ -15,7 +15,7 @@ from seqlm.evaluate.tables import headlines
 from seqlm.evaluate.uncertainty import Comparison, critical_value
 from seqlm.score.folds import Folds
 from seqlm.models.info import ModelInfo
-from seqlm.score.scores import TRAIN_SUBSET, Score
+from seqlm.score.scores import TRAIN_SUBSET, Scores
 from seqlm.vocab.corpus import SPLITS
 
 NOISE, ONES = np.random.default_rng(0).exponential(1.0, 1000), np.ones(1000)
@@ -34,12 +34,12 @@ MODELS = [
 STEADY = score(LSTM, np.linspace(1, 2, 100))
 
 
-def rank(*scores: Score, folds: Folds | None = None) -> list[Result]:
+def rank(*scores: Scores, folds: Folds | None = None) -> list[Result]:
     texts = dict.fromkeys(SPLITS, scored_text(len(scores[0].nll["test"])))
     return rank_models(scores, {"char": texts}, folds)
 
 
-def table(*scores: Score) -> pd.DataFrame:
+def table(*scores: Scores) -> pd.DataFrame:
     return main_table(rank(*scores))
 
 
@@ -102,14 +102,14 @@ def test_a_row_has_the_properties_of_its_model() -> None:
     assert rows.loc["uniform", "seen_bits"] == rows.loc["uniform", "train_bits"]
     # A model of a part of train shows its bits on that part.
     metrics = {**MODELS[0].metrics, TRAIN_SUBSET: {"bits_per_character": 0.5}}
-    (row,) = table(Score(LSTM, MODELS[0].nll, metrics)).to_dict("records")
+    (row,) = table(Scores(LSTM, MODELS[0].nll, metrics)).to_dict("records")
     assert (row["seen_bits"], row["train_bits"]) == (0.5, row["test_bits"])
 
 
-def only_words(name: str, nll: np.ndarray) -> Score:
+def only_words(name: str, nll: np.ndarray) -> Scores:
     words = score(ngram(name), nll)
     metrics = {split: values | {"separator_bits": 0.1} for split, values in words.metrics.items()}
-    return Score(words.info, words.nll, metrics)
+    return Scores(words.info, words.nll, metrics)
 
 
 def test_models_that_predict_only_words_are_a_block_of_their_own() -> None:
@@ -220,7 +220,7 @@ def test_every_number_of_the_table_is_that_of_its_split() -> None:
         split: STEADY.metrics["test"] | {name: 10 * i + j for j, name in enumerate(names)}
         for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
     }
-    score_of_a = Score(network("a"), {}, splits)
+    score_of_a = Scores(network("a"), {}, splits)
     made = Result(score_of_a, (None, None), Comparison(), only_words=True, label="A", phrase="the A")
     row = main_table([made]).iloc[0]
     columns = ["train_bits", "val_bits", "test_bits", "seen_bits", "test_perplexity", *names[2:]]

@@ -31,7 +31,7 @@ from subwords import encode
 BIT = np.log(2)
 
 
-def diagnosed(name: str, predictor: Predictor, ids: np.ndarray) -> Score:
+def diagnosed(name: str, predictor: Predictor, ids: np.ndarray) -> Scores:
     return score(network(name), {}, diagnose(predictor, ids))
 
 
@@ -57,7 +57,7 @@ def test_surprisal_by_class_is_a_mean_in_bits() -> None:
 def test_a_model_with_true_probabilities_is_calibrated_and_an_overconfident_one_is_not() -> None:
     ids = np.concatenate([[0], (np.random.default_rng(0).random(4000) < 0.3).astype(int)])
 
-    def fixed(name: str, *probs: float) -> Score:
+    def fixed(name: str, *probs: float) -> Scores:
         parts = np.full((900, 2), probs), np.full((3100, 2), probs)
         return diagnosed(name, Predictor(lambda windows: windows[:, 1:] * 0.0, lambda _: iter(parts)), ids)
 
@@ -106,10 +106,10 @@ def heldouts(tmp_path: Path) -> dict[str, Heldout]:
     return found
 
 
-def one_bit_each(heldout: Heldout, token: str) -> Score:
+def one_bit_each(heldout: Heldout, token: str) -> Scores:
     texts = heldout.texts()
     nll = {split: np.full(text.num_scored, BIT) for split, text in texts.items()}
-    return make_score(network("m", token), nll, texts, {"positions": [], "calibration": []})
+    return make_scores(network("m", token), nll, texts, {"positions": [], "calibration": []})
 
 
 def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
@@ -146,7 +146,7 @@ def test_the_ngram_models_that_are_shown_are_static_and_chosen_on_val(heldouts: 
     ):
         of_kind = texts[info.token]
         nll = {split: np.full(of_kind[split].num_scored, size) for split, size in zip(SPLITS[1:], sizes, strict=True)}
-        scores.append(make_score(info, nll, of_kind))
+        scores.append(make_scores(info, nll, of_kind))
     results = rank_models(scores, texts, None)
     assert results[1].score.name == "lucky"
     assert list(passages(results, heldouts, 100)) == ["read", "chosen", "words"]

@@ -20,12 +20,12 @@ from seqlm.models.index import Models, open_models
 from seqlm.score.user_text import surprisal_table
 from seqlm.networks.building import build_network, save_network
 from seqlm.networks.network import stream_nll
-from seqlm.score.scores import Score
+from seqlm.score.scores import Scores
 from seqlm.train.settings import write_config
 from small_runs import config
 
 
-def test_every_model_scores_a_text_as_the_stages_do(scored: tuple[Layout, dict[str, Score]], models: Models) -> None:
+def test_every_model_scores_a_text_as_the_stages_do(scored: tuple[Layout, dict[str, Scores]], models: Models) -> None:
     layout, scores = scored
     assert set(models) == set(scores) >= {"char-kneser-ney-1@90", "char-kneser-ney-3@90"}
     assert {score.info.dynamic for score in scores.values() if score.info.family == "mixture"} == {False, True}

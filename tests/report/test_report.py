@@ -94,17 +94,6 @@ def test_a_passage_with_markup_is_only_data() -> None:
     assert json.loads(data[1])["text"] == "</script><b> &"
 
 
-def test_a_model_over_words_is_marked_on_the_page_of_a_text() -> None:
-    values = {"perplexity": 2.0, "bits_per_character": 1.0, "tokens": 6, "unknown_share": 0.0}
-    shown = passage(token_kind("word"), ["cat", "sat"], np.array([1.0]), 100)
-    scores = {name: values | {"passage": shown, "separator_bits": bits} for name, bits in (("a", 0.0), ("b", 0.42))}
-    page = build_surprisal_page("x", scores, [])
-    assert re.findall(r'<th scope="row">(.*?)</th>', page)[:2] == ["a", "b &gt;"]
-    assert "&gt; predicts words only" in page
-    assert "0.420 bits" in page
-    assert "predicts words only" not in build_surprisal_page("x", {"a": scores["a"]}, [])
-
-
 def test_the_policy_names_the_scripts_and_styles_of_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     parts = re.findall(r"<(?:script|style)>(.*?)</(?:script|style)>", page, re.DOTALL)

@@ -22,7 +22,7 @@ from seqlm.score import networks
 from seqlm.score.metrics import summarise
 from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 from seqlm.score.settings import DynamicParams
-from seqlm.score.scores import TRAIN_SUBSET, Score
+from seqlm.score.scores import TRAIN_SUBSET, Scores
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config
@@ -60,7 +60,7 @@ def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
 
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
-) -> list[Score]:
+) -> list[Scores]:
     static = networks.score_network(describe("m", "word"), made, texts, None)
     scored = static, made, texts, texts["train"].ids
     return list(networks.score_dynamically(*scored, params, log.append, num_tuning_tokens))

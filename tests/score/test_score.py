@@ -20,7 +20,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
 from seqlm.score.ngrams import score_ngrams
-from seqlm.score.scores import TRAIN_SUBSET, load_score, load_scores
+from seqlm.score.scores import TRAIN_SUBSET, load_scores, load_all
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
@@ -41,7 +41,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def names_in(folder: Path) -> list[str]:
-    return [score.name for score in load_scores(folder)]
+    return [score.name for score in load_all(folder)]
 
 
 def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, layout: Layout) -> None:
@@ -50,7 +50,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     line = r"^small\+{}: \d\.\d+ bits per character on val{}$"
     assert re.search(line.format("dynamic, lr 0.001, decay 0.01", ""), printed, re.MULTILINE)
     assert re.search(line.format("dynamic", f", {SECONDS}"), printed, re.MULTILINE)
-    static, dynamic = load_scores(layout.scores_of_run("small"))
+    static, dynamic = load_all(layout.scores_of_run("small"))
     network = open_network(layout.run("small"), "small", Vocab.load(layout.vocab("char")).key, "cpu", 1)
     for split in SPLITS:
         assert static.nll[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
@@ -84,7 +84,7 @@ def test_only_scores_on_test_and_diagnostics_depend_on_test(
             path = layout.corpus(kind) / "test.npy"
             write_npy(path, np.random.default_rng(seed).permutation(read_npy(path)))
         succeeded(run_stage("score", *arguments))
-        found.append([load_score(path.parent) for path in sorted(layout.scores.rglob("score.json"))])
+        found.append([load_scores(path.parent) for path in sorted(layout.scores.rglob("score.json"))])
     assert any(score.info.dynamic for score in found[0])
     for before, after in zip(*found, strict=True):
         for split in before.nll.keys() - {"test"}:
@@ -100,7 +100,7 @@ def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layo
     best = build_network(config(), len(vocab), seed=1)
     save_network(layout.best_of_run("small"), "small", config(), vocab.key, best.weight_copies(), best.engine)
     assert run_stage("score", "--model", "small").returncode == 0
-    kept, found = load_scores(layout.scores_of_run("small"))
+    kept, found = load_all(layout.scores_of_run("small"))
     assert (kept.name, kept.info.epoch, found.name, found.info.epoch) == ("small", "last", "small@best", "best")
     assert found.nll["test"] == pytest.approx(stream_nll(best, load_split(layout.corpus("char"), "test")))
     assert set(found.nll) == set(SPLITS)
@@ -111,7 +111,7 @@ def test_ngram_models_of_the_beginning_of_train_are_scored(run_stage: RunStage, 
     change_params(layout.params, {"score.train_subset": {"max_tokens": 60, "orders": {"char": [2, 100]}}})
     assert run_stage("score", "--kind", "char").returncode == 0
     # An order is at most the number of tokens.
-    found = {score.name: score for score in load_scores(layout.scores_of_ngrams("char")) if "@" in score.name}
+    found = {score.name: score for score in load_all(layout.scores_of_ngrams("char")) if "@" in score.name}
     assert sorted(found) == ["char-kneser-ney-2@60", "char-kneser-ney-60@60"]
     score, train = found["char-kneser-ney-2@60"], load_split(layout.corpus("char"), "train")
     vocab = Vocab.load(layout.vocab("char"), "char")
@@ -131,7 +131,7 @@ def test_ngram_models_are_scored_and_one_is_best_of_its_kind(kind: str, run_stag
     printed = succeeded(run_stage("score", "--kind", kind))
     line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on val, {SECONDS}$"
     assert re.search(line, printed, re.MULTILINE)
-    scores = load_scores(layout.scores_of_ngrams(kind))
+    scores = load_all(layout.scores_of_ngrams(kind))
     static = [score for score in scores if not score.info.dynamic]
     assert all(score.info.chosen_on_val for score in static if score.info.smoothing == "laplace")  # their epsilons
     assert {score.name for score in static} == set(ngram_models(kind))
@@ -161,7 +161,7 @@ def test_a_model_over_words_is_scored_over_characters(dynamic: bool, run_stage: 
     if not dynamic:
         change_params(layout.params, {"score.dynamic_counts": None})
     succeeded(run_stage("score", "--word-to-char"))
-    static, *others = load_scores(layout.scores_word_to_char)
+    static, *others = load_all(layout.scores_word_to_char)
     assert static.name == "char-by-word-kneser-ney-3"
     assert (static.info.token, static.info.counted_token, static.info.order) == ("char", "word", 3)
     assert [score.name for score in others] == (["char-by-word-kneser-ney-3+dynamic"] if dynamic else [])
@@ -231,7 +231,7 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     seen = vocab.join(vocab.decode(load_split(layout.corpus("subword"), "train")[:200].tolist()))
     assert TEXT.replace("\n", "").startswith(seen)
     assert beginning.scored_chars == len(seen) - beginning.ends[0]
-    score = load_score(layout.scores_of_run("x") / "x")
+    score = load_scores(layout.scores_of_run("x") / "x")
     assert score.metrics[TRAIN_SUBSET]["tokens"] == 199
     assert score.info.train_chars == pytest.approx(len(seen), rel=0.05)
 

@@ -10,29 +10,29 @@ import pytest
 from made_scores import network, ngram, score, scored_text
 from seqlm.models.scored_text import stream_of
 from seqlm.score.metrics import headline, summarise
-from seqlm.score.scores import drop_needless_train, load_score, load_scores, save_score, save_scores
+from seqlm.score.scores import drop_needless_train, load_scores, load_all, save_scores, save_all
 
 
 def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
     info = ngram("a+b", dynamic=True, members=("a",), counted_token="word")
     stored = score(info, {"val": np.array([1.0, np.inf]), "test": np.array([0.5])}, {"choices": {"x": 1.5}})
-    save_score(tmp_path / "a+b", stored)
-    loaded = load_score(tmp_path / "a+b")
+    save_scores(tmp_path / "a+b", stored)
+    loaded = load_scores(tmp_path / "a+b")
     assert (loaded.info, loaded.metrics, loaded.metadata) == (info, stored.metrics, stored.metadata)
     assert {split: nll.tolist() for split, nll in loaded.nll.items()} == {"val": [1.0, np.inf], "test": [0.5]}
 
 
 def test_surprisals_stay_in_their_files_until_they_are_needed(tmp_path: Path) -> None:
-    save_score(tmp_path / "m", score(network("m"), {"val": np.arange(5.0), "test": np.arange(3.0)}))
-    loaded = load_score(tmp_path / "m")
+    save_scores(tmp_path / "m", score(network("m"), {"val": np.arange(5.0), "test": np.arange(3.0)}))
+    loaded = load_scores(tmp_path / "m")
     assert isinstance(loaded.nll["val"].base, np.memmap)
 
 
 def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
     log: list[str] = []
     for names in (["a", "b"], ["c", "a"]):
-        save_scores(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
-    assert [score.name for score in load_scores(tmp_path)] == ["a", "c"]
+        save_all(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
+    assert [score.name for score in load_all(tmp_path)] == ["a", "c"]
     assert log[-1].startswith("a: 1.000 bits per character on val, ")
 
 
@@ -40,9 +40,9 @@ def test_train_stays_where_a_mixture_may_need_it(tmp_path: Path) -> None:
     # The better on val the later the name. No mixture has a seventh-best model, nor a dynamic one, on train.
     static = [score(ngram(name), np.full(4, bits)) for name, bits in zip("abcdef", range(6, 0, -1), strict=True)]
     dynamic = score(ngram("g+dynamic", dynamic=True), {"val": np.ones(4), "test": np.ones(4)})
-    save_scores(tmp_path, [*static, dynamic], lambda _: None)
+    save_all(tmp_path, [*static, dynamic], lambda _: None)
     drop_needless_train(tmp_path)
-    found = {one.name: one for one in load_scores(tmp_path)}
+    found = {one.name: one for one in load_all(tmp_path)}
     assert [name for name, one in found.items() if "train" in one.nll] == ["c", "d", "e", "f"]
     assert [path.parent.name for path in sorted(tmp_path.rglob("train.npy"))] == ["c", "d", "e", "f"]
     assert found["a"].metrics["train"] == static[0].metrics["train"]

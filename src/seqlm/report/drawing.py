@@ -1,20 +1,35 @@
 """Draws every figure of the page from the tables of the stages."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
-from seqlm.report.figures import curves, diagrams, plots
+from seqlm.models.names import NETWORK_NAMES
+from seqlm.report.figures.charts import class_figure, highlights_figure
+from seqlm.report.figures.plots import Plot, draw, read_plots
 from seqlm.report.figures.style import model_styles, svg_text
-from seqlm.report.findings import highlights
+from seqlm.report.findings import highlights, main_table
+from seqlm.vocab.kinds import token_kind
 
 Drawn = Iterator[tuple[str, Figure]]
-
-_PARTITIONED, _UNROLLED = 29, 9
-"""Characters that the drawings of the text show."""
+CORPORA = ("time_machine", "tiny_shakespeare")
+"""The texts of benchmarks/curves.py; the page of another text leaves its figures out."""
+MAX_RUNS = 6
+"""Runs whose learning curves are drawn."""
+_CURVES = NETWORK_NAMES | {
+    "char-kneser-ney": "character n-grams",
+    "char-by-word-kneser-ney": "word n-grams",
+    "lstm+n-gram": "LSTM + n-grams",
+}
+_STUDIED = {"scratch": "RNN with tanh", "relu": "RNN with ReLU", "gru": "GRU", "lstm": "LSTM"}
+_LEAST_NORM = 1e-12
+"""Of a gradient, relative to that at the last token."""
+_SMOOTHING_WINDOW = 9
+"""Positions whose perplexities are averaged, because those of single positions are noisy."""
 
 
 def draw_all(layout: Layout) -> None:
@@ -34,67 +49,91 @@ def draw_all(layout: Layout) -> None:
 
 def all_figures(layout: Layout) -> dict[str, str]:
     """Return every figure as SVG, by its name. Raises DataError if a table is missing or broken."""
-    subjects = (_of_text, _of_ngrams, _of_sine, _of_models, _of_gradients, _of_curves)
-    return {name: svg_text(figure) for name, figure in chain.from_iterable(draw(layout) for draw in subjects)}
+    subjects = (_of_models, _of_ngrams, _of_sine, _of_gradients, _of_curves)
+    plots = read_plots(layout.root / "dvc.yaml")
+    return {name: svg_text(figure) for name, figure in chain.from_iterable(of(layout, plots) for of in subjects)}
 
 
-def _of_text(layout: Layout) -> Drawn:
-    """Draw the book's figures 8.3.1, 8.4.2, 8.7.1 and 8.7.2 from the first words and tokens of the text."""
-    text = " ".join(line for line in read_json(layout.reports("preprocess", "lines.json")) if line.strip())
-    first = read_json(layout.reports("gradients", "summary.json"))["text"]
-    yield "book-partition", diagrams.partition_figure(text[:_PARTITIONED])
-    yield "book-unrolled", diagrams.unrolled_figure(text[:_UNROLLED])
-    yield "gradients-strategies", diagrams.strategies_figure(first["beginning"])
-    yield "gradients-graph", diagrams.graph_figure(first["tokens"])
+def contrasting(models: Collection[str], table: pd.DataFrame) -> list[str]:
+    """Return at most three of some models, the best on val first: the best of each family, and the worst of all."""
+    rows = table[table["model"].isin(models)].sort_values("val_bits", kind="stable")
+    best = rows.drop_duplicates("family")["model"]
+    return list(dict.fromkeys([*best, *rows["model"].tail(1)]))[:3]
 
 
-def _of_ngrams(layout: Layout) -> Drawn:
-    words, chars = layout.reports("ngrams", "word"), layout.reports("ngrams", "char")
-    summary = read_json(words / "summary.json")
-    fits = {int(n): fit for n, fit in summary["zipf"].items()}
-    yield "ngrams-word-zipf", plots.zipf_figure(read_csv(words / "zipf.csv"), fits)
-    yield "ngrams-word-growth", plots.growth_figure(read_csv(words / "growth.csv"), summary["heaps_beta"])
-    yield "ngrams-char-epsilons", plots.epsilon_figure(read_csv(chars / "epsilons.csv"))
+def smoothed(positions: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Return a model's perplexities by position, averaged over neighbours except at the beginning."""
+    rows = positions[positions["model"] == model]
+    smooth = rows["perplexity"].rolling(_SMOOTHING_WINDOW, center=True, min_periods=1).mean()
+    return rows.assign(perplexity=smooth.where(rows["position"] > _SMOOTHING_WINDOW, rows["perplexity"]))
 
 
-def _of_sine(layout: Layout) -> Drawn:
-    folder = layout.reports("sine")
-    predictions = read_csv(folder / "predictions.csv")
-    steps = {"one_step": "one step ahead", "multi_step": "from its own earlier predictions"}
-    ahead = [column for column in predictions.columns if column.startswith("ahead_")]
-    titles = {column: f"{column.removeprefix('ahead_')} steps ahead".replace("1 steps", "1 step") for column in ahead}
-    noise = read_json(folder / "summary.json")["noise_floor"]
-    yield "sine-steps", plots.predictions_figure(predictions, steps)
-    yield "sine-ahead", plots.predictions_figure(predictions, titles)
-    yield "sine-errors", plots.error_figure(read_csv(folder / "errors.csv"), noise)
+def _of_models(layout: Layout, plots: dict[str, Plot]) -> Drawn:
+    folder, table = layout.reports("evaluate"), main_table(layout)
+    history, classes = read_csv(folder / "history.csv"), read_csv(folder / "classes.csv")
+    positions, orders = read_csv(folder / "positions.csv"), read_csv(folder / "orders.csv")
+    styles, shown = model_styles(table), contrasting(set(classes["model"]), table)
+    runs = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")["model"].head(MAX_RUNS)
+    history = pd.concat([history[history["run"] == run] for run in runs] or [history])
+    kinds = [token_kind(token).noun + "s, " for token in orders["token"]]
+    yield "evaluate-highlights", highlights_figure(highlights(table))
+    yield "evaluate-classes", class_figure(classes, styles, shown)
+    positions = pd.concat([smoothed(positions, model) for model in shown] or [positions])
+    yield "evaluate-positions", draw(positions, plots["reports/evaluate/positions.csv"], "model", styles=styles)
+    orders = orders.assign(kind=kinds + orders["smoothing"].str.title())
+    yield "evaluate-orders", draw(orders, plots["reports/evaluate/orders.csv"], "kind")
+    yield "evaluate-learning", draw(history, plots["Perplexity of the runs"], styles=styles, panels="run", columns=2)
 
 
-def _of_models(layout: Layout) -> Drawn:
-    folder = layout.reports("evaluate")
-    table, history = read_csv(folder / "table.csv"), read_csv(folder / "history.csv")
-    positions, classes = read_csv(folder / "positions.csv"), read_csv(folder / "classes.csv")
-    styles, runs = model_styles(table), plots.trained_runs(history, table)
-    diagnosed = plots.contrasting(set(classes["model"]), table)
-    yield "evaluate-highlights", plots.highlights_figure(highlights(table))
-    yield "evaluate-orders", plots.order_figure(read_csv(folder / "orders.csv"), table, styles)
-    yield "evaluate-learning", plots.learning_figure(history, styles, runs)
-    yield "evaluate-clipping", plots.clipping_figure(history, styles, runs[0])
-    yield "evaluate-positions", plots.position_figure(positions, styles, diagnosed)
-    yield "evaluate-classes", plots.class_figure(classes, styles, diagnosed)
+def _of_ngrams(layout: Layout, plots: dict[str, Plot]) -> Drawn:
+    names = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
+    for kind, name, by in (("word", "zipf", "n"), ("word", "growth", ""), ("char", "epsilons", "order")):
+        table = read_csv(layout.reports("ngrams", kind, f"{name}.csv"))
+        if by:
+            shown = names if by == "n" else {}
+            table[by] = [shown.get(n, f"order {n}" if by == "order" else f"{n}-grams") for n in table[by]]
+        yield f"ngrams-{kind}-{name}", draw(table, plots[f"reports/ngrams/{kind}/{name}.csv"], by)
 
 
-def _of_gradients(layout: Layout) -> Drawn:
-    folder = layout.reports("gradients")
-    reach = read_csv(folder / "reach.csv")
-    yield "gradients-reach", plots.reach_figure(reach)
-    yield "gradients-radius", plots.radius_figure(read_csv(folder / "radius.csv"))
-    draws, convergence = read_csv(folder / "truncation.csv"), read_csv(folder / "convergence.csv")
-    yield "gradients-truncation", plots.truncation_figure(draws, convergence)
-    yield "gradients-trained", plots.trained_figure(read_csv(folder / "trained.csv"))
+def _of_sine(layout: Layout, plots: dict[str, Plot]) -> Drawn:
+    table, plot = read_csv(layout.reports("sine", "predictions.csv")), plots["Predictions of the sine"]
+    names = {"one_step": "one step ahead", "multi_step": "from its own earlier predictions"}
+    ahead = {
+        name: f"{name[6:]} steps ahead".replace("1 steps", "1 step") for name in table if name.startswith("ahead_")
+    }
+    for figure, columns in (("sine-steps", names), ("sine-ahead", ahead)):
+        long = table.melt(["time", "observed"], list(columns), "panel", "prediction").replace({"panel": columns})
+        one = Plot("time", ["prediction"], plot.x_label, plot.y_label)
+        yield figure, draw(long.rename(columns={"observed": "data"}), one, panels="panel", reference="data")
+    yield (
+        "sine-errors",
+        draw(read_csv(layout.reports("sine", "errors.csv")), plots["reports/sine/errors.csv"], "network"),
+    )
 
 
-def _of_curves(layout: Layout) -> Drawn:
-    if read_json(layout.corpus_record)["name"] not in curves.CORPORA:
+def _of_gradients(layout: Layout, plots: dict[str, Plot]) -> Drawn:
+    tables = {name: read_csv(layout.reports("gradients", f"{name}.csv")) for name in ("reach", "truncation", "trained")}
+    # A curve ends where it leaves the scale; and so small a bias comes from drawing alone.
+    tables["reach"] = tables["reach"][tables["reach"]["norm"] >= _LEAST_NORM].replace({"model": _STUDIED})
+    truncation = tables["truncation"]
+    tables["truncation"] = truncation.assign(
+        bias=truncation["bias"].where(truncation["bias"] > 2 * truncation["standard_error"])
+    )
+    yield "gradients-reach", draw(tables["reach"], plots["reports/gradients/reach.csv"], "model", panels="moment")
+    yield "gradients-truncation", draw(tables["truncation"], plots["Truncated gradients"], "strategy")
+    radius = read_csv(layout.reports("gradients", "radius.csv")).replace({"model": _STUDIED})
+    yield "gradients-radius", draw(radius, plots["reports/gradients/radius.csv"], "model")
+    yield "gradients-trained", draw(tables["trained"], plots["reports/gradients/trained.csv"], "strategy")
+
+
+def _of_curves(layout: Layout, _: dict[str, Plot]) -> Drawn:
+    if read_json(layout.corpus_record)["name"] not in CORPORA:
         return
-    yield "curves-data", curves.data_figure(read_csv(layout.benchmark("curves_data.csv")))
-    yield "curves-time", curves.time_figure(read_csv(layout.benchmark("curves_time.csv")))
+    test, val = "bits per character on test", "bits per character on val"
+    plots = {
+        "data": Plot("train_chars", ["test_bits"], "characters of training text", test, "logx"),
+        "time": Plot("seconds", ["val_bits"], "processor seconds of training", val, "logx"),
+    }
+    for name, plot in plots.items():
+        table = read_csv(layout.benchmark(f"curves_{name}.csv")).replace({"model": _CURVES})
+        yield f"curves-{name}", draw(table, plot, "model", panels="corpus")

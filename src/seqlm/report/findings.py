@@ -1,18 +1,33 @@
-"""Findings for the captions of the page: sentences that are stated only if the numbers support them."""
+"""Sentences about the main table that are stated only if the numbers support them."""
 
 import math
 import textwrap
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from seqlm.core.files import read_csv
+from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import aligned
+
+_SHORT_TEXT = 1_000_000
+"""Characters of train up to which it is said that the text is short."""
+_COMPRESSORS = {"time_machine": (17_063, "PPMd needs 2.06, paq8px 1.94 and cmix 1.94")}
+"""Corpus -> the characters of test, and what programs that compress text were measured to need for them."""
+_BOTH = ["val_bits", "test_bits"]
+
+
+def main_table(layout: Layout) -> pd.DataFrame:
+    """Return the main table. Raises DataError if it is missing or broken."""
+    return read_csv(layout.reports("evaluate", "table.csv"))
 
 
 def all_findings(table: pd.DataFrame) -> dict[str, str]:
     """Return the findings on the main table by subject; a finding that the numbers do not support is empty."""
-    return {"best": best_finding(table), "memorising": memorising_finding(table)}
+    findings = {"best": best_finding, "memorising": memorising_finding, "learning": learning_finding}
+    return {name: finding(table) for name, finding in findings.items()}
 
 
 def replaced_corpus(record: Mapping[str, Any]) -> str:
@@ -30,7 +45,7 @@ def replaced_corpus(record: Mapping[str, Any]) -> str:
 
 
 def best_finding(table: pd.DataFrame) -> str:
-    """Return which model of the main table is the best, how certain that is, and by how much it beats another one.
+    """Return which model of the main table is the best, and by how much it beats another one.
 
     The other one is the best on val of those that are something else: another smoothing or kind of token, another run,
     and for a mixture anything that is none.
@@ -38,32 +53,39 @@ def best_finding(table: pd.DataFrame) -> str:
     best = table.iloc[0]
     if pd.isna(best["test_bits"]):
         return f"Best on val: {best['label']}, but it gives some token of the test text zero probability."
-    full = table[~table["dynamic"]].dropna(subset=["test_bits"])
-    where = "val" if (full["test_bits"] < best["test_bits"]).any() else "unseen text"
+    static = table[~table["dynamic"]].dropna(subset=["test_bits"])
+    where = "val" if (static["test_bits"] < best["test_bits"]).any() else "unseen text"
     sentence = f"Best on {where}: {best['label']}, with {best['test_bits']:.2f} bits per character"
-    sentence += " on unseen text" if where == "val" else ""
-    sentence += f" ({margin} for another passage)." if (margin := _margin(best)) else "."
-    others = full[[_kind(row) != _kind(best) for row in full.to_dict("records")]]
-    if len(others):
-        sentence += f" {_compared(best, others.sort_values('val_bits', kind='stable').iloc[0])}"
+    sentence += " on unseen text." if where == "val" else "."
+    others = static[[_kind(row) != _kind(best) for row in static.to_dict("records")]]
+    return f"{sentence} {_compared(best, others.sort_values('val_bits', kind='stable'))}".strip()
+
+
+def _compared(best: pd.Series, others: pd.DataFrame) -> str:
+    """Return how the best model compares with the first of some others, in a sentence."""
+    for _, other in others.head(1).iterrows():
+        alone = " alone" if other["model"] in str(best["members"]).split() else ""
+        name, gain = f"{other['label']}{alone}", other["test_bits"] - best["test_bits"]
+        if pd.isna(other["best_margin"]):  # test is too short
+            return f"Next on val: {name}, with {other['test_bits']:.2f}."
+        margin = other["best_margin"]
+        digits = min(max(math.ceil(-math.log10(2 * margin)), 2), 6) if margin > 0 else 2  # so many that it is not 0
+        amount = f"{abs(gain):.{digits}f} ± {margin:.{digits}f}"
+        if other["best_verdict"] == "not significant":
+            return f"Its difference from {name}, {amount}, is not significant."
+        return f"{'It' if gain > 0 else name} is {amount} bits better than {name if gain > 0 else 'it'}."
+    return ""
+
+
+def learning_finding(table: pd.DataFrame) -> str:
+    """Return what the best model reaches that keeps learning while it predicts, if it is better than the best."""
     learning = table[table["dynamic"]].sort_values("val_bits", kind="stable")["test_bits"]
-    if not best["dynamic"] and len(learning) and learning.iloc[0] < best["test_bits"]:
-        sentence += f" Models that keep learning, a group of their own, reach {learning.iloc[0]:.2f}."
-    return sentence
-
-
-def _compared(best: pd.Series, other: pd.Series) -> str:
-    """Return how the best model compares with another one, in a sentence."""
-    alone = " alone" if other["model"] in str(best["members"]).split() else ""
-    name, gain = f"{other['label']}{alone}", other["test_bits"] - best["test_bits"]
-    if pd.isna(other["best_margin"]):  # test is too short
-        return f"Next on val: {name}, with {other['test_bits']:.2f}."
-    margin = other["best_margin"]
-    digits = min(max(math.ceil(-math.log10(2 * margin)), 2), 6) if margin > 0 else 2  # so many that it is not 0
-    amount = f"{abs(gain):.{digits}f} ± {margin:.{digits}f}"
-    if other["best_verdict"] == "not significant":
-        return f"On the same text, its difference from {name}, {amount}, is not significant."
-    return f"On the same text, {f'it is {amount} better than {name}' if gain > 0 else f'{name} is {amount} better'}."
+    if not len(learning) or not learning.iloc[0] < table["test_bits"].iloc[0]:
+        return ""
+    return (
+        f"Not in the chart: models that keep learning from the unseen text, piece by piece after predicting it, reach "
+        f"{learning.iloc[0]:.2f}."
+    )
 
 
 def _margin(row: pd.Series) -> str:
@@ -85,16 +107,21 @@ def memoriser(table: pd.DataFrame) -> pd.DataFrame:
     return networks.loc[gaps.nlargest(1).index]
 
 
+def guess(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the row of the model for which all characters are equally likely, if there is one."""
+    return table[(table["order"] == 0) & (table["token"] == "char")].head(1)
+
+
 def memorising_finding(table: pd.DataFrame) -> str:
     """Return that a network memorised its text and predicts unseen text worse than a guess, if one does."""
-    guess = table[(table["order"] == 0) & (table["token"] == "char")]
     for row in memoriser(table).to_dict("records"):
-        if len(guess) and row["test_bits"] > (guessed := guess["test_bits"].iloc[0]) > 2 * row["seen_bits"]:
-            return (
-                f"Memorising is not learning: {row['label']} needs {row['seen_bits']:.2f} bits per character on the "
-                f"{row['train_chars']:,} characters that it was trained on, but {row['test_bits']:.2f} on unseen text, "
-                f"while guessing needs {guessed:.2f}."
-            )
+        for guessed in guess(table)["test_bits"]:
+            if row["test_bits"] > guessed > 2 * row["seen_bits"]:
+                return (
+                    f"Memorising is not learning: {row['label']} needs {row['seen_bits']:.2f} bits per character on "
+                    f"the {row['train_chars']:,} characters that it was trained on, but {row['test_bits']:.2f} on "
+                    f"unseen text, while guessing needs {guessed:.2f}."
+                )
     return ""
 
 
@@ -102,12 +129,11 @@ def highlights(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the main table that answer most questions, in its order.
 
     The best mixture, network on all of train, n-gram model over words, the same and a Laplace model over characters,
-    the uniform distribution, the network that memorised most, and the best model that keeps learning; best means best
-    on val. Subwords take the place of words if these are not read as characters. Models that predict only words are
-    left out.
+    the uniform distribution, and the network that memorised most; best means best on val. Subwords take the place of
+    words if these are not read as characters. Models that keep learning are left out.
     """
-    rows = table.dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
-    static, in_order = rows[~rows["dynamic"]], rows.sort_values("val_bits", kind="stable")
+    static = table[~table["dynamic"]].dropna(subset=["test_bits"]).assign(order=table["order"].fillna(-1))
+    in_order = static.sort_values("val_bits", kind="stable")
     ngrams = static[(static["family"] == "ngram") & (static["order"] > 0)]
     networks = static[static["family"] == "network"]
     by_word = ngrams["counted_token"] != ngrams["token"]
@@ -118,12 +144,35 @@ def highlights(table: pd.DataFrame) -> pd.DataFrame:
         ngrams.index[by_word if by_word.any() else ngrams["token"] == "subword"],
         ngrams.index[(ngrams["token"] == "char") & ~by_word],
         ngrams.index[(ngrams["token"] == "char") & (ngrams["smoothing"] == "laplace")],
-        static.index[(static["order"] == 0) & (static["token"] == "char")],
-        memoriser(rows).index,
-        rows.index[rows["dynamic"]],
+        guess(static).index,
+        memoriser(static).index,
     ]
     chosen = [in_order.index[in_order.index.isin(group)][0] for group in groups if len(group)]
     return table.loc[[label for label in table.index if label in chosen]]
+
+
+def facts(table: pd.DataFrame, corpus: str, test: str) -> dict[str, Any]:
+    """Return what the answers to a reader's questions depend on; a question without its fact is not asked.
+
+    ``corpus`` is the name of the text, ``test`` its last part.
+    """
+    shown = highlights(table).sort_values("val_bits", kind="stable")
+    ngrams, networks = (shown[shown["family"] == family] for family in ("ngram", "network"))
+    packer = zlib.compressobj(9, wbits=31)
+    packed = 8 * len(packer.compress(test.encode()) + packer.flush()) / max(len(test), 1)
+    size, measured = _COMPRESSORS.get(corpus, (0, ""))
+    counts_win = len(networks) and all((ngrams[bits].head(1) < networks[bits].iloc[0]).any() for bits in _BOTH)
+    is_short = counts_win and networks["train_chars"].iloc[0] <= _SHORT_TEXT
+    return {
+        "lstm": bool((shown["network"] == "lstm").any()),
+        "ngrams": bool((ngrams["order"] > 0).any()),
+        "kneser_ney": bool((shown["smoothing"] == "kneser-ney").any()),
+        "short": int(networks["train_chars"].iloc[0]) if is_short else 0,
+        "memorised": next(iter(memoriser(table).to_dict("records")), None) if memorising_finding(table) else None,
+        "guessed": next(iter(guess(table)["test_bits"]), 0.0),
+        "packed": packed,
+        "compressors": measured if len(test) == size else "",
+    }
 
 
 def summary_text(table: pd.DataFrame) -> str:

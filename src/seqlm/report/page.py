@@ -9,24 +9,28 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup, escape
 
-from seqlm.core.cells import is_missing
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate.columns import COLUMNS, Column, describe_share, table_groups, table_text
+from seqlm.evaluate.columns import COLUMNS, describe_share, table_groups, table_text
 from seqlm.preprocess.cleaning import Letters
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.report.captions import all_captions, unbroken
-from seqlm.report.figures.curves import CORPORA
-from seqlm.report.figures.plots import MAX_RUNS
-from seqlm.report.findings import all_findings, highlights, replaced_corpus, summary_text
-from seqlm.report.passages import align, by_mean_bits
+from seqlm.report.drawing import CORPORA, MAX_RUNS
+from seqlm.report.findings import all_findings, facts, highlights, main_table, memoriser, replaced_corpus, summary_text
+from seqlm.report.passages import align, mean_bits, shaded_line, shares
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
-from seqlm.vocab.kinds import ALL, KINDS
+from seqlm.vocab.corpus import load_split
+from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
 
 _TOP_ROWS = 10
 _LINE_LENGTH = 100
+_SENTENCE = 56
+"""Characters of test that the first screen shows."""
+_COMPRESSED = 1_000_000
+"""Characters of test that are compressed for comparison, at most."""
+_NOT_ON_PAGE = {"unknown_share", "unknown_bits"}
 _SOURCES = ("page.css", "page.js", "surprisal_view.js")
 
 
@@ -40,8 +44,9 @@ def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -
     def figure(name: str, alternative: str) -> Markup:
         return inline_svg(layout.figure(name), alternative)
 
-    rows = {name: _records(table) for name, table in parity.items()}
-    return render("page.html", _SOURCES, title=title, **_content(layout), parity=rows, figure=figure)
+    return render(
+        "page.html", _SOURCES, title=title, **_content(layout), parity=_records(parity["printed"]), figure=figure
+    )
 
 
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
@@ -50,17 +55,16 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     ``scores``: model -> what :func:`seqlm.score.user_text.page_content` returns for it. ``remarks``: what a reader
     should know about the text.
     """
-    passages = align({model: score["passage"] for model, score in scores.items()})
-    pair, compared = [*scores, ""][:2], by_mean_bits(passages["models"])
+    passages, pair = align({model: score["passage"] for model, score in scores.items()}), [*scores, ""][:2]
     return render(
         "surprisal.html", _SOURCES, name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
-        compared=compared,
+        compared=_by_mean_bits(passages),
     )  # fmt: skip
 
 
 def build_summary(layout: Layout) -> str:
     """Return the models of the chart, the findings, and the main table as plain text."""
-    table = read_csv(layout.reports("evaluate", "table.csv"))
+    table = main_table(layout)
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
     text = f"{summary_text(table)}\nAll models:\n\n{table_text(table, share)}"
     replaced = textwrap.fill(replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
@@ -80,48 +84,75 @@ def inline_svg(path: Path, title: str) -> Markup:
 
 def _content(layout: Layout) -> dict[str, Any]:
     """Return what the page shows beside its figures, by the names that its template knows."""
-    ngrams = {kind: layout.reports("ngrams", kind) for kind in KINDS}
-    frequent = read_csv(ngrams["word"] / "frequencies.csv")
-    table = read_csv(layout.reports("evaluate", "table.csv"))
+    words, table, corpus = layout.reports("ngrams", "word"), main_table(layout), read_json(layout.corpus_record)
     passages, runs, charted = align(read_json(layout.passages)), run_names(layout.configs), highlights(table)
     labels: dict[str, str] = table.set_index("model")["label"].to_dict()
+    vocab = Vocab.load(layout.vocab("char"), "char")
+    test = vocab.join(vocab.decode(load_split(layout.corpus("char"), "test", mmap=True)[:_COMPRESSED].tolist()))
     vocabs = [
         {"noun": kind.noun, "has_unknown": kind.has_unknown} | read_json(layout.reports("vocab", name, "summary.json"))
         for name, kind in ALL.items()
     ]
+    shown = _three(list(passages["models"]), table)
     return {
-        "corpus": (corpus := read_json(layout.corpus_record)),
+        "corpus": corpus,
+        "names_itself": corpus["name"].replace("_", " ").lower() in corpus["description"].lower(),
         "replaced": replaced_corpus(corpus),
         "findings": {name: unbroken(found) for name, found in all_findings(table).items()},
+        "margin": next(
+            (f"{half:.2f}" for half in (table["ci_high"] - table["ci_low"]).head(1) / 2 if half == half), ""
+        ),
+        "facts": facts(table, corpus["name"], test),
+        "letters": vocab.normalise == "letters",
+        "sentence": [
+            (labels[name], *shaded_line(passages["text"], passages["models"][name], _SENTENCE)) for name in shown
+        ],
         "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
         "vocabs": vocabs,
-        "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in frequent.groupby("n")},
-        "zipf": read_json(ngrams["word"] / "summary.json")["zipf"],
-        "min_freq": _records(read_csv(ngrams["word"] / "min_freq.csv")),
-        "storage": {kind: _records(read_csv(folder / "storage.csv")) for kind, folder in ngrams.items()},
+        "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in read_csv(words / "frequencies.csv").groupby("n")},
+        "words": read_json(words / "summary.json"),
         "groups": table_groups(table),
-        "columns": [column for column in COLUMNS if column.heading],
+        "columns": [column for column in COLUMNS if column.heading and column.name not in _NOT_ON_PAGE],
         "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in charted.itertuples()),
-        "has_dynamic": bool(charted["dynamic"].any()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "choices": _choices(read_json(layout.reports("evaluate", "choices.json")), labels),
-        "marks": _marks(table),
-        "sort_value": _sort_value,
+        "by_word": "".join(table["label"][(table["token"] == "char") & (table["counted_token"] == "word")].head(1)),
         "captions": all_captions(layout, table),
-        "cleaning": _cleaning(layout),
-        "warnings": [warning for vocab in vocabs for warning in vocab["warnings"] or ()],
+        "cleaning": _cleaning(layout, vocab),
+        "warnings": [warning for each in vocabs for warning in each["warnings"] or ()],
         "runs_left_out": max(len(runs) - MAX_RUNS, 0),
         "passages": passages,
-        "pair": _pair(list(passages["models"]), table),
+        "pair": [
+            *dict.fromkeys(
+                [
+                    *(name for name in [*table["model"].head(1), *shown] if name in passages["models"]),
+                    *passages["models"],
+                ]
+            ),
+            "",
+        ][:2],
         "label": labels.get,
-        "compared": by_mean_bits(passages["models"]),
+        "compared": [name for name in _by_mean_bits(passages) if name in labels],
         "chapter": bool(table["as_in_chapter"].any()),
-        "samples": _by_model(read_json(layout.reports("generate", "samples.json")), list(table["model"])),
+        "samples": _samples(read_json(layout.reports("generate", "samples.json")), charted),
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
         "curves": _machines(layout) if corpus["name"] in CORPORA else "",
     }
+
+
+def _three(passages: list[str], table: pd.DataFrame) -> list[str]:
+    """Return the models of the first screen: the best n-gram model and network on val, and what memorised most."""
+    rows = table[table["model"].isin(passages) & ~table["dynamic"]].sort_values("val_bits", kind="stable")
+    best = rows[rows["family"] != "mixture"].drop_duplicates("family")["model"]
+    return list(dict.fromkeys([*best, *memoriser(rows)["model"], *rows["model"]]))[:3]
+
+
+def _by_mean_bits(passages: Mapping[str, Any]) -> list[str]:
+    """Return the models of a passage, those with the fewest bits per scored character first."""
+    costs: dict[str, Any] = passages["models"]
+    return sorted(costs, key=lambda name: mean_bits(shares(costs[name])))
 
 
 def _machines(layout: Layout) -> str:
@@ -130,50 +161,15 @@ def _machines(layout: Layout) -> str:
     return " and ".join(re.sub(r"(.+), (\d+) cores", r"a \2-core \1 machine", machine) for machine in machines)
 
 
-def _cleaning(layout: Layout) -> list[str]:
+def _cleaning(layout: Layout, vocab: Vocab) -> list[str]:
     """Return what a reader should know about the decoding and cleaning of the text."""
     letters = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
-    return decoding_warnings(letters, Vocab.load(layout.vocab("char"), "char").normalise)
+    return decoding_warnings(letters, vocab.normalise)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return records
-
-
-def _pair(shown: list[str], table: pd.DataFrame) -> list[str]:
-    """Return the two models that the surprisal view begins with: the best one, and the best n-gram model or another."""
-    ngrams = table[(table["family"] == "ngram") & ~table["dynamic"]]
-    best = [*table["model"].head(1), *ngrams.sort_values("val_bits", kind="stable")["model"].head(1)]
-    return [*dict.fromkeys([*(name for name in best if name in shown), *shown]), ""][:2]
-
-
-def _marks(table: pd.DataFrame) -> dict[str, Any]:
-    """Return which marks the main table has: its explanations leave out the others."""
-    chosen = table[table["chosen_on_val"]]
-    static = chosen[~chosen["dynamic"]]
-    reasons = {
-        "the weights of mixtures": (static["family"] == "mixture").any(),
-        "the settings of models that are still learning": chosen["dynamic"].any(),
-        "the epoch of runs that keep their best one": (static["family"] == "network").any(),
-        "the epsilons of Laplace models": (static["smoothing"] == "laplace").any(),
-    }
-    return {
-        "by_word": "".join(table["label"][(table["token"] == "char") & (table["counted_token"] == "word")].head(1)),
-        "insignificant": bool((table["best_verdict"] == "not significant").any()),
-        "no_interval": bool((table["ci_low"].isna() & table["test_bits"].notna()).any()),
-        "chosen": ", ".join(reason for reason, holds in reasons.items() if holds),
-    }
-
-
-def _sort_value(column: Column, row: Mapping[str, Any]) -> str:
-    """Return the number that rows are sorted by, "" if they are sorted by the text of the cell or it has no value."""
-    if not column.is_number:
-        return ""
-    value = row["ci_high"] - row["ci_low"] if column.name == "ci_low" else row[column.name]
-    if not is_missing(value):
-        return repr(float(value))
-    return "Infinity" if column.cell(row) == "infinite" else ""
 
 
 def _choices(choices: Mapping[str, float], labels: Mapping[str, str]) -> list[tuple[str, str, float]]:
@@ -190,11 +186,18 @@ def _choices(choices: Mapping[str, float], labels: Mapping[str, str]) -> list[tu
     return found
 
 
-def _by_model(samples: list[dict[str, Any]], ranked: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return each model's samples by temperature, those of the best model first."""
-    grouped = {model: [sample for sample in samples if sample["model"] == model] for model in ranked}
+def _samples(samples: list[dict[str, Any]], charted: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return the samples of three models of the chart after the first prefix, by temperature.
+
+    The models are the best ones, and of those that write the same prefix the one that memorised most.
+    """
+    prefixes = dict.fromkeys(sample["prefix"] for sample in samples)
+    written = [sample for sample in samples if sample["prefix"] == next(iter(prefixes))]
+    names = [name for name in charted["model"] if any(sample["model"] == name for sample in written)]
+    shown = list(dict.fromkeys([*names[:2], *(name for name in memoriser(charted)["model"] if name in names), *names]))[
+        :3
+    ]
     return {
-        model: sorted(its_samples, key=lambda sample: sample["temperature"])
-        for model, its_samples in grouped.items()
-        if its_samples
+        model: sorted((one for one in written if one["model"] == model), key=lambda sample: sample["temperature"])
+        for model in shown
     }

@@ -71,22 +71,10 @@ def compare(values: Values) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def summarise(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, dict[str, int]]]:
-    """Return how many values of each table must be equal or consistent, and how many of them are."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for table, rows in tables.items():
-        compared = rows[rows["met"].notna()]
-        for how, part in (("equal", compared["allowed"] == EQUAL), ("consistent", compared["allowed"] != EQUAL)):
-            if len(rows):
-                met = int(compared["met"][part].sum())
-                found.setdefault(table, {})[how] = {"compared": int(part.sum()), "met": met}
-    return found
-
-
 def metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, int]:
     """Return how many of the values compared with the book's differ more than they may; none for another text."""
-    counts = [counts for by_rule in summarise(tables).values() for counts in by_rule.values()]
-    return {"missed": sum(each["compared"] - each["met"] for each in counts)} if counts else {}
+    met = [value for rows in tables.values() for value in rows["met"] if value is not None]
+    return {"missed": met.count(False)} if met else {}
 
 
 def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
@@ -100,6 +88,9 @@ def _row(entry: dict[str, Any], values: Values) -> tuple[Any, ...]:
     elif "allowed" in entry:
         low, high = entry["allowed"]
         met, allowed = low <= here <= high and could_be_in(str(book), low, high), f"{low:g} to {high:g}"
+        if not low <= float(book) <= high:
+            digits = len(str(book).partition(".")[2])
+            allowed += f", which is {low:.{digits}f} to {high:.{digits}f} as printed"
     else:
         met = math.isclose(here, book, rel_tol=_TOLERANCE) if isinstance(here, float) else str(here) == str(book)
     return entry["section"], entry["quantity"], _shown(book), _shown(here), allowed, met, source

@@ -1,4 +1,4 @@
-"""One passage of text under several models, for the surprisal view of the page."""
+"""One passage of text under several models, for the surprisal views of the page."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,39 +8,22 @@ from seqlm.score.passage import INFINITE
 
 Cost = float | str | None
 """Bits; :data:`seqlm.score.passage.INFINITE`, or None if it is not scored."""
+Costs = Sequence[Cost | list[Any]]
+"""Of a text in order: the cost of one character, or of a longer token a list of its length and its bits."""
+_BITS_PER_SHADE, _DARKEST = 1.2, 9
 
 
 def align(passages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return a passage and what its characters cost under each model.
 
-    ``passages``: model -> :func:`seqlm.score.passage.passage` of the same text. The keys are ``text``,
-    ``glued``, its first two words without a blank between them, and ``models``: model -> costs of the text in order.
-    The cost of one character is a number, that of a longer token a list: its length in characters, and its bits. Models
-    over words have no cost for the blanks between them.
+    ``passages``: model -> :func:`seqlm.score.passage.passage` of the same text. The keys are ``text`` and
+    ``models``: model -> :data:`Costs`. Where a model has words without the blanks between them, these have no cost.
     """
     if not passages:
-        return {"text": "", "glued": "", "models": {}}
-    # The tokens of models over words come without the blanks between them.
+        return {"text": "", "models": {}}
     shown = min(passages.values(), key=lambda passage: len(passage["separator"]))
     text = shown["separator"].join(shown["tokens"])
-    models = {name: _costs(text, passage) for name, passage in passages.items()}
-    words = (models[name] for name, passage in passages.items() if passage["separator"])
-    return {"text": text, "glued": _glued(text, next(words, [])), "models": models}
-
-
-def _glued(text: str, costs: Sequence[Cost | list[Any]]) -> str:
-    """Return the first two words that follow each other without a blank, "" if there are none."""
-    start, word = 0, ""
-    for cost in costs:
-        end = start + (cost[0] if isinstance(cost, list) else 1)
-        if text[start].isspace():
-            word = ""
-        elif word:
-            return word + text[start:end]
-        else:
-            word = text[start:end]
-        start = end
-    return ""
+    return {"text": text, "models": {name: _costs(text, passage) for name, passage in passages.items()}}
 
 
 def _costs(text: str, passage: Mapping[str, Any]) -> list[Cost | list[Any]]:
@@ -58,13 +41,28 @@ def _costs(text: str, passage: Mapping[str, Any]) -> list[Cost | list[Any]]:
     return [*costs, *[None] * (len(text) - place)]
 
 
-def by_mean_bits(costs: Mapping[str, Sequence[Cost | list[Any]]]) -> list[str]:
-    """Return the models of a passage, those with the fewest bits per scored character first."""
+def shares(costs: Costs) -> list[float | None]:
+    """Return the bits of each character, None if it is not scored; a token's are divided evenly."""
+    found: list[float | None] = []
+    for cost in costs:
+        length, bits = cost if isinstance(cost, list) else (1, cost)
+        found += [None if bits is None else (math.inf if bits == INFINITE else float(bits)) / length] * length
+    return found
 
-    def mean(name: str) -> float:
-        tokens = (cost if isinstance(cost, list) else (1, cost) for cost in costs[name])
-        scored = [(length, bits) for length, bits in tokens if bits is not None]
-        total = sum(math.inf if bits == INFINITE else float(bits) for _, bits in scored)
-        return total / max(sum(length for length, _ in scored), 1)
 
-    return sorted(costs, key=mean)
+def mean_bits(bits: Sequence[float | None]) -> float:
+    """Return the mean of the characters that are scored, 0 if there are none."""
+    scored = [value for value in bits if value is not None]
+    return sum(scored) / max(len(scored), 1)
+
+
+def shaded_line(text: str, costs: Costs, num_chars: int) -> tuple[list[tuple[str, str]], float]:
+    """Return the first characters of a text, each with the name of its shade, and their mean bits.
+
+    The line ends with the last word that fits.
+    """
+    end = num_chars if len(text) > num_chars else len(text)
+    end = end if end == len(text) else max(text.rfind(" ", 0, end), text.rfind("\n", 0, end)) + 1 or end
+    bits = shares(costs)[:end]
+    shades = ["" if value is None else f"s{int(min(value / _BITS_PER_SHADE, _DARKEST))}" for value in bits]
+    return list(zip(text[:end].replace("\n", " "), shades, strict=True)), mean_bits(bits)

@@ -1,16 +1,17 @@
 """Writes the playground: one page with the models themselves, which compute in the reader's browser.
 
-The page holds the weights of the networks and the counts of the n-gram models over characters. Its scripts, in
+The page holds the weights of networks and the counts of the n-gram models over characters. Its scripts, in
 ``templates/playground/``, evaluate the formulas of :mod:`seqlm.networks` and :mod:`seqlm.ngrams.models`.
 """
 
 import base64
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv, read_json
@@ -19,32 +20,36 @@ from seqlm.generate.samples import longest_common_substring
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.models.registry import load_counts
+from seqlm.report.findings import memoriser
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
 
-MAX_PAGE = 8_000_000
+MAX_PAGE = 4_500_000
 """Bytes of the largest page."""
-_CODE = 120_000
+_CODE = 100_000
 """Bytes of the page without its numbers and texts, at most."""
-_ROUNDED = {"scratch": 3, "rnn": 3, "gru": 2, "lstm": 2, "transformer": 2}
-"""Bytes per weight of networks that do not fit in single precision, for each kind that the page can compute.
+_BITS = {"scratch": 26, "rnn": 26, "gru": 17, "lstm": 17, "transformer": 17}
+"""Bits per weight, for each kind of network that the page can compute: a sign, five of an exponent, and digits.
 
-A network without gates carries a rounding on from character to character, so its weights keep 16 binary digits; those
-of the others keep 11.
+A network without gates carries a rounding on from character to character, so its weights keep 21 binary digits; those
+of the others keep 12.
 """
-_SMOOTHINGS = {"uniform", "laplace", "kneser-ney"}
+_SMOOTHINGS = {"laplace", "kneser-ney"}
 """Smoothing methods that the page can compute."""
-_PASSAGE = 20_000
-"""Characters of val and of test in the page, from their beginnings."""
+_ORDERS = (2, 3)
+"""Orders of n-grams in the page, beside the highest."""
+_PASSAGES = {"val": 1_600, "test": 10_000}
+"""Characters in the page, from the beginning of each split."""
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_MAX_EPOCHS = 120
 _SEARCHED = 1_000_000
 """Characters of train in which copied text is looked for."""
 _STYLES = ("page.css", "playground/page.css")
-_SCRIPTS = (
-    "arrays", "ngrams", "networks", "transformer", "sampling", "shannon", "units", "reading", "dom", "typing", "inside",
-    "history", "game", "main",
-)  # fmt: skip
+_COMPUTING = ("arrays", "ngrams", "networks", "transformer", "sampling", "units", "reading", "worker")
+"""Scripts that the page hands to its worker."""
+_SCRIPTS = ("dom", "shannon", "typing", "writing", "inside", "history", "game", "main")
 
 
 def build_playground(layout: Layout, title: str) -> str:
@@ -52,136 +57,156 @@ def build_playground(layout: Layout, title: str) -> str:
 
     Raises DataError if a model, a table or the corpus is missing or broken.
     """
-    vocab = Vocab.load(layout.vocab("char"), "char")
-    counts, settings = load_counts(layout.ngrams("char"), vocab.key)
-    blocks: dict[str, str] = {}
-    unsupported = "this page cannot compute this smoothing method"
-    left_out = [{"name": f"n-grams, {name}", "why": unsupported} for name in settings if name not in _SMOOTHINGS]
-    tables = _ngram_tables(counts, blocks, left_out)
-    networks, runs = [], {run: read_json(layout.config(run)) for run in run_names(layout.configs)}
-    passages = {split: load_split(layout.corpus("char"), split)[:_PASSAGE] for split in ("val", "test")}
-    blocks |= {split: _base64([_smallest(ids)]) for split, ids in passages.items()}
-    history = {run: _history(layout, run, config, vocab) for run, config in runs.items()}
-    stored = _read_networks(layout, vocab, runs, left_out)
-    sizes = {run: (sum(array.size for array in weights.values()), _ROUNDED[network["model"]])
-             for run, (network, weights) in stored.items()}  # fmt: skip
+    vocab, table = Vocab.load(layout.vocab("char"), "char"), read_csv(layout.reports("evaluate", "table.csv"))
+    val, test = (load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items())
+    blocks = {"val": _packed([(val, _width(val))])}
+    left_out: list[dict[str, str]] = []
+    history = {run: _history(layout, run, vocab) for run in run_names(layout.configs)}
+    ngrams = _ngrams(layout, vocab, blocks, left_out)
     used = _CODE + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
-    precisions = _precisions(sizes, (MAX_PAGE - used) * 3 // 4)
-    for run, (network, weights) in stored.items():
-        if run not in precisions:
-            left_out.append({"name": run, "why": f"too large ({math.prod(sizes[run]) / 1e6:,.1f} MB)"})
-            continue
-        shapes = [{"name": name, "shape": list(array.shape)} for name, array in weights.items()]
-        kept = {key: network[key] for key in ("model", "activation", "num_layers", "num_heads", "num_steps")}
-        networks.append({"name": run, **kept, "arrays": shapes, "type": f"float{8 * precisions[run]}"})
-        blocks[f"weights-{run}"] = _base64(_rounded(array, precisions[run]) for array in weights.values())
-    table = read_csv(layout.reports("evaluate", "table.csv"))
+    networks = _networks(layout, vocab, table, MAX_PAGE - used, blocks, left_out)
+    separator = vocab.line_separator or " "
     data = {
         "normalise": vocab.normalise,
-        "separator": vocab.line_separator,
+        "joined": vocab.line_separator,
+        "begin": vocab.encode([separator]).tolist() if separator in vocab.tokens else [],
         "tokens": vocab.tokens,
-        "ngrams": {"tables": tables, "starts": counts.starts, "settings": settings},
+        "ngrams": ngrams,
         "networks": networks,
-        "leftOut": left_out,
+        "chosen": _chosen(ngrams, networks, table),
         "bits": table.set_index("model")["test_bits"].dropna().to_dict(),
         "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
-        "passages": {split: {"length": len(ids), "type": str(_smallest(ids).dtype)} for split, ids in passages.items()},
+        "val": {"length": len(val), "bits": _width(val)},
+        "test": "".join(vocab.tokens[token] if token else _UNKNOWN for token in test.tolist()),
     }
-    corpus = read_json(layout.corpus_record)
-    scripts = [f"playground/{name}.js" for name in _SCRIPTS]
     return render(
-        "playground/page.html", [*_STYLES, *scripts], title=title, corpus=corpus, best=table.iloc[0], styles=_STYLES,
-        scripts=scripts, data=data, blocks=blocks,
+        "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True, title=title,
+        corpus=read_json(layout.corpus_record), best=table.iloc[0], computing=list(map(_script, _COMPUTING)),
+        data=data, blocks=blocks, left_out=left_out,
     )  # fmt: skip
 
 
-def _ngram_tables(counts: NgramCounts, blocks: dict[str, str], left_out: list[dict[str, str]]) -> list[dict[str, Any]]:
-    """Put the tables of the orders that fit into half of the page into ``blocks``; return what describes them.
+def _script(name: str) -> str:
+    return f"playground/{name}.js"
+
+
+def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list[dict[str, str]]) -> dict[str, Any]:
+    """Put the tables of n-grams into ``blocks``, those of the orders that fit into half of the page; describe them.
 
     A table is stored as three arrays: for each row of the order below, how many n-grams continue it; the last token of
     each n-gram; and its count.
     """
-    described: list[dict[str, Any]] = []
+    counts, settings = load_counts(layout.ngrams("char"), vocab.key)
+    described: list[list[dict[str, int]]] = []
     size = 0
     for order, table in enumerate(counts.tables, start=1):
         prefixes, tokens = table.split()
         children = np.bincount(prefixes, minlength=1 if table.below is None else len(table.below))
-        arrays = [_smallest(array) for array in (children, tokens, np.asarray(table.counts))]
-        encoded = _base64(arrays)
-        size += len(encoded)
+        arrays = [(array, _width(array)) for array in (children, tokens, np.asarray(table.counts))]
+        size += len(packed := _packed(arrays))
         if size > MAX_PAGE / 2:
-            names = f"n-gram models of order {order}" + (f" to {counts.max_order}" if order < counts.max_order else "")
-            left_out.append({"name": names, "why": "too large"})
+            left_out.append({"name": _orders_left_out(order, counts), "why": "too large"})
             break
-        described.append({"types": [str(array.dtype) for array in arrays], "lengths": [len(array) for array in arrays]})
-        blocks[f"counts-{order}"] = encoded
+        described.append([{"length": len(array), "bits": bits} for array, bits in arrays])
+        blocks[f"counts-{order}"] = packed
+    highest = len(described)
+    return {
+        "tables": described,
+        "starts": counts.starts,
+        "settings": {name: found for name, found in settings.items() if name in _SMOOTHINGS},
+        "orders": [order for order in dict.fromkeys((*_ORDERS, highest)) if 0 < order <= highest],
+    }
+
+
+def _orders_left_out(order: int, counts: NgramCounts) -> str:
+    return f"n-gram models of order {order}" + (f" to {counts.max_order}" if order < counts.max_order else "")
+
+
+def _networks(
+    layout: Layout, vocab: Vocab, table: pd.DataFrame, budget: int, blocks: dict[str, str],
+    left_out: list[dict[str, str]],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Put the weights of networks into ``blocks``, the smallest first, while they fit; describe the networks.
+
+    Of the chapter's runs, those with sequential minibatches are enough.
+    """
+    chapter = set(table["model"][table["as_in_chapter"]])
+    found = []
+    for run in run_names(layout.configs):
+        config = read_json(layout.config(run))
+        if config["token"] != "char":
+            left_out.append({"name": run, "why": f"reads {config['token']} tokens, and this page characters"})
+        elif not (run in chapter and config["sampling"] == "random"):
+            found.append((run, *read_weights(layout.run(run), run, vocab.key)))
+    described = []
+    for run, network, weights in sorted(found, key=lambda each: sum(array.size for array in each[2].values())):
+        bits, names = _BITS[network["model"]], sorted(weights)  # a file has weights in no fixed order
+        packed = _packed([(_codes(weights[name], bits), bits) for name in names])
+        if (budget := budget - len(packed)) < 0:
+            left_out.append({"name": run, "why": f"too large ({len(packed) / 1e6:,.1f} MB)"})
+            continue
+        blocks[f"weights-{run}"] = packed
+        kept = {key: network[key] for key in ("model", "activation", "num_layers", "num_heads", "num_steps")}
+        arrays = [{"name": name, "shape": list(weights[name].shape)} for name in names]
+        described.append({"name": run, **kept, "bits": bits, "arrays": arrays})
     return described
 
 
-def _read_networks(
-    layout: Layout, vocab: Vocab, runs: dict[str, dict[str, Any]], left_out: list[dict[str, str]]
-) -> dict[str, tuple[dict[str, Any], dict[str, NDArray[np.float32]]]]:
-    """Return the settings and weights of the runs that the page can compute."""
-    found = {}
-    for run, config in runs.items():
-        if config["token"] != "char":
-            left_out.append({"name": run, "why": f"reads {config['token']} tokens, and this page characters"})
-        elif config["model"] not in _ROUNDED:
-            left_out.append({"name": run, "why": f"this page cannot compute networks of the kind {config['model']}"})
-        else:
-            network, weights = read_weights(layout.run(run), run, vocab.key)
-            found[run] = network, {name: weights[name] for name in sorted(weights)}  # read in a random order
-    return found
+def _chosen(ngrams: Mapping[str, Any], networks: Sequence[Mapping[str, Any]], table: pd.DataFrame) -> list[str]:
+    """Return the three models that the page begins with.
 
-
-def _precisions(sizes: dict[str, tuple[int, int]], budget: int) -> dict[str, int]:
-    """Return how many bytes a weight takes in each network, so that all fit into a number of bytes.
-
-    ``sizes`` has the number of parameters of each network, and the fewest bytes of one. The largest networks are left
-    out until the others fit with these; the smallest of the others are in single precision.
+    They are the n-gram model of the highest order, the best network on val, and the network that memorised most.
     """
-    kept = sorted(sizes, key=lambda run: math.prod(sizes[run]))
-    while (spare := budget - sum(math.prod(sizes[run]) for run in kept)) < 0 and kept:
-        kept.pop()
-    found = {}
-    for run in kept:
-        num_parameters, fewest = sizes[run]
-        found[run] = 4 if (spare := spare - num_parameters * (4 - fewest)) >= 0 else fewest
-    return found
+    smoothings = [name for name in ("kneser-ney", "laplace") if name in ngrams["settings"]]
+    counted = [f"char-{name}-{order}" for name in smoothings for order in reversed(ngrams["orders"])]
+    rows = table[table["model"].isin([one["name"] for one in networks])].sort_values("val_bits", kind="stable")
+    best, others = list(rows["model"]), [one["name"] for one in networks]
+    return list(dict.fromkeys([*counted[:1], *best[:1], *memoriser(rows)["model"], *best, *others, *counted]))[:3]
 
 
-def _rounded(weights: NDArray[np.float32], num_bytes: int) -> NDArray[Any]:
-    """Return weights in half precision, in single precision, or between: then as bytes, without the lowest."""
-    if num_bytes == 3:
-        # Half of the lowest byte is added, so that the rest is rounded.
-        return (weights.astype("<f4").view("<u4") + 128).view(np.uint8).reshape(-1, 4)[:, 1:]
-    return weights.astype(f"f{num_bytes}")
-
-
-def _history(layout: Layout, run: str, config: dict[str, Any], vocab: Vocab) -> dict[str, Any]:
+def _history(layout: Layout, run: str, vocab: Vocab) -> dict[str, Any]:
     """Return the perplexities of a run by epoch, and its samples with how much of each is copied from its text."""
-    table = read_csv(layout.reports("train", run, "history.csv"))
+    table, config = read_csv(layout.reports("train", run, "history.csv")), read_json(layout.config(run))
     columns = ["epoch", "train_perplexity", "val_perplexity"]
     rows = table[columns].astype(object).where(np.isfinite(table[columns]), None).to_numpy().tolist()
+    step = math.ceil(len(rows) / _MAX_EPOCHS)
     path = layout.samples_of_run(run)
     stored: dict[str, Any] = read_json(path) if path.exists() else {"prefix": "", "samples": []}
-    found = {"sampling": config["sampling"], "rows": rows, **stored}
+    kept = {0, len(rows) - 1, *range(step - 1, len(rows), step)}
+    found = {"rows": [row for place, row in enumerate(rows) if place in kept], **stored}
     if config["token"] != "char":
         return found
     train = load_split(layout.corpus("char"), "train", mmap=True)[: config["max_tokens"]]
     text = vocab.join(vocab.decode(train[:_SEARCHED].tolist()))
     for sample in stored["samples"]:
         sample["copied"] = longest_common_substring(sample["text"], text)
-    return found | {"trainedOn": len(train)}
+    return found
 
 
-def _smallest(array: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return the array in the smallest unsigned type that holds it, at most 32 bits."""
-    return array.astype(np.promote_types(np.min_scalar_type(int(array.max(initial=0))), np.uint8))
+def _codes(weights: NDArray[np.float32], bits: int) -> NDArray[np.int64]:
+    """Return weights as whole numbers: from the highest bit a sign, five bits of an exponent, and rounded digits.
+
+    16 bits are half precision.
+    """
+    digits = 2 ** (bits - 6)
+    _, exponents = np.frexp(np.abs(weights).astype(np.float64))
+    unit = np.where(weights == 0, -14, np.clip(exponents - 1, -14, 15))
+    # A number below the smallest exponent has 0 as its exponent, and no leading digit 1.
+    magnitude = np.rint(np.ldexp(np.abs(weights).astype(np.float64), -unit) * digits).astype(np.int64)
+    codes = magnitude + (unit + 14) * digits
+    return np.asarray(np.minimum(codes, 31 * digits - 1) + np.signbit(weights) * np.int64(32 * digits))
 
 
-def _base64(arrays: Iterable[NDArray[Any]]) -> str:
-    """Return the bytes of arrays, one after another and least significant byte first, as base64."""
-    parts = (array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)
-    return base64.b64encode(b"".join(parts)).decode()
+def _width(array: NDArray[np.integer]) -> int:
+    """Return how many bits hold each number of an array."""
+    return max(int(array.max(initial=0)).bit_length(), 1)
+
+
+def _packed(arrays: Iterable[tuple[NDArray[Any], int]]) -> str:
+    """Return the numbers of arrays, each with so many bits, one after another as text."""
+    bits = [
+        (array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays
+    ]
+    text = base64.b85encode(np.packbits(np.concatenate(bits).astype(np.uint8)).tobytes()).decode()
+    return text.replace("<", ",")  # so that nothing in it is markup

@@ -2,14 +2,17 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import jinja2
 from markupsafe import Markup
 
 
-def render(template: str, sources: Sequence[str], **content: object) -> str:
-    """Return a page as HTML. ``sources``: the files of styles and scripts that the template puts into it."""
+def render(template: str, sources: Sequence[str], *, worker: bool = False, **content: object) -> str:
+    """Return a page as HTML.
+
+    ``sources``: the files of its styles and scripts, in their order. A page with a ``worker`` makes it from text.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("seqlm.report", "templates"),
         autoescape=True,
@@ -19,7 +22,10 @@ def render(template: str, sources: Sequence[str], **content: object) -> str:
     )
     environment.filters["number"] = _number
     texts = {name: _source(environment, name) for name in sources}
-    environment.globals |= {"inline": texts.__getitem__, "policy": _policy(texts)}
+    found = {kind: [text for name, text in texts.items() if name.endswith(kind)] for kind in ("css", "js")}
+    policy = _policy(found["css"], found["js"]) + ("; worker-src blob:" if worker else "")
+    environment.globals |= {"styles": found["css"], "scripts": found["js"], "policy": policy}
+    environment.globals["inline"] = lambda name: _source(environment, name)
     return environment.get_template(template).render(**content)
 
 
@@ -29,13 +35,14 @@ def _source(environment: jinja2.Environment, name: str) -> Markup:
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
-def _policy(sources: Mapping[str, str]) -> str:
+def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
     """Return the content security policy of a page: it loads nothing, and only these styles and scripts have effect."""
-    hashes: dict[str, list[str]] = {"css": [], "js": []}
-    for name, text in sources.items():
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        hashes[name.rpartition(".")[2]].append(f"'sha256-{digest}'")
-    allowed = f"style-src {' '.join(hashes['css'])}; script-src {' '.join(hashes['js'])}"
+
+    def hashes(texts: Sequence[str]) -> str:
+        digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+        return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+    allowed = f"style-src {hashes(styles)}; script-src {hashes(scripts)}"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 

@@ -100,11 +100,6 @@ class LineStyle:
         """Arguments of ``Axes.plot`` for a line without markers."""
         return {"color": self.color, "linestyle": self.linestyle}
 
-    @property
-    def points(self) -> dict[str, Any]:
-        """Arguments of ``Axes.plot`` for a line with markers."""
-        return self.line | {"marker": self.marker}
-
 
 SERIES = tuple(
     LineStyle(color, line, marker)
@@ -143,26 +138,18 @@ def new_figure(
 ) -> Iterator[tuple[Figure, Any]]:
     """Give a figure and its panels, in so many columns, to draw in the shared look; ``height`` is without the legend.
 
-    With a ``legend`` of so many columns, that of the first panel is put over all panels, where it hides no curve.
-    Panels with the ``same_axes`` share their limits, and only the outer ones have numbers.
+    With a ``legend`` of so many columns, or of one if a name is long, that of the first panel is put over all panels,
+    where it hides no curve. Panels with the ``same_axes`` share their limits, and only the outer ones have numbers.
     """
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         yield figure, figure.subplots(math.ceil(panels / columns), columns, sharex=same_axes, sharey=same_axes)
-        if legend:
-            handles, names = _named(figure.axes[0])
+        handles, names = _named(figure.axes[0])
+        if legend and handles:
+            legend = legend if max(map(len, names)) < _NAME_LENGTH / 2 else 1
             lines = sum(name.count("\n") + 1 for name in names)
             figure.set_figheight(height + _NAME_HEIGHT * math.ceil(lines / legend))
             figure.legend(handles, names, loc="outside upper center", ncols=legend)
-
-
-def legend_above(axes: Axes, title: str = "", columns: int = 1) -> None:
-    """Put the names of a panel's lines above it, where they hide no curve, under a title."""
-    handles, names = _named(axes)
-    axes.legend(
-        handles, names, title=title or None, alignment="left", ncols=columns,
-        loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.4,
-    )  # fmt: skip
 
 
 def _named(axes: Axes) -> tuple[list[Any], list[str]]:
@@ -233,9 +220,5 @@ def _number(value: float, _position: int) -> str:
 
 
 def _power(value: float, _position: int) -> str:
-    return power_of_ten(round(math.log10(value)))
-
-
-def power_of_ten(exponent: int) -> str:
-    """Return a power of ten as text, with a raised exponent."""
-    return "10" + str(exponent).translate(_SUPERSCRIPTS)
+    """Return a power of ten with a raised exponent."""
+    return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPTS)

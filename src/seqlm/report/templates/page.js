@@ -1,6 +1,11 @@
 // Without JavaScript the rows keep their order, and headings look like headings.
 for (const table of document.querySelectorAll("table.sortable")) {
-  const value = (row, place) => { const cell = row.cells[place]; return cell.dataset.value ? parseFloat(cell.dataset.value) : (cell.firstChild?.textContent ?? "").trim(); };
+  // The first number of a cell, or its text.
+  const value = (row, place) => {
+    const text = (row.cells[place].firstChild?.textContent ?? "").trim().replace("−", "-").replaceAll(",", "");
+    const number = place ? text.match(/-?\d+(\.\d+)?(e[+-]?\d+)?/) : null;
+    return number ? parseFloat(number[0]) : text === "infinite" ? Infinity : text;
+  };
   const hasValue = found => typeof found === "number" || !["", "-"].includes(found);
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, place) => {

@@ -1,49 +1,44 @@
-// Numbers from base64: arrays of whole numbers, and weights in three precisions.
+// Numbers from text: whole numbers and weights of any number of bits; and sums over arrays.
 "use strict";
 
-// For each type, its bytes per number, and how bytes become numbers.
-const ARRAY_TYPES = {
-  uint8: [1, bytes => bytes],
-  uint16: [2, bytes => new Uint16Array(bytes.buffer)],
-  uint32: [4, bytes => new Uint32Array(bytes.buffer)],
-  float32: [4, bytes => new Float32Array(bytes.buffer)],
-  float24: [3, fromThreeBytes],
-  float16: [2, bytes => fromHalf(new Uint16Array(bytes.buffer))],
-};
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
+const DIGIT_OF = new Uint8Array(128);
+for (let digit = 0; digit < ALPHABET.length; digit++) DIGIT_OF[ALPHABET.charCodeAt(digit)] = digit;
 
-function bytesOf(id) {
-  const text = atob(document.getElementById(id).textContent.trim()), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return bytes;
+// Five characters are the digits of a number to the base of 85, which is four bytes; the last ones may be fewer.
+function bytesOf(text) {
+  const rest = (5 - text.length % 5) % 5, padded = text + "~".repeat(rest), bytes = new Uint8Array(padded.length / 5 * 4);
+  for (let from = 0, to = 0; from < padded.length; from += 5, to += 4) {
+    let number = 0;
+    for (let i = from; i < from + 5; i++) number = number * 85 + DIGIT_OF[padded.charCodeAt(i)];
+    for (let i = 3; i >= 0; i--, number = Math.floor(number / 256)) bytes[to + i] = number % 256;
+  }
+  return bytes.subarray(0, bytes.length - rest);
 }
 
-// Returns the arrays that follow one another in a block of the page; each has a type and a length.
-function arraysOf(id, types, lengths) {
-  const bytes = bytesOf(id);
-  let start = 0;
-  return types.map((type, index) => {
-    const [size, decode] = ARRAY_TYPES[type], end = start + size * lengths[index];
-    const array = decode(bytes.slice(start, end));
-    start = end;
-    return array;
+// Returns arrays that follow one another in a text; each is described by its length and its bits per number.
+function arraysOf(text, described) {
+  const bytes = bytesOf(text);
+  let place = 0, held = 0, numHeld = 0;
+  return described.map(({length, bits}) => {
+    const found = new Uint32Array(length);
+    for (let i = 0; i < length; i++) {
+      for (; numHeld < bits; numHeld += 8) held = held * 256 + bytes[place++];
+      const unit = 2 ** (numHeld -= bits);
+      found[i] = held / unit;
+      held %= unit;
+    }
+    return found;
   });
 }
 
-// Single precision without its last byte, which comes first.
-function fromThreeBytes(bytes) {
-  const all = new Uint8Array(bytes.length / 3 * 4);
-  for (let from = 0, to = 1; from < bytes.length; from += 3, to += 4) all.set(bytes.subarray(from, from + 3), to);
-  return new Float32Array(all.buffer);
-}
-
-// Half precision has one bit for the sign, five for the exponent and ten for the digits.
-function fromHalf(halves) {
-  const values = new Float32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) {
-    const sign = halves[i] & 0x8000 ? -1 : 1, exponent = halves[i] >> 10 & 31, digits = halves[i] & 1023;
-    values[i] = sign * (exponent ? 2 ** (exponent - 25) * (1024 + digits) : 2 ** -24 * digits);
-  }
-  return values;
+// Weights have one bit for the sign, five for the exponent, and the others for the digits: 16 bits are half precision.
+function weightsFrom(codes, bits) {
+  const one = 2 ** (bits - 6);
+  return Float32Array.from(codes, code => {
+    const digits = code % one, rest = Math.floor(code / one), exponent = rest % 32, sign = rest >= 32 ? -1 : 1;
+    return sign * (exponent ? 2 ** (exponent - 15) * (1 + digits / one) : 2 ** -14 * digits / one);
+  });
 }
 
 function argmax(values, from = 0) {
@@ -65,5 +60,7 @@ function softmax(logits) {
   return found.map(value => value / total);
 }
 
+// Returns places from the largest value to the smallest; of equal values the first comes first.
+const order = values => Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);
 const mean = values => sum(values) / values.length;
 const variance = (values, center = mean(values)) => mean(values.map(value => (value - center) ** 2));

@@ -1,8 +1,11 @@
-// Making elements. Text is always set as text, so a text with markup in it stays text.
+// What all parts of the page use: elements, texts as people read them, and the worker.
 "use strict";
 
 const find = id => document.getElementById(id);
+const data = JSON.parse(find("data").textContent);
+const idOf = new Map(data.tokens.map((token, id) => [token, id]));
 
+// Text is always set as text, so a text with markup in it stays text.
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -14,7 +17,9 @@ function make(tag, properties = {}, ...children) {
 
 const fixed = (value, digits = 2) => value === null || !Number.isFinite(value) ? "–" : value.toFixed(digits).replace("-", "−");
 const percent = p => p >= 0.0995 ? `${(100 * p).toFixed(0)}\u00a0%` : p >= 0.00095 || p === 0 ? `${(100 * p).toFixed(1)}\u00a0%` : "<\u00a00.1\u00a0%";
-const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const visible = char => ({" ": "space", "\n": "line end", "\t": "tab"})[char] ?? char;
+const labelOf = name => data.labels[name] ?? name;
+const options = names => names.map(value => make("option", {value, textContent: labelOf(value)}));
 
 // A passage whose characters are shaded. shade(start, length) returns the properties of the characters from a place on.
 function passage(groups, shade) {
@@ -28,24 +33,29 @@ function passage(groups, shade) {
   });
 }
 
-const BITS_PER_SHADE = 1.2, DARKEST = 9;
-const shadeOf = bits => `s${Math.min(Math.floor(bits / BITS_PER_SHADE), DARKEST)}`;
+// Cleans a text like the corpus, but keeps a blank at its end, so that a word can be finished.
+function cleaned(text) {
+  const lines = text.replace(/\r\n?/g, "\n");
+  if (data.normalise === "letters") return lines.replace(/[^A-Za-z]+/g, " ").toLowerCase().trimStart();
+  return data.joined === " " ? lines.replace(/\n/g, " ") : lines;
+}
 
-// The name of a model or of a run as in the table of results.
-const labelOf = name => app.data.labels[name] ?? name;
-const options = names => names.map(value => make("option", {value, textContent: labelOf(value)}));
+// Returns the characters of a text in the groups that a reader sees as one: emoji and letters with accents may be several.
+function graphemes(text) {
+  const parts = Intl.Segmenter ? Array.from(new Intl.Segmenter().segment(text), part => part.segment) : Array.from(text);
+  return parts.map(part => Array.from(part));
+}
 
-// How the kinds of networks with the same equations differ, and how minibatches were cut.
-const CODE = {scratch: "its equations written out (section 8.5)", rnn: "the framework’s layer (section 8.6)"};
-const MINIBATCHES = {random: "minibatches from random places", sequential: "minibatches that continue one another"};
+// The worker is made from scripts in this page. Of each kind of job, only the answers to the newest request are used.
+const asked = {}, hear = {};
+const computing = [...document.querySelectorAll("script.computing")].map(script => script.textContent).join("\n");
+const blocks = Object.fromEntries([...document.querySelectorAll("script.block")].map(({id, textContent}) => [id, textContent]));
+const worker = new Worker(URL.createObjectURL(new Blob([computing], {type: "text/javascript"})));
+worker.postMessage({data, blocks});
+worker.onerror = event => { find("failed").hidden = false; find("failed").textContent += ` ${event.message ?? ""}`; };
+worker.onmessage = ({data: answer}) => { if (answer.number === asked[answer.job]) hear[answer.job](answer); };
 
-// Says what a model is; `bits` is its score on the test text.
-function describe({name, described, order}) {
-  const bits = app.data.bits[name], judged = bits === undefined ? [] : [`${fixed(bits)} bits per character on the test text`];
-  if (described) {
-    const {trainedOn, sampling} = app.data.history[name], saw = `${trainedOn.toLocaleString("en")} characters`;
-    return [name, ...CODE[described.model] ? [CODE[described.model]] : [], `trained on ${saw}, ${MINIBATCHES[sampling]}`, ...judged].join("; ");
-  }
-  const looks = ["every character equally likely", "counts single characters", "counts what followed the last character"];
-  return [name, looks[order] ?? `counts what followed the last ${order - 1} characters`, ...judged].join("; ");
+function ask(job, request, listen) {
+  hear[job] = listen;
+  worker.postMessage({job, number: asked[job] = (asked[job] ?? 0) + 1, ...request});
 }

@@ -1,24 +1,24 @@
-// Section 4: training from the first epoch to the last.
+// Training from the first epoch to the last.
 "use strict";
 
 const CHART = {height: 240, left: 44, right: 12, top: 22, bottom: 34};
 
 function prepareHistory() {
-  const runs = Object.keys(app.data.history);
+  const runs = Object.keys(data.history);
   find("over-time").hidden = !runs.length;
   if (!runs.length) return;
   const select = find("run");
   select.append(...options(runs));
-  const memorised = run => { const {rows} = app.data.history[run]; return Math.max(...rows.map(row => row[2] ?? 0)) / (rows.at(-1)[1] || 1); };
+  const memorised = run => { const {rows} = data.history[run]; return Math.max(...rows.map(row => row[2] ?? 0)) / (rows.at(-1)[1] || 1); };
   select.value = runs.reduce((best, run) => memorised(run) > memorised(best) ? run : best);
   select.addEventListener("change", chooseRun);
   find("epoch").addEventListener("input", showEpoch);
   chooseRun();
-  new ResizeObserver(showEpoch).observe(find("chart"));  // so that its text keeps its size
+  new ResizeObserver(showEpoch).observe(find("chart"));  // so that its text keeps its size; a folded one has none
 }
 
 function chooseRun() {
-  const {rows} = app.data.history[find("run").value];
+  const {rows} = data.history[find("run").value];
   find("epoch").max = rows.length - 1;
   find("epoch").value = rows.length - 1;
   showEpoch();
@@ -31,17 +31,19 @@ const svg = (tag, attributes, text = "") => {
   return element;
 };
 
+const shownEpoch = epoch => Number(epoch.toFixed(1));
+
 function showEpoch() {
-  const run = find("run").value, {rows, samples, prefix} = app.data.history[run], row = rows[find("epoch").value], [epoch, train] = row;
+  const run = find("run").value, {rows, samples, prefix} = data.history[run], row = rows[find("epoch").value], [epoch, train] = row;
   const evaluated = rows.filter(([at, , val]) => at <= epoch && val !== null).at(-1);
-  find("epoch-shown").textContent = epoch;
-  const val = evaluated ? `${fixed(evaluated[2])}${evaluated[0] === epoch ? "" : ` (at epoch ${evaluated[0]})`}` : "not measured yet";
+  find("epoch-shown").textContent = shownEpoch(epoch);
+  const val = evaluated ? `${fixed(evaluated[2])}${evaluated[0] === epoch ? "" : ` (at epoch ${shownEpoch(evaluated[0])})`}` : "not measured yet";
   find("perplexities").textContent = `Perplexity on train ${fixed(train)}, on val ${val}.`;
   const sample = samples.filter(one => one.epoch <= epoch).at(-1);
   find("sample").replaceChildren(...sample ? [make("b", {textContent: prefix}), sample.text] : ["No sample was kept this early."]);
-  find("sample-said").textContent = !sample ? "" : `Written at epoch ${sample.epoch}, each time the likeliest character.` +
+  find("sample-said").textContent = !sample ? "" : `Written at epoch ${shownEpoch(sample.epoch)}, each time the likeliest character.` +
     (sample.copied ? ` Longest piece that is also in the text it was trained on: ${sample.copied} of ${Array.from(sample.text).length} characters.` : "");
-  drawChart(rows, row, find("chart"));
+  if (find("chart").clientWidth) drawChart(rows, row, find("chart"));
 }
 
 function drawChart(rows, row, chart) {
@@ -65,5 +67,5 @@ function drawChart(rows, row, chart) {
     line(1, {stroke: "currentColor"}), line(2, {stroke: "var(--val)", "stroke-dasharray": "6 3"}),
     svg("line", {x1: x(row[0]), x2: x(row[0]), y1: top, y2: height - bottom, stroke: "currentColor", "stroke-dasharray": "2 3"}));
   chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  chart.setAttribute("aria-label", `Perplexity from epoch ${first} to ${last}: on train from ${fixed(rows[0][1])} to ${fixed(rows.at(-1)[1])}`);
+  chart.setAttribute("aria-label", `Perplexity from epoch ${shownEpoch(first)} to ${shownEpoch(last)}: on train from ${fixed(rows[0][1])} to ${fixed(rows.at(-1)[1])}`);
 }

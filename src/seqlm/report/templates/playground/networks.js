@@ -23,7 +23,7 @@ function product(matrix, vector, bias) {
 }
 
 function transposed(matrix, rows, columns) {
-  const found = new Float32Array(matrix.length);
+  const found = new Float64Array(matrix.length);
   for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) found[column * rows + row] = matrix[row * columns + column];
   return found;
 }
@@ -52,15 +52,15 @@ const CELLS = {
 
 // Weights of a network by name, decoded from the page when they are first needed.
 class StoredNetwork {
-  constructor(described) {
-    Object.assign(this, {name: described.name, described});
+  constructor(described, text) {
+    Object.assign(this, {name: described.name, described, text});
   }
 
   get weights() {
     if (!this.cachedWeights) {
-      const {arrays, type, name} = this.described, lengths = arrays.map(({shape}) => shape.reduce((a, b) => a * b, 1));
-      const found = arraysOf(`weights-${name}`, arrays.map(() => type), lengths);
-      this.cachedWeights = Object.fromEntries(arrays.map((array, index) => [array.name, found[index]]));
+      const {arrays, bits} = this.described, size = ({shape}) => shape.reduce((a, b) => a * b, 1);
+      const found = arraysOf(this.text, arrays.map(array => ({length: size(array), bits})));
+      this.cachedWeights = Object.fromEntries(arrays.map(({name}, index) => [name, weightsFrom(found[index], bits)]));
     }
     return this.cachedWeights;
   }
@@ -69,8 +69,6 @@ class StoredNetwork {
 }
 
 class RecurrentNetwork extends StoredNetwork {
-  get numLayers() { return this.described.num_layers; }
-
   // Layers with weights as PyTorch has them: a row for each unit of each gate.
   get layers() {
     if (this.cachedLayers) return this.cachedLayers;
@@ -81,7 +79,7 @@ class RecurrentNetwork extends StoredNetwork {
       this.output = {weight: transposed(weights.W_hq, size, vocabSize), bias: weights.b_q};
       this.cachedLayers = [{
         size, cell: CELLS.rnn(activate), inputWeight: transposed(weights.W_xh, vocabSize, size), inputBias: weights.b_h,
-        weight: transposed(weights.W_hh, size, size), bias: new Float32Array(size),
+        weight: transposed(weights.W_hh, size, size), bias: new Float64Array(size),
       }];
     } else {
       this.output = {weight: weights["output.weight"] ?? weights["embedding.weight"], bias: weights["output.bias"]};
@@ -115,12 +113,12 @@ class RecurrentNetwork extends StoredNetwork {
     const embedding = this.weights["embedding.weight"];
     if (embedding) {
       const size = this.shape("embedding.weight")[1];
-      return product(inputWeight, Float64Array.from(embedding.subarray(token * size, (token + 1) * size)), inputBias);
+      return product(inputWeight, embedding.subarray(token * size, (token + 1) * size), inputBias);
     }
     const vocabSize = inputWeight.length / inputBias.length;
     return Float64Array.from(inputBias, (bias, row) => bias + inputWeight[row * vocabSize + token]);
   }
 
   probs(state) { return softmax(product(this.output.weight, state.at(-1).hidden, this.output.bias)); }
-  units(state, layer) { return state[layer].hidden; }
+  units(state) { return state.at(-1).hidden; }
 }

@@ -1,7 +1,8 @@
-// n-gram models: uniform, Laplace and Kneser-Ney, from the counts of all n-grams of the training text.
+// n-gram models: Laplace and Kneser-Ney, from the counts of all n-grams of the training text.
 //
 // A model has three methods: start() gives the state before any character, read(state, token) the state after one more, and
-// probs(state) the probability of each character. Networks also have units(state, layer), their hidden units.
+// probs(state) the probability of each character. Networks also have units(state), the hidden units of their
+// last layer.
 // A state never changes, so a page can keep the states of every place of a text.
 "use strict";
 
@@ -47,13 +48,6 @@ class Table {
     }
     return sums;
   }
-}
-
-class Uniform {
-  constructor(vocabSize) { Object.assign(this, {name: "char-uniform", order: 0, vocabSize}); }
-  start() { return []; }
-  read() { return []; }
-  probs() { return new Float64Array(this.vocabSize).fill(1 / this.vocabSize); }
 }
 
 // P_n(x | c) = share(c, x) + weight(c) P_below(x). A context that was never seen has weight 1.
@@ -171,17 +165,12 @@ class KneserNey extends Interpolated {
   }
 }
 
-function ngramModels({tables: described, starts, settings}, vocabSize) {
-  const tables = [];
-  described.forEach(({types, lengths}, index) => {
-    tables.push(new Table(tables[index - 1], ...arraysOf(`counts-${index + 1}`, types, lengths)));
-  });
-  const orders = tables.map((_, index) => index + 1), lower = [], models = [];
-  if (settings.uniform) models.push(new Uniform(vocabSize));
-  if (settings.laplace) {
-    models.push(...orders.filter(n => n <= settings.laplace.epsilons.length).map(n => new Laplace(n, tables, settings.laplace)));
-  }
-  const kneserNey = settings["kneser-ney"];
-  if (kneserNey) models.push(...orders.map(n => new KneserNey(n, tables, starts, lower, kneserNey.unknown)));
-  return models;
+// The models of each smoothing method that have one of the `orders`.
+function ngramModels({tables: described, starts, settings, orders}, blocks) {
+  const tables = [], lower = [], {laplace, "kneser-ney": kneserNey} = settings;
+  described.forEach((arrays, index) => tables.push(new Table(tables[index - 1], ...arraysOf(blocks[`counts-${index + 1}`], arrays))));
+  return [
+    ...laplace ? orders.filter(n => n <= laplace.epsilons.length).map(n => new Laplace(n, tables, laplace)) : [],
+    ...kneserNey ? orders.map(n => new KneserNey(n, tables, starts, lower, kneserNey.unknown)) : [],
+  ];
 }

@@ -1,4 +1,4 @@
-// How a character is chosen: temperature, top-k and top-p, from a seed.
+// How a character is drawn with a temperature and a seed, and how many guesses a model needs for one.
 "use strict";
 
 // A small generator of random numbers in [0, 1): the same seed gives the same numbers (mulberry32, public domain).
@@ -13,33 +13,16 @@ function randomNumbers(seed) {
 }
 
 // Returns the probabilities with which characters are drawn. The unknown character, token 0, is never drawn.
-// Temperature 0 is the likeliest character; topK keeps the k likeliest; topP the fewest that together have this much.
-function drawnWith(probs, {temperature, topK, topP}) {
-  const found = new Float64Array(probs.length), likeliest = argmax(probs, 1);
-  if (temperature === 0) {
-    found[likeliest] = 1;
-    return found;
-  }
-  for (let i = 1; i < probs.length; i++) found[i] = Math.exp((Math.log(probs[i]) - Math.log(probs[likeliest])) / temperature);
-  if (topK < found.length - 1) {
-    const smallest = [...found.subarray(1)].sort((a, b) => b - a)[topK - 1];
-    for (let i = 1; i < found.length; i++) if (found[i] < smallest) found[i] = 0;
-  }
-  if (topP < 1) {
-    const total = sum(found);
-    let before = 0;
-    for (const i of order(found)) {
-      const weight = found[i];
-      if (before >= topP * total) found[i] = 0;
-      before += weight;
-    }
-  }
+// Temperature 0 is the likeliest character.
+function drawnWith(probs, temperature) {
+  const likeliest = argmax(probs, 1);
+  const found = Float64Array.from(probs, (p, i) => {
+    if (i === 0) return 0;
+    return temperature ? Math.exp((Math.log(p) - Math.log(probs[likeliest])) / temperature) : Number(i === likeliest);
+  });
   const total = sum(found);
   return found.map(weight => weight / total);
 }
-
-// Returns places from the largest value to the smallest; of equal values the first comes first.
-const order = values => Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);
 
 function draw(probs, number) {
   let cumulative = 0, last = 1;
@@ -52,12 +35,9 @@ function draw(probs, number) {
   return last;
 }
 
-// Returns the tokens that a model writes after some others, each the likeliest one.
-function greedy(model, tokens, length) {
-  let state = tokens.reduce((before, token) => model.read(before, token), model.start());
-  return Array.from({length}, () => {
-    const token = argmax(model.probs(state), 1);
-    state = model.read(state, token);
-    return token;
-  });
+// Returns how many guesses a model needs that guesses the likeliest character first; it never guesses the unknown one.
+function rankOf(probs, token) {
+  let rank = 1;
+  for (let i = 1; i < probs.length; i++) if (probs[i] > probs[token] || (probs[i] === probs[token] && i < token)) rank += 1;
+  return rank;
 }

@@ -15,10 +15,3 @@ function shannonBounds(ranks, numSymbols) {
   }
   return {lower, upper};
 }
-
-// Returns how many guesses a model needs that guesses the likeliest character first; it never guesses the unknown one.
-function rankOf(probs, token) {
-  let rank = 1;
-  for (let i = 1; i < probs.length; i++) if (probs[i] > probs[token] || (probs[i] === probs[token] && i < token)) rank += 1;
-  return rank;
-}

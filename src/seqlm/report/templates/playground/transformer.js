@@ -18,8 +18,6 @@ function layerNorm(vector, weight, bias) {
 }
 
 class Transformer extends StoredNetwork {
-  get numLayers() { return 1; }
-
   start() { return {window: [], caches: Array.from({length: this.described.num_layers}, () => [])}; }
 
   // If the window is full, its last half is read again.
@@ -86,4 +84,5 @@ class Transformer extends StoredNetwork {
   units({hidden}) { return hidden; }
 }
 
-const networkModels = described => described.map(network => network.model === "transformer" ? new Transformer(network) : new RecurrentNetwork(network));
+const networkModels = (described, blocks) => described.map(network =>
+  new (network.model === "transformer" ? Transformer : RecurrentNetwork)(network, blocks[`weights-${network.name}`]));
