@@ -35,6 +35,8 @@ import numpy as np
 import pandas as pd
 import torch
 from origin import machine
+from seqlm.heldout.selection import select_heldout
+from seqlm.heldout.store import read_streams
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
@@ -42,18 +44,16 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import read_params
 from seqlm.evaluate.mixtures import best_mixture, val_bits
+from seqlm.models.info import ModelInfo, describe_ngram
 from seqlm.models.scored_text import Ids, Streams
-from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import read_streams
+from seqlm.models.word_to_char import WordToCharReader
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.models.info import ModelInfo, describe_ngram
 from seqlm.score.networks import describe_run
 from seqlm.score.scores import Scores, make_scores
-from seqlm.models.word_to_char import WordToCharReader
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split

@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seqlm.models.exporting import export_models
+
 from seqlm.core.files import write_csv
 from seqlm.core.layout import Layout
-from seqlm.models.exporting import export_models
 
 ROOT = Path(__file__).parents[1]
 MODELS = ("char-kneser-ney-6", "word-kneser-ney-3", "lstm", "lstm+char-by-word-kneser-ney-3")

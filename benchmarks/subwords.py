@@ -17,15 +17,15 @@ from functools import partial
 from pathlib import Path
 
 from origin import origin
-
-from seqlm.core.layout import Layout
 from seqlm.heldout.selection import select_heldout
 from seqlm.heldout.store import read_streams
+from seqlm.score.metrics import summarise
+
+from seqlm.core.layout import Layout
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.score.metrics import summarise
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import SubwordParams

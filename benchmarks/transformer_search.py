@@ -30,12 +30,12 @@ import pandas as pd
 import torch
 from curves import CORPORA, MAX_TOKENS, ROOT, Corpus, Stopwatch, prepare
 from origin import machine
+from seqlm.score.metrics import summarise
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, write_csv
 from seqlm.core.layout import Layout
 from seqlm.networks.network import stream_nll
-from seqlm.score.metrics import summarise
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from seqlm.core.metrics import Nll
-from seqlm.models.scored_text import ScoredText, Stream, stream_of
 from seqlm.models.info import ModelInfo
+from seqlm.models.scored_text import Stream, stream_of
 from seqlm.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
 
 
-def stream(ids: Sequence[int] | np.ndarray, scored_chars: int | None = None) -> Stream:
+def stream(ids: Sequence[int] | np.ndarray, num_chars: int | None = None) -> Stream:
     """Return tokens of one character each as a stream, unknown ones without a cost."""
     ids = np.asarray(ids)
-    size = len(ids)
-    return stream_of(ids, np.zeros(size), np.arange(1, size + 1), size - 1 if scored_chars is None else scored_chars)
+    size = len(ids) - 1
+    return stream_of(ids, np.ones(size, np.int64), np.zeros(size), size if num_chars is None else num_chars)
 
 
-def scored_text(num_scored: int, scored_chars: int | None = None) -> ScoredText:
+def scored_text(num_scored: int, num_chars: int | None = None) -> Stream:
     """Return a text of known tokens of one character each; the first token is not scored."""
-    return stream(np.ones(num_scored + 1, np.int64), scored_chars)
+    return stream(np.ones(num_scored + 1, np.int64), num_chars)
 
 
 def network(name: str, token: str = "char", **changes: object) -> ModelInfo:

@@ -2,33 +2,23 @@
 
 import math
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
-from seqlm.evaluate.mixtures import (
-    best_mixture,
-    choose_weights,
-    collect_scores,
-    describe_mixture,
-    load_mixtures,
-    make_mixtures,
-    mix,
-    save_mixtures,
-)
+from seqlm.evaluate.mixtures import best_mixture, choose_weights, collect_scores, make_mixtures
 from seqlm.evaluate.tables import choices, diagnosed, headlines
-from seqlm.models.info import ModelInfo
+from seqlm.models.info import ModelInfo, describe_mixture
+from seqlm.models.mixture import mix
 from seqlm.score.scores import Scores, save_scores
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS
 
 TEXTS = {kind: dict.fromkeys(SPLITS, scored_text(200)) for kind in KINDS}
-DIAGNOSED = {"positions": [2.0], "calibration": [(0.5, 0.5, 1)]}
+DIAGNOSED = {"positions": [2.0]}
 NGRAM, RECOUNTED = ngram("counts"), ngram("counts").as_dynamic()
 GOOD, DYNAMIC, WEAK = network("good"), network("good").as_dynamic(), network("weak")
 A, B, ZERO = network("a"), network("b"), np.zeros(200)
@@ -145,28 +135,6 @@ def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> Non
     assert not any({"b", "b+dynamic"} <= members for members in found)
 
 
-def test_networks_over_words_do_not_choose_the_token_of_mixtures() -> None:
-    # They need not predict spaces, so their bits per character are too few.
-    words = score(network("words", "word"), ZERO + 0.1)
-    words = replace(words, metrics={split: found | {"separator_bits": 2.0} for split, found in words.metrics.items()})
-    assert members_of([score(NGRAM, ZERO + 1)], [words, score(A, 3.1 - SURE)]) == [("a", "counts")]
-
-
-def test_stored_mixtures_replace_those_before_and_changed_ones_are_refused(tmp_path: Path) -> None:
-    a, b = made("a", SURE), made("b", 3.1 - SURE)
-    mixture, folder = best(a, b), tmp_path / "mixtures"
-    save_mixtures(folder, [a, mixture, b])
-    assert load_mixtures(folder) == {mixture.info: weights_of(mixture)}
-    save_mixtures(folder, [best(b, made("c", SURE))])
-    assert [info.name for info in load_mixtures(folder)] == ["b+c"]
-    path = folder / "b+c.json"
-    path.write_text(path.read_text().replace('"order": null', '"order": 3'))
-    with pytest.raises(DataError, match="does not match its SHA-256: run the evaluate stage again"):
-        load_mixtures(folder)
-    save_mixtures(folder, [a])
-    assert load_mixtures(folder) == load_mixtures(tmp_path / "none") == {}
-
-
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     """A folder with the runs ``good``, which has a dynamic score, and ``weak``, and with two n-gram models.
@@ -174,7 +142,7 @@ def layout(tmp_path: Path) -> Layout:
     Networks are sure of every second token, the n-gram model ``counts`` of the others.
     """
     layout = Layout(tmp_path)
-    for folder in (*map(layout.scores_of_ngrams, KINDS), layout.scores_word_to_char):
+    for folder in map(layout.scores_of_ngrams, KINDS):
         folder.mkdir(parents=True)
     save(layout, score(GOOD, alternating(0.1, 3.0), DIAGNOSED))
     save(layout, score(WEAK, alternating(0.6, 3.5), DIAGNOSED))
@@ -192,8 +160,8 @@ def save(layout: Layout, *scores: Scores) -> None:
         save_scores(folder / made.name, made)
 
 
-def collect(layout: Layout, *, mixtures: bool = True) -> list[Scores]:
-    return collect_scores(layout, ["good", "weak"], TEXTS, mixtures)
+def collect(layout: Layout) -> list[Scores]:
+    return collect_scores(layout, ["good", "weak"], TEXTS)
 
 
 def mixtures(layout: Layout) -> list[ModelInfo]:
@@ -202,7 +170,6 @@ def mixtures(layout: Layout) -> list[ModelInfo]:
 
 def test_stored_scores_come_first_and_dynamic_ones_last(layout: Layout) -> None:
     stored = ["counts", "never", "good", "weak", "good+dynamic"]
-    assert [found.name for found in collect(layout, mixtures=False)] == stored
     assert [found.name for found in collect(layout)][:5] == stored
     assert [found.name for found in diagnosed(collect(layout))] == ["good", "counts", "weak"]  # best first
 
@@ -260,7 +227,7 @@ def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one(la
 
 
 def test_each_group_has_the_figures_of_its_best_model_on_val(layout: Layout) -> None:
-    found = collect(layout, mixtures=False)
+    found = [each for each in collect(layout) if each.info.family != "mixture"]
     # A bit is ln 2 nats, and each token is a character.
     nats = {"ngram": 1.65, "network": 1.55, "mixture": 1.45}
     assert headlines(found) == pytest.approx({group: value / np.log(2) for group, value in nats.items()})

@@ -11,10 +11,9 @@ from made_scores import network, ngram, score, scored_text
 from seqlm.core.files import read_csv, write_csv
 from seqlm.evaluate.columns import COLUMNS, Column, describe_share, main_table, table_text
 from seqlm.evaluate.ranking import Result, rank_models
-from seqlm.evaluate.tables import headlines
 from seqlm.evaluate.uncertainty import Comparison, critical_value
-from seqlm.score.folds import Folds
 from seqlm.models.info import ModelInfo
+from seqlm.score.folds import Folds
 from seqlm.score.scores import TRAIN_SUBSET, Scores
 from seqlm.vocab.corpus import SPLITS
 
@@ -106,36 +105,6 @@ def test_a_row_has_the_properties_of_its_model() -> None:
     assert (row["seen_bits"], row["train_bits"]) == (0.5, row["test_bits"])
 
 
-def only_words(name: str, nll: np.ndarray) -> Scores:
-    words = score(ngram(name), nll)
-    metrics = {split: values | {"separator_bits": 0.1} for split, values in words.metrics.items()}
-    return Scores(words.info, words.nll, metrics)
-
-
-def test_models_that_predict_only_words_are_a_block_of_their_own() -> None:
-    words, others = only_words("words", NOISE - 0.2), [score(LSTM, NOISE), score(ngram("counts"), NOISE + 0.1)]
-    results = rank(words, *others)
-    assert [(result.score.name, result.only_words) for result in results] == [
-        ("lstm", False), ("counts", False), ("words", True)
-    ]  # fmt: skip
-    # They are best on val, but not compared. Intervals need no other model.
-    assert [result.to_best.against for result in results] == [None, "lstm", None]
-    assert results[2].interval != (None, None)
-    assert headlines([words, *others])["ngram"] == others[1].metrics["val"]["bits_per_character"]
-    lines = table_text(main_table(results)).splitlines()
-    assert [line.rsplit("  ")[-1] for line in (*lines[:3], lines[4])] == ["identifier", "lstm", "counts", "words"]
-    assert lines[3] == "words only: their separators, which would cost about 0.100 bits more, are not predicted:"
-    # If there are no others, they compare with each other.
-    assert [result.to_best.against for result in rank(words, only_words("worse", NOISE))] == [None, "words"]
-
-
-def test_words_are_not_among_the_comparisons_that_verdicts_hold_for() -> None:
-    others = [score(LSTM, NOISE), score(ngram("counts"), np.random.default_rng(1).permutation(NOISE) + 0.1)]
-    words = [only_words(f"words {index}", NOISE + index) for index in range(5)]
-    margins = [rank(*scores)[1].to_best.margin for scores in (others, [*others, *words])]
-    assert margins[0] == margins[1]
-
-
 def test_a_model_with_infinite_bits_is_not_compared() -> None:
     results = rank(score(LSTM, NOISE), score(ngram("never"), NOISE, test=ONES * np.inf))
     assert [(result.interval == (None, None), result.to_best) for result in results] == [
@@ -170,22 +139,15 @@ def test_the_table_by_hand(tmp_path: Path) -> None:
     dynamic = score(LSTM.as_dynamic(), np.linspace(0.5, 1.5, 100))
     made = table(STEADY, dynamic, score(ngram("never"), np.full(100, np.inf)))
     text = table_text(made)
-    head = "model                                 test    95 %        to best     val  train  perplexity"
-    assert (
-        [line[: len(head)] for line in text.splitlines()[:5]]
-        == [
-            head,  # a column that is added comes after these
-            "LSTM                                 2.164  ±1.254                  2.164  2.164        4.48",
-            "characters, 2-grams (Kneser-Ney)  infinite                              -      -    infinite",
-            "still learning: after predicting a piece of the test text, these models learn from it:"[: len(head)],
-            "LSTM, still learning                 1.443  ±1.254  −0.721 ±0.000  ^1.443      -        2.72",
-        ]
-    )
-    identifiers = [line.split()[-1] for line in text.splitlines()[:5]]
-    assert identifiers == ["identifier", "lstm", "never", "it:", "lstm+dynamic"]
-    assert text.splitlines()[-1] == (
-        "^: settings, weights or the epoch of the model were chosen on val, so it looks better there than it is"
-    )
+    assert text.splitlines()[:5] == [
+        "model             test    95 %        to best     val  train  perplexity",
+        "lstm             2.164  ±1.254                  2.164  2.164        4.48",
+        "never         infinite                              -      -    infinite",
+        "still learning: after predicting a piece of the test text, these models learn from it:",
+        "lstm+dynamic     1.443  ±1.254  −0.721 ±0.000  ^1.443      -        2.72",
+    ]
+    assert text.splitlines()[-1].startswith("^: settings, weights or the epoch were chosen on val")
+    assert max(map(len, text.splitlines())) <= 100
     write_csv(tmp_path / "table.csv", made)
     assert table_text(read_csv(tmp_path / "table.csv")) == text
 
@@ -194,8 +156,7 @@ def test_marks_are_explained_only_if_there_are_any() -> None:
     text = table_text(table(STEADY))
     assert "still learning" not in text
     assert "chosen on val" not in text
-    assert "words only" not in text
-    assert "not for other texts or seeds" in text
+    assert "not for other" in text
     # Differences that are not significant have a mark.
     shuffled = np.random.default_rng(0).permutation(STEADY.nll["test"])
     assert len(re.findall(r"~ [+−]0.000 ±\d", table_text(table(STEADY, score(network("other"), shuffled))))) == 1
@@ -215,15 +176,15 @@ def test_the_scored_share_is_stated_if_it_is_not_all() -> None:
 
 
 def test_every_number_of_the_table_is_that_of_its_split() -> None:
-    names = ("bits_per_character", "perplexity", "unknown_share", "unknown_bits", "separator_bits")
+    names = ("bits_per_character", "perplexity", "unknown_share")
     splits = {
         split: STEADY.metrics["test"] | {name: 10 * i + j for j, name in enumerate(names)}
         for i, split in enumerate((*SPLITS, TRAIN_SUBSET))
     }
     score_of_a = Scores(network("a"), {}, splits)
-    made = Result(score_of_a, (None, None), Comparison(), only_words=True, label="A", phrase="the A")
+    made = Result(score_of_a, (None, None), Comparison(), label="A")
     row = main_table([made]).iloc[0]
     columns = ["train_bits", "val_bits", "test_bits", "seen_bits", "test_perplexity", *names[2:]]
-    assert row[columns].tolist() == [0, 10, 20, 30, 21, 22, 23, 24]
+    assert row[columns].tolist() == [0, 10, 20, 30, 21, 22]
     del splits[TRAIN_SUBSET]
     assert main_table([made])["seen_bits"].item() == 0

@@ -3,36 +3,20 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate import tables
 from seqlm.evaluate.ranking import rank_models
-from seqlm.evaluate.tables import (
-    CLASSES,
-    calibration_error,
-    calibration_table,
-    character_classes,
-    class_table,
-    diagnostic_tables,
-    order_table,
-    passages,
-)
-from seqlm.heldout.selection import select_heldout
+from seqlm.evaluate.tables import CLASSES, character_classes, class_table, diagnostic_tables, order_table, passages
 from seqlm.models.spelling import NLL_OF_ANY_CHARACTER
-from seqlm.heldout.store import Heldout, load_heldout
-from seqlm.score.diagnostics import Predictor, diagnose
+from seqlm.score.heldout import Heldout
 from seqlm.score.scores import Scores, make_scores
 from seqlm.vocab.corpus import SPLITS
 from subwords import encode
 
 BIT = np.log(2)
-
-
-def diagnosed(name: str, predictor: Predictor, ids: np.ndarray) -> Scores:
-    return score(network(name), {}, diagnose(predictor, ids))
 
 
 def test_letters_are_classified_by_their_position_in_the_word() -> None:
@@ -54,23 +38,6 @@ def test_surprisal_by_class_is_a_mean_in_bits() -> None:
     assert named == ["first letter", "second letter", "space or line end"]
 
 
-def test_a_model_with_true_probabilities_is_calibrated_and_an_overconfident_one_is_not() -> None:
-    ids = np.concatenate([[0], (np.random.default_rng(0).random(4000) < 0.3).astype(int)])
-
-    def fixed(name: str, *probs: float) -> Scores:
-        parts = np.full((900, 2), probs), np.full((3100, 2), probs)
-        return diagnosed(name, Predictor(lambda windows: windows[:, 1:] * 0.0, lambda _: iter(parts)), ids)
-
-    table = calibration_table([fixed("fair", 0.7, 0.3), fixed("sure", 0.99, 0.01)])
-    assert table["tokens"].tolist() == [4000, 4000]
-    errors = calibration_error(table)
-    assert errors["fair"] < 0.03
-    assert errors["sure"] == pytest.approx(0.29, abs=0.03)
-    # Bins are weighted by their tokens.
-    table = pd.DataFrame({"model": "m", "confidence": [0.5, 0.9], "accuracy": [0.4, 0.9], "tokens": [1, 3]})
-    assert calibration_error(table)["m"] == pytest.approx(0.1 * 1 / 4)
-
-
 def test_the_table_of_orders_has_static_ngram_models_of_their_own_tokens() -> None:
     texts = {kind: dict.fromkeys(SPLITS, scored_text(40)) for kind in ("char", "word")}
     infos = [
@@ -87,7 +54,7 @@ def test_the_table_of_orders_has_static_ngram_models_of_their_own_tokens() -> No
 
 
 def test_the_best_diagnosed_model_on_val_is_named_first() -> None:
-    stored = {"positions": [], "calibration": []}
+    stored = {"positions": []}
     lucky, chosen = (
         score(network(name), {"val": np.full(9, val), "test": np.full(9, test)}, stored)
         for name, val, test in (("lucky", 3.0, 1.0), ("chosen", 2.0, 4.0))
@@ -99,23 +66,20 @@ def test_the_best_diagnosed_model_on_val_is_named_first() -> None:
 def heldouts(tmp_path: Path) -> dict[str, Heldout]:
     """Scored texts; test has a word, and a letter in it, that train lacks."""
     train = "the sea so sad the heart\n"
-    layout, found = encode(Layout(tmp_path), ("char", "word"), " ", train, train, "the zoo the sea\n"), {}
-    for kind in ("char", "word"):
-        select_heldout(layout, kind, 1000)
-        found[kind] = load_heldout(layout.heldout(kind))
-    return found
+    layout = encode(Layout(tmp_path), ("char", "word"), " ", train, train, "the zoo the sea\n")
+    return {kind: Heldout(layout, kind) for kind in ("char", "word")}
 
 
 def one_bit_each(heldout: Heldout, token: str) -> Scores:
-    texts = heldout.texts()
-    nll = {split: np.full(text.num_scored, BIT) for split, text in texts.items()}
-    return make_scores(network("m", token), nll, texts, {"positions": [], "calibration": []})
+    texts = heldout.streams
+    nll = {split: np.full(len(text.spelling), BIT) for split, text in texts.items()}
+    return make_scores(network("m", token), nll, texts, {"positions": []})
 
 
 def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
     score = one_bit_each(heldouts["char"], "char")
     tables = list(diagnostic_tables([score], heldouts["char"]))
-    assert [name for name, _ in tables] == ["positions", "classes", "calibration", "calibration"]
+    assert [name for name, _ in tables] == ["positions", "classes"]
     table = tables[1][1]
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.
@@ -125,17 +89,17 @@ def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[s
 
 
 def test_passages_include_the_spelling_of_unknown_words(heldouts: dict[str, Heldout]) -> None:
-    texts = {kind: heldout.texts() for kind, heldout in heldouts.items()}
+    texts = {kind: heldout.streams for kind, heldout in heldouts.items()}
     results = rank_models([one_bit_each(heldouts["word"], "word")], texts, None)
-    shown = passages(results, heldouts, 100)["m"]
-    spelling = heldouts["word"].text("test").unknown_costs[1] / BIT
+    shown = passages(results, heldouts)["m"]
+    spelling = heldouts["word"].stream("test").spelling[0] / BIT
     assert shown["tokens"] == ["the", "zoo", "the", "sea"]
     assert spelling > 20  # a letter that no word of train has costs this much alone
     assert shown["bits"] == [None, pytest.approx(1 + spelling, abs=0.06), 1.0, 1.0]
 
 
 def test_the_ngram_models_that_are_shown_are_static_and_chosen_on_val(heldouts: dict[str, Heldout]) -> None:
-    texts, scores = {kind: heldout.texts() for kind, heldout in heldouts.items()}, []
+    texts, scores = {kind: heldout.streams for kind, heldout in heldouts.items()}, []
     # Each with its surprisals on val and on test.
     for info, *sizes in (
         (ngram("chosen"), 2, 3),
@@ -145,8 +109,10 @@ def test_the_ngram_models_that_are_shown_are_static_and_chosen_on_val(heldouts: 
         (ngram("words", "word"), 9, 9),
     ):
         of_kind = texts[info.token]
-        nll = {split: np.full(of_kind[split].num_scored, size) for split, size in zip(SPLITS[1:], sizes, strict=True)}
+        nll = {
+            split: np.full(len(of_kind[split].spelling), size) for split, size in zip(SPLITS[1:], sizes, strict=True)
+        }
         scores.append(make_scores(info, nll, of_kind))
     results = rank_models(scores, texts, None)
-    assert results[1].score.name == "lucky"
-    assert list(passages(results, heldouts, 100)) == ["read", "chosen", "words"]
+    assert results[1].scores.name == "lucky"
+    assert list(passages(results, heldouts)) == ["read", "chosen", "words"]

@@ -1,6 +1,7 @@
 """Intervals of models, and comparisons between models."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 
 from made_scores import scored_text
 from seqlm.evaluate.uncertainty import IntervalScales, Scale, critical_value, student_inside
+from seqlm.models.scored_text import NUM_BLOCKS, Stream, stream_of
 from seqlm.score.folds import Folds
-from seqlm.models.scored_text import NUM_BLOCKS, ScoredText
 
 # Two reference models on three folds and on four blocks. Deviations: folds 1, blocks 2; of the differences, folds
 # (0.5, 0.5, 0.5 + 0.3 sqrt(3)) 0.3, blocks (0, 0, 3, 3) sqrt(3).
@@ -140,14 +141,11 @@ def test_intervals_contain_the_value_of_another_passage_in_95_percent_of_cases()
     assert np.mean(contained) == pytest.approx(0.955, abs=0.01)
 
 
-def words(*lengths: int, num_separators: int) -> ScoredText:
+def words(*lengths: int, num_separators: int, spelling: Sequence[float] = ()) -> Stream:
     """Return a text of known words, of which the first is not scored."""
-    return ScoredText(
-        scored_chars=sum(lengths[1:]) + num_separators,
-        unknown_costs=np.zeros(len(lengths)),
-        ends=np.cumsum(lengths),
-        unknown_share=0.0,
-    )
+    own = np.array(lengths[1:])
+    costs = np.array(spelling) if spelling else np.zeros(len(own))
+    return stream_of(np.ones(len(lengths), np.int64), own, costs, int(own.sum()) + num_separators)
 
 
 def test_blocks_have_equally_many_characters() -> None:
@@ -161,7 +159,7 @@ def test_blocks_have_equally_many_characters() -> None:
     assert text.block_bits(np.array([0, 0, 9]) * bit, 2).tolist() == pytest.approx([0, 9 / 10])
     assert text.block_bits(np.array([0, 0, 18]) * bit, 2).mean() == pytest.approx(18 / 20)
     # They include the cost of unknown tokens.
-    text = replace(words(1, 1, 1, num_separators=0), unknown_costs=np.array([9, 0, math.log(2)]))
+    text = words(1, 1, 1, num_separators=0, spelling=[0, math.log(2)])
     assert text.block_bits(np.zeros(2), 2).tolist() == pytest.approx([0, 1])
     # A short text has fewer blocks.
     assert [scored_text(size).num_blocks for size in (0, 19, 20, 999, 1000, 10**6)] == [0, 0, 1, 49, 50, 50]

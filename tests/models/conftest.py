@@ -15,7 +15,7 @@ from seqlm.score import ngrams as score_ngrams
 from seqlm.score.heldout import Heldout
 from seqlm.score.networks import score_run
 from seqlm.score.ngrams import score_kind
-from seqlm.score.scores import Scores, load_all, make_scores
+from seqlm.score.scores import Scores, load_scores, make_scores
 from seqlm.score.settings import ScoreParams
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
@@ -50,7 +50,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Layout, d
             score_kind(layout, kind, params, print)
         score_run(layout, "small", params, print)
         for path in layout.scores.rglob("score.json"):
-            scores[path.parent.name] = load_all(path.parent)
+            scores[path.parent.name] = load_scores(path.parent)
         for names in MIXTURES:
             mixture = _mixture(layout, [scores[name] for name in names])
             scores[mixture.name] = mixture

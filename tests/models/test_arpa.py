@@ -9,13 +9,13 @@ import pytest
 import seqlm
 from reference import clean_line
 from seqlm.core.errors import DataError
+from seqlm.models.info import describe_ngram
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import NGram
 from seqlm.models.recounting import Recounting
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.models.info import describe_ngram
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from smoke import ROOT
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from seqlm.models.exporting import export_models
 
 import seqlm
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import describe_mixture
-from seqlm.score.folds import Folds
-from seqlm.models.exporting import export_models
 from seqlm.models.language_model import LanguageModel
+from seqlm.score.folds import Folds
 from seqlm.score.scores import FORMAT
 from small_runs import write_models, write_run
 from smoke import ROOT

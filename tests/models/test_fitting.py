@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from seqlm.models.fixed_ngrams import FixedNGram
 
 import seqlm
 from disks import fill, mounted
 from reference import clean_line
 from seqlm.core.errors import DataError, MachineError, SeqlmError
-from seqlm.models.fixed_ngrams import FixedNGram
 from smoke import ROOT
 
 STORY = [clean_line(line) for line in (ROOT / "data" / "sample.txt").read_text(encoding="utf-8").splitlines()]

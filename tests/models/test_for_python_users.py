@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seqlm.models.generating import GrowingText
 
 import seqlm
-from seqlm.models.generating import GrowingText
-from seqlm.models.language_model import SamplingConfig
 from seqlm.models.index import Models
+from seqlm.models.language_model import SamplingConfig
 from smoke import ROOT
 
 GENERATORS = ["small", "word-kneser-ney-3", "subword-kneser-ney-3", "char-by-word-kneser-ney-3"]

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
-from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.models.index import Models, open_models
-from seqlm.score.user_text import surprisal_table
+from seqlm.models.language_model import LanguageModel, SamplingConfig
 from seqlm.networks.building import build_network, save_network
 from seqlm.networks.network import stream_nll
 from seqlm.score.scores import Scores
+from seqlm.score.user_text import surprisal_table
 from seqlm.train.settings import write_config
 from small_runs import config
 

@@ -273,7 +273,10 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
         ({"text": 3, "words": ["the"]}, "^the text must be a string, not int"),
         ({"text": "the", "words": [["the"]]}, "^the text must be a list of strings, not str"),
-        ({"text": "the sea", "by": "line"}, "by = 'line', space = 'before': by must be token or word, and space before"),
+        (
+            {"text": "the sea", "by": "line"},
+            "by = 'line', space = 'before': by must be token or word, and space before",
+        ),
         ({"text": "the sea", "space": "Before"}, "by must be token or word, and space before or after"),
         ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
         ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "there are 1 texts, but words of 2"),

@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
+from seqlm.heldout.store import load_heldout
+from seqlm.score.model_info import ModelInfo
+from seqlm.score.store import make_score, save_score
 
 from devtools import CHROMIUM, Browser
 from made_scores import network, ngram
 from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
-from seqlm.heldout.store import load_heldout
 from seqlm.models.index import Models
 from seqlm.report.captions import all_captions, unbroken
 from seqlm.report.drawing import _of_curves, _of_models
@@ -29,8 +31,6 @@ from seqlm.report.findings import all_findings, highlights, main_table
 from seqlm.report.page import build_page, build_summary, build_table
 from seqlm.report.parity import empty_tables
 from seqlm.report.passages import align
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import make_score, save_score
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT

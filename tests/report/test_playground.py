@@ -18,8 +18,8 @@ import torch
 from devtools import CHROMIUM, Browser
 from seqlm.core.files import write_csv, write_json
 from seqlm.core.layout import Layout
-from seqlm.models.language_model import LanguageModel
 from seqlm.models.index import Models
+from seqlm.models.language_model import LanguageModel
 from seqlm.networks.building import build_network, save_network
 from seqlm.report import playground
 from seqlm.report.playground import build_playground

@@ -12,38 +12,57 @@ from made_scores import network as describe
 from made_scores import stream
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.settings import read_params
-from seqlm.models.scored_text import Stream, Streams
+from seqlm.models import dynamic
+from seqlm.models.dynamic import DynamicRule, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models.info import describe_run
+from seqlm.models.networks import StaticNetwork
+from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, stream_nll
 from seqlm.networks.parameters import scratch_parameters
 from seqlm.score import networks
-from seqlm.score.metrics import summarise
-from seqlm.score.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
-from seqlm.score.settings import DynamicParams
 from seqlm.score.scores import TRAIN_SUBSET, Scores
+from seqlm.score.settings import DynamicParams
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config
 
-PARAMS = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001], update_every=8, rms_segments=10)
+
+@pytest.fixture(autouse=True)
+def frequent_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamic, "UPDATE_EVERY", 8)
+    monkeypatch.setattr(dynamic, "RMS_SEGMENTS", 10)
+
+
+PARAMS = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001])
 
 
 def passages(size: int) -> Stream:
     """Return two passages of a text that repeats 1, 2, 3; the second has a warm-up of 20 tokens."""
     read, is_scored = np.arange(size + 20) % 3 + 1, np.ones(size + 20, bool)
     is_scored[size // 2 : size // 2 + 20] = False
-    return Stream(**vars(stream(read[is_scored])) | {"share": 0.1, "input_ids": read, "is_scored": is_scored})
+    is_scored[0] = False
+    size = int(is_scored.sum())
+    return Stream(
+        num_chars=size, lengths=np.ones(size, np.int64), spelling=np.zeros(size), share=0.1, input_ids=read,
+        is_scored=is_scored,
+    )  # fmt: skip
+
+
+def model(token: str, made: Network) -> StaticNetwork:
+    vocab = Vocab(token, [f"t{index}" for index in range(made.vocab_size)], [0] * made.vocab_size, "", {})
+    return StaticNetwork(describe("m", token), vocab, made)
 
 
 def streams() -> Streams:
     return {"train": passages(100), "val": passages(200), "test": passages(120)}
 
 
-@pytest.mark.parametrize(("token", "metadata"), [("word", set()), ("char", {"positions", "calibration"})])
+@pytest.mark.parametrize(("token", "metadata"), [("word", set()), ("char", {"positions"})])
 def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: str, metadata: set[str]) -> None:
-    score = networks.score_network(describe("m", token), strong_network(), streams(), None)
+    score = networks.score_network(model(token, strong_network()), streams(), None)
     for split, text in streams().items():
         assert score.nll[split].tolist() == stream_nll(strong_network(), text.input_ids)[text.is_scored[1:]].tolist()
         assert score.metrics[split]["scored_share"] == 0.1
@@ -53,16 +72,16 @@ def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: s
 
 def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
     seen = stream(np.arange(30) % 3 + 1)
-    score = networks.score_network(describe("m", "word"), strong_network(), streams(), seen)
+    score = networks.score_network(model("word", strong_network()), streams(), seen)
     assert set(score.nll) == {"train", "val", "test"}
-    assert score.metrics[TRAIN_SUBSET] == summarise(stream_nll(strong_network(), seen.ids), seen)
+    assert score.metrics[TRAIN_SUBSET] == measure(stream_nll(strong_network(), seen.ids), seen)
 
 
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Scores]:
-    static = networks.score_network(describe("m", "word"), made, texts, None)
-    scored = static, made, texts, texts["train"].ids
+    static = networks.score_network(model("word", made), texts, None)
+    scored = static, model("word", made), texts, texts["train"].ids
     return list(networks.score_dynamically(*scored, params, log.append, num_tuning_tokens))
 
 
@@ -73,12 +92,16 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     assert score.info == describe("m+dynamic", "word", dynamic=True, chosen_on_val=True, members=("m",))
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
-    model = strong_network()
-    rms = networks.gradient_rms(model, streams()["train"].ids, segment_length=8, num_segments=10)
-    rule = networks.DynamicRule(0.05, 0.001, rms, networks.trained_weights(model))
+    made = strong_network()
+    rule = DynamicRule(
+        0.05,
+        0.001,
+        gradient_rms(made, streams()["train"].ids, segment_length=8, num_segments=10),
+        trained_weights(made),
+    )
     for split in ("val", "test"):
         text = streams()[split]
-        adapted = networks.dynamic_nll(model, text.input_ids, update_every=8, update=rule.apply)
+        adapted = dynamic_nll(made, text.input_ids, rule.apply, update_every=8)
         assert score.nll[split].tolist() == adapted[text.is_scored[1:]].tolist()
     tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
@@ -92,7 +115,7 @@ def test_a_network_that_knows_its_text_by_heart_is_not_made_dynamic() -> None:
     trainer = Trainer(settings, 12, text, text[:200], torch.device("cpu"))
     trainer.train(lambda _: None)
     log: list[str] = []
-    params = DynamicParams(lrs=[0.01, 0.05], decays=[0.002], update_every=32, rms_segments=50)
+    params = DynamicParams(lrs=[0.01, 0.05], decays=[0.002])
     assert dynamic_scores(trainer.network, texts, log, params) == []
     assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on val"
 
@@ -134,26 +157,10 @@ def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
     assert log[-1] == "m+dynamic: left out, because m is as good on val"
 
 
-def test_a_run_is_described_by_its_settings_whatever_its_name() -> None:
-    vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(50, 100, 0, "")})
-    info = networks.describe_run(config("char.lstm-6", model="gru", max_tokens=10), vocab)
-    assert (info.name, info.family, info.token, info.network) == ("char.lstm-6", "network", "char", "gru")
-    # 10 of 50 tokens are a fifth of the characters.
-    assert info.train_chars == 20
-    assert (info.epoch, info.chosen_on_val) == ("last", False)
-    kept = networks.describe_run(config(checkpoint="best"), vocab)
-    assert (kept.epoch, kept.chosen_on_val) == ("best", True)
-    assert networks.describe_run(config(patience=3), vocab).chosen_on_val
-    best = networks.describe_run(config("run", max_tokens=10), vocab, is_best=True)
-    assert (best.name, best.epoch, best.train_chars, best.chosen_on_val) == ("run@best", "best", 20, True)
-    assert [networks.describe_run(config(max_tokens=limit), vocab).train_chars for limit in (None, 60)] == [100, 100]
-    assert (info.smoothing, info.order, info.counted_token, info.dynamic, info.members) == (None, None, None, False, ())
-
-
 def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(20_000, 20_000, 0, "")})
     runs = resolve_runs(read_params(PARAMS_FILE), source="params.yaml")
-    infos = [networks.describe_run(run, vocab) for run in runs.values()]
+    infos = [describe_run(run, vocab) for run in runs.values()]
     assert {info.name: (info.sampling, info.train_tokens) for info in infos if info.as_in_chapter} == {
         f"{kind}-{sampling}": (sampling, 10_000)
         for kind in ("scratch", "concise")
@@ -162,10 +169,10 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     assert all(info.run == info.name for info in infos)
     first = runs["scratch-random"]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
-        assert not networks.describe_run(first.model_copy(update=changes), vocab).as_in_chapter, changes
+        assert not describe_run(first.model_copy(update=changes), vocab).as_in_chapter, changes
     # The first 10,000 tokens of a shorter text are all of it.
     short = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(500, 500, 0, "")})
-    assert networks.describe_run(first, short).train_tokens is None
+    assert describe_run(first, short).train_tokens is None
 
 
 def floats(values: list[float]) -> np.ndarray:
@@ -184,14 +191,14 @@ def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else
     before = model.flat.copy()
     rms = gradient_rms(model, ids, segment_length=6, num_segments=10)
     rule = DynamicRule(0.05, 0.001, rms, trained_weights(model))
-    adapted = dynamic_nll(model, ids, update_every=6, update=rule.apply)
+    adapted = dynamic_nll(model, ids, rule.apply, update_every=6)
     static = stream_nll(model, ids)
     assert adapted[:6] == pytest.approx(static[:6], rel=1e-5)  # nothing is learned before the first update
     assert adapted[-30:].mean() < static[-30:].mean() / 2
     assert np.array_equal(model.flat, before)
     changed = ids.copy()
     changed[-1] = 5
-    assert dynamic_nll(model, changed, update_every=6, update=rule.apply)[:-1] == pytest.approx(adapted[:-1])
+    assert dynamic_nll(model, changed, rule.apply, update_every=6)[:-1] == pytest.approx(adapted[:-1])
 
 
 def is_subnormal(numbers: np.ndarray) -> np.ndarray:
@@ -205,7 +212,7 @@ def test_subnormal_numbers_are_zero_during_dynamic_evaluation() -> None:
         pytest.skip("this processor is not told to treat subnormal numbers as zero")
     network, ids, seen = scratch_network(40, 128), np.tile([1, 2], 50), []
     network.named_weights()["b_q"][10:] = -86.0
-    dynamic_nll(network, ids, update_every=32, update=lambda adapted: seen.append(adapted.gradients[0].copy()))
+    dynamic_nll(network, ids, lambda adapted: seen.append(adapted.gradients[0].copy()), update_every=32)
     assert len(seen) == 4
     assert not any(is_subnormal(gradient).any() for gradient in seen)
     network.compute_gradients(np.array([[1, 2] * 16]), np.array([[2, 1] * 16]), network.initial_state(1))
@@ -259,6 +266,6 @@ def test_compiled_loops_and_the_framework_s_layers_learn_the_same(kind: str) -> 
     for network in (FrameworkRNN(settings, 6, 0), build_network(settings, 6, 0)):
         rms = gradient_rms(network, ids, segment_length=8, num_segments=10)
         rule = DynamicRule(0.002, 0.005, rms, trained_weights(network))
-        found.append(dynamic_nll(network, ids, update_every=8, update=rule.apply))
+        found.append(dynamic_nll(network, ids, rule.apply, update_every=8))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
     assert np.abs(found[0] - stream_nll(FrameworkRNN(settings, 6, 0), ids)).max() > 0.01

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seqlm.heldout.store import read_beginning_of_train
 
 import small_training
 from made_scores import stream
 from seqlm.core.files import read_npy, write_npy
 from seqlm.core.layout import Layout
-from seqlm.heldout.store import read_beginning_of_train
 from seqlm.networks.building import build_network, open_network, save_network
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -20,7 +20,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
 from seqlm.score.ngrams import score_ngrams
-from seqlm.score.scores import TRAIN_SUBSET, load_scores, load_all
+from seqlm.score.scores import TRAIN_SUBSET, load_all, load_scores
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS

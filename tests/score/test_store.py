@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from made_scores import network, ngram, score, scored_text
-from seqlm.models.scored_text import stream_of
-from seqlm.score.metrics import headline, summarise
-from seqlm.score.scores import drop_needless_train, load_scores, load_all, save_scores, save_all
+from seqlm.models.scored_text import measure, stream_of
+from seqlm.score.scores import drop_needless_train, load_all, load_scores, save_all, save_scores
 
 
 def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
@@ -41,7 +40,7 @@ def test_train_stays_where_a_mixture_may_need_it(tmp_path: Path) -> None:
     static = [score(ngram(name), np.full(4, bits)) for name, bits in zip("abcdef", range(6, 0, -1), strict=True)]
     dynamic = score(ngram("g+dynamic", dynamic=True), {"val": np.ones(4), "test": np.ones(4)})
     save_all(tmp_path, [*static, dynamic], lambda _: None)
-    drop_needless_train(tmp_path)
+    drop_needless_train(tmp_path, "char")
     found = {one.name: one for one in load_all(tmp_path)}
     assert [name for name, one in found.items() if "train" in one.nll] == ["c", "d", "e", "f"]
     assert [path.parent.name for path in sorted(tmp_path.rglob("train.npy"))] == ["c", "d", "e", "f"]
@@ -49,16 +48,15 @@ def test_train_stays_where_a_mixture_may_need_it(tmp_path: Path) -> None:
 
 
 def test_metrics_by_hand() -> None:
-    text = stream_of(np.array([1, 0, 1]), np.array([0, math.log(4), 0]), np.array([1, 2, 3]), 4)
-    metrics = summarise(np.log([2.0, 8.0]), text)
+    text = stream_of(np.array([1, 0, 1]), np.ones(2, np.int64), np.array([math.log(4), 0]), 4)
+    metrics = measure(np.log([2.0, 8.0]), text)
     assert metrics["perplexity"] == pytest.approx(4)
     assert metrics["unknown_share"] == pytest.approx(1 / 2)
     # log2(2) + log2(8), and 2 bits for the unknown token: 6 bits for 4 characters.
     assert metrics["bits_per_character"] == pytest.approx(1.5)
-    # log2(2) for predicting the unknown token, and 2 bits for its spelling.
-    assert metrics["unknown_bits"] == pytest.approx(3 / 4)
-    assert metrics["separator_bits"] == 0
-    assert summarise(np.ones(2), replace(text, separator_nll=math.log(2)))["separator_bits"] == pytest.approx(1 / 4)
+    # Separators cost two bits more, and change neither the perplexity nor the nats.
+    more = measure(np.log([2.0, 8.0]), replace(text, separator_nll=2 * math.log(2)))
+    assert more == metrics | {"bits_per_character": pytest.approx(2)}
 
 
 @pytest.mark.parametrize(
@@ -71,8 +69,6 @@ def test_metrics_by_hand() -> None:
     ],
 )
 def test_infinite_values_have_a_reason(nll: list[float], finite: set[str], reason: str) -> None:
-    metrics = summarise(np.array(nll), scored_text(2))
+    metrics = measure(np.array(nll), scored_text(2))
     assert {key for key in ("nats_per_token", "perplexity", "bits_per_character") if metrics[key] is not None} == finite
     assert metrics["reason"].startswith(reason)
-    bits = metrics["bits_per_character"]
-    assert headline({"val": metrics, "test": metrics}) == {"val_bits": bits, "test_bits": bits}

@@ -66,13 +66,13 @@ class DynamicRule:
         return [(each * (self.decay / self._average_rms)).clip(max=1) for each in self.rms]
 
 
-def gradient_rms(network: Network, ids: Ids, *, num_segments: int = RMS_SEGMENTS) -> Weights:
+def gradient_rms(network: Network, ids: Ids, *, segment_length: int, num_segments: int) -> Weights:
     """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
-    num_starts = len(range(0, len(ids) - 1, UPDATE_EVERY))
+    num_starts = len(range(0, len(ids) - 1, segment_length))
     chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
-    parts = np.array_split(chosen * UPDATE_EVERY, NUM_PARTS)
+    parts = np.array_split(chosen * segment_length, NUM_PARTS)
     totals = [0 * weight for weight in network.weights]
-    for part in network.imap(partial(_sums_of_squares, network, ids, UPDATE_EVERY), parts):
+    for part in network.imap(partial(_sums_of_squares, network, ids, segment_length), parts):
         for total, squares in zip(totals, part, strict=True):
             total += squares
     return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
@@ -100,9 +100,7 @@ def trained_weights(network: Network) -> Weights:
     return network.copy().weights
 
 
-def dynamic_nll(
-    network: Network, ids: Ids, update: Callable[[Network], None], *, update_every: int = UPDATE_EVERY
-) -> Nll:
+def dynamic_nll(network: Network, ids: Ids, update: Callable[[Network], None], *, update_every: int) -> Nll:
     """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
 
     Each segment is scored before the network learns from it; ``update`` gets the network with its gradients.
@@ -137,7 +135,9 @@ class DynamicNetwork(LanguageModel):
     @classmethod
     def of(cls, static: StaticNetwork, train: Ids, settings: Iterable[tuple[float, float]]) -> list[Self]:
         """Return one model for each learning rate and decay; they share the root mean squares on ``train``."""
-        rms = cache(partial(gradient_rms, static.network, train))
+        rms = cache(
+            partial(gradient_rms, static.network, train, segment_length=UPDATE_EVERY, num_segments=RMS_SEGMENTS)
+        )
         return [cls(static, lr, decay, rms) for lr, decay in settings]
 
     def prepare(self) -> None:
@@ -150,7 +150,7 @@ class DynamicNetwork(LanguageModel):
 
     def token_nll(self, ids: Ids) -> Nll:
         """Return -log p of tokens 2 to N, each predicted before the network learns from it."""
-        return dynamic_nll(self._network, ids, self._rule.apply)
+        return dynamic_nll(self._network, ids, self._rule.apply, update_every=UPDATE_EVERY)
 
     def reader(self) -> Reader:
         """Return a reader of a new text; a copy of the network learns from it."""

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_scores import network, ngram
-from seqlm.evaluate.mixtures import describe_mixture
-from seqlm.models.info import ModelInfo
+from seqlm.models.info import ModelInfo, describe_mixture
 from seqlm.models.names import display_names
 from seqlm.vocab.kinds import KINDS
 
@@ -30,45 +29,24 @@ CHAPTER = network(
     ("info", "name"),
     [
         (LSTM, "LSTM"),
-        (LSTM.as_dynamic(), "LSTM, still learning"),
+        (LSTM.as_dynamic(), "LSTM (still learning)"),
         (BY_WORD, "word trigrams"),
-        (BY_WORD.as_dynamic(), "word trigrams, still learning"),
+        (BY_WORD.as_dynamic(), "word trigrams (still learning)"),
         (replace(BY_WORD, order=4), "word 4-grams"),
-        (ngram("a", order=6), "characters, 6-grams (Kneser-Ney)"),
-        (ngram("a", order=6, train_tokens=10_000), "characters, 6-grams (Kneser-Ney), first 10,000 characters"),
-        (ngram("a", "subword", smoothing="laplace"), "subwords, 2-grams (Laplace)"),
-        (ngram("a", "word"), "words only, 2-grams (Kneser-Ney)"),
-        (ngram("a", "word", smoothing="uniform", order=0), "words only, all equally likely"),
-        (ngram("a", "word", smoothing="ARPA"), "words only, 2-grams (ARPA)"),
-        (ngram("a", smoothing="uniform", order=0), "characters, all equally likely"),
-        (CHAPTER, "the chapter's RNN, from scratch, random"),
-        (replace(CHAPTER, network="rnn", sampling="sequential"), "the chapter's RNN, concise, sequential"),
-        (replace(CHAPTER, name="scratch-random@best"), "the chapter's RNN, from scratch, random, best epoch"),
-        (replace(CHAPTER, as_in_chapter=False), "RNN from scratch, first 10,000 characters"),
-        (network("deep", "subword", network="transformer"), "transformer, subwords"),
-        (network("deep", "word", network="gru"), "GRU, words only"),
+        (ngram("a", order=6), "character 6-grams (Kneser-Ney)"),
+        (ngram("a", order=6, train_tokens=10_000), "character 6-grams (Kneser-Ney, first 10,000 characters)"),
+        (ngram("a", "subword", smoothing="laplace"), "subword 2-grams (Laplace)"),
+        (ngram("a", "word", smoothing="ARPA"), "word 2-grams (ARPA)"),
+        (ngram("a", smoothing="uniform", order=0), "equally likely characters"),
+        (CHAPTER, "the chapter's RNN (from scratch, random)"),
+        (replace(CHAPTER, network="rnn", sampling="sequential"), "the chapter's RNN (concise, sequential)"),
+        (replace(CHAPTER, as_in_chapter=False), "RNN from scratch (first 10,000 characters)"),
+        (network("deep", "subword", network="transformer"), "transformer (subwords)"),
+        (network("deep", "word", network="gru"), "GRU (words)"),
     ],
 )
 def test_a_name_says_what_a_model_is(info: ModelInfo, name: str) -> None:
     assert display_names([info]) == {info.name: name}
-
-
-@pytest.mark.parametrize(
-    ("info", "name"),
-    [
-        (LSTM, "the LSTM"),
-        (LSTM.as_dynamic(), "the LSTM (still learning)"),
-        (BY_WORD, "word trigrams"),
-        (ngram("a", order=6, train_tokens=10_000), "character 6-grams (Kneser-Ney, first 10,000 characters)"),
-        (ngram("a", "word"), "word 2-grams (Kneser-Ney, words only)"),
-        (ngram("a", "word", smoothing="uniform", order=0), "equally likely words (words only)"),
-        (replace(CHAPTER, name="scratch-random@best"), "the chapter's RNN (from scratch, random, best epoch)"),
-        (replace(CHAPTER, as_in_chapter=False), "the RNN from scratch (first 10,000 characters)"),
-        (network("deep", "word", network="gru"), "the GRU (words only)"),
-    ],
-)
-def test_in_sentences_details_are_in_brackets(info: ModelInfo, name: str) -> None:
-    assert display_names([info], in_sentences=True) == {info.name: name}
 
 
 def test_a_mixture_is_named_after_its_members() -> None:
@@ -84,16 +62,13 @@ def test_a_mixture_is_named_after_its_members() -> None:
     mixtures = {describe_mixture(infos): name for infos, name in members.items()}
     names = display_names([*mixtures, *models])
     assert {info: names[info.name] for info in mixtures} == mixtures
-    in_sentences = display_names([*mixtures, *models], in_sentences=True)
-    assert {info: in_sentences[info.name] for info in mixtures} == mixtures
 
 
 def test_two_runs_of_one_kind_have_their_identifiers_in_every_name() -> None:
     runs = [network(run, run=run, network="gru") for run in ("mine", "yours")]
-    best = replace(runs[0], name="mine@best", epoch="best")
-    models = [*runs, best, *(run.as_dynamic() for run in runs), describe_mixture([runs[1].as_dynamic(), BY_WORD])]
+    models = [*runs, *(run.as_dynamic() for run in runs), describe_mixture([runs[1].as_dynamic(), BY_WORD])]
     assert list(display_names([*models, BY_WORD]).values()) == [
-        "GRU (mine)", "GRU (yours)", "GRU, best epoch", "GRU (mine), still learning", "GRU (yours), still learning",
+        "GRU (mine)", "GRU (yours)", "GRU (mine, still learning)", "GRU (yours, still learning)",
         "GRU (yours, still learning) + word trigrams", "word trigrams",
     ]  # fmt: skip
 
@@ -111,7 +86,7 @@ def models(draw: st.DrawFn) -> list[ModelInfo]:
         if draw(st.booleans()):
             kinds, sampling = draw(st.sampled_from(["rnn", "scratch", "mgu"])), draw(st.sampled_from(["random", None]))
             changes |= {"network": kinds, "run": name, "sampling": sampling, "as_in_chapter": draw(st.booleans())}
-            found += [network(name, **changes), network(f"{name}@best", **changes)]
+            found.append(network(name, **changes))
         else:
             changes |= {"counted_token": draw(st.sampled_from(KINDS)), "order": draw(st.integers(0, 2))}
             found.append(ngram(name, **changes))
@@ -121,10 +96,10 @@ def models(draw: st.DrawFn) -> list[ModelInfo]:
     return list({info.name: info for info in [*found, *mixtures]}.values())
 
 
-@given(models(), st.booleans())
-def test_no_two_models_have_the_same_name(infos: list[ModelInfo], in_sentences: bool) -> None:
-    names = display_names(infos, in_sentences=in_sentences)
+@given(models())
+def test_no_two_models_have_the_same_name(infos: list[ModelInfo]) -> None:
+    names = display_names(infos)
     assert list(names) == [info.name for info in infos]
     assert len(set(names.values())) == len(infos)
     # A name depends on which models there are, not on their order.
-    assert display_names(infos[::-1], in_sentences=in_sentences) == names
+    assert display_names(infos[::-1]) == names

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from made_scores import stream
+from seqlm.models.info import describe_ngram
+from seqlm.models.ngrams import NGram
+from seqlm.models.recounting import Recounting, recounted_on
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.ngrams import recounted_nll, recounted_on, score_recounted
-from seqlm.score.settings import DynamicCountsParams
-from seqlm.vocab.kinds import KINDS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 
 RNG = np.random.default_rng(0)
@@ -24,8 +23,16 @@ def model_after(predicted: np.ndarray) -> KneserNey:
     return recounted_on(TRAIN, predicted, vocab_size=7, order=3, unknown="uniform")
 
 
+VOCAB = Vocab("char", list("?abcdef"), [0] * 7, "", {"train": SplitInfo(400, 400, 0, "")})
+
+
+def recounted_nll(ids: np.ndarray, num_updates: int) -> np.ndarray:
+    info = describe_ngram("kneser-ney", 3, VOCAB).as_dynamic()
+    return NGram(info, VOCAB, Recounting(model_after, num_updates)).token_nll(ids)
+
+
 def test_each_token_is_predicted_from_train_and_the_text_before_it() -> None:
-    found = recounted_nll(model_after, TEXT, num_updates=1000)
+    found = recounted_nll(TEXT, num_updates=1000)
     models = [counted(np.r_[TRAIN, TEXT[:end]]) for end in range(1, 60)]
     expected = [token_nll(model, TEXT[max(end - 2, 0) : end + 1])[-1] for end, model in enumerate(models, start=1)]
     assert found == pytest.approx(expected)
@@ -33,27 +40,14 @@ def test_each_token_is_predicted_from_train_and_the_text_before_it() -> None:
 
 def test_a_part_is_predicted_with_the_counts_of_the_parts_before_it() -> None:
     # 59 tokens are scored, in 3 parts of 20, 20 and 19.
-    found = recounted_nll(model_after, TEXT, num_updates=3)
+    found = recounted_nll(TEXT, num_updates=3)
     expected = [token_nll(counted(np.r_[TRAIN, TEXT[: 20 * part + 1]]), TEXT)[20 * part :][:20] for part in range(3)]
     assert found == pytest.approx(np.concatenate(expected))
     changed = TEXT.copy()
     changed[-1] = changed[-1] % 6 + 1
-    assert recounted_nll(model_after, changed, num_updates=3)[:-1].tolist() == found[:-1].tolist()
+    assert recounted_nll(changed, num_updates=3)[:-1].tolist() == found[:-1].tolist()
 
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_a_text_without_a_second_token_has_no_surprisals(size: int) -> None:
-    assert len(recounted_nll(model_after, TEXT[:size], num_updates=3)) == 0
-
-
-@pytest.mark.parametrize(("num_train", "order"), [(400, 3), (2, 2)])
-def test_the_order_is_at_most_the_length_of_train(num_train: int, order: int) -> None:
-    orders = dict.fromkeys(KINDS, 1) | {"char": 3}
-    params = DynamicCountsParams.model_validate({"order": orders, "num_updates": 3, "max_tokens": 400})
-    vocab = Vocab("char", list("?abcdef"), [0] * 7, "", {"train": SplitInfo(num_train, num_train, 0, "")})
-    streams = {split: stream(TEXT) for split in ("train", "val", "test")}
-    score = score_recounted(TRAIN[:num_train], vocab, streams, params, "uniform")
-    assert set(score.nll) == {"val", "test"}
-    info = score.info
-    assert (info.dynamic, info.smoothing, info.order, info.train_chars) == (True, "kneser-ney", order, num_train)
-    assert (info.name, info.members) == (f"char-kneser-ney-{order}+dynamic", (f"char-kneser-ney-{order}",))
+    assert len(recounted_nll(TEXT[:size], num_updates=3)) == 0

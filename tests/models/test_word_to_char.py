@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from seqlm.models.recounting import Recounting
 from seqlm.models.spelling import SpellingModel
+from seqlm.models.word_to_char import CharacterPredictor, Lexicon
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.models.word_to_char import CharacterPredictor, Lexicon
 from seqlm.vocab.separators import Separators, estimate_separators
 from smoke import ROOT
 
@@ -34,7 +35,7 @@ def predictor(separator: str) -> CharacterPredictor:
 
 
 def nll(characters: Sequence[str], separator: str) -> np.ndarray:
-    return lexicon(separator).nll(characters, lambda _: model())
+    return lexicon(separator).nll(characters, Recounting.fixed(model()))
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\n"])
