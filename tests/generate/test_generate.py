@@ -60,7 +60,7 @@ def test_a_model_needs_no_files_of_other_models(layout: Layout, run_stage: RunSt
         result = run_stage("generate", "--model", model, "--prefix", "the sea")
         assert (result.returncode, result.stderr) == (0, "")
     result = run_stage("generate", "--model", "word-kneser-ney-3", "--prefix", "the sea")
-    refused(result, 2, "data/corpus/word/vocab.json: no such file: run the stage that writes it")
+    refused(result, 2, "there is no model 'word-kneser-ney-3': choose from small, char-uniform")
 
 
 def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Pa
     # "the sea came in and " has twenty characters: the piece ends before its last space.
     assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
     assert chosen_prefixes(["a", "b"], layout) == ["a", "b"]
-    others = {"temperatures": [0.0], "top_k": None, "top_p": None, "num_preds": 1}
+    others = {"temperatures": [0.0], "num_preds": 1}
     assert check({"prefixes": "auto", **others}, "generate", GenerateParams, source="x").prefixes == "auto"
     for wrong in ("none_such", [], [""], None, 3):
         with pytest.raises(ParamsError, match=r"generate\.prefixes"):

@@ -7,9 +7,10 @@ import pytest
 
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
-from seqlm.evaluate.mixtures import describe_mixture, save_mixtures
+from seqlm.evaluate.mixtures import save_mixtures
 from seqlm.models import dynamic, index, ngrams
 from seqlm.models.index import Models, open_models
+from seqlm.models.info import describe_mixture
 from seqlm.models.mixture import mix
 from seqlm.score import ngrams as score_ngrams
 from seqlm.score.heldout import Heldout

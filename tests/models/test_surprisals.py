@@ -52,10 +52,10 @@ def kinds(models: Models) -> dict[str, LanguageModel]:
 def total_bits(model: LanguageModel, text: str, context: str | None = None) -> float:
     """Return the bits of all tokens of a text, and of the spelling of unknown ones."""
     found = model.score_text(text, context)
-    if found.metrics["tokens"]:
-        assert found.score() == model.score(text, context=context)._replace(remarks=())
-        return (found.score().nll + found.encoded.spelling.sum()) / math.log(2)
-    return 0.0
+    if not found.metrics["tokens"]:
+        return 0.0
+    assert found.score() == model.score(text, context=context)._replace(remarks=())
+    return (found.score().nll + found.encoded.spelling[np.isfinite(found.nll)].sum()) / math.log(2)
 
 
 def ways(model: LanguageModel) -> Iterator[Space]:
@@ -92,8 +92,9 @@ def test_each_word_has_a_row_and_all_bits_belong_to_words(
         assert len(table) == len(words)
         assert set(table["reason"]) <= REASONS | {"not scored: the model has no distribution of a first token"}
         assert (table["bits"].isna() == (table["reason"] != "")).all()
-        # With "after", the space between the context and the text belongs to neither.
-        if has_ink and (space == "before" or context is None):
+        # With "after", the space between the context and the text belongs to neither. A first word that cleaning
+        # divides has no bits if its first part has none.
+        if has_ink and (space == "before" or context is None) and not table["reason"].str.startswith("not").any():
             assert table["bits"].sum() == total, space
 
 
@@ -273,10 +274,7 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
         ({"text": 3, "words": ["the"]}, "^the text must be a string, not int"),
         ({"text": "the", "words": [["the"]]}, "^the text must be a list of strings, not str"),
-        (
-            {"text": "the sea", "by": "line"},
-            "by = 'line', space = 'before': by must be token or word, and space before",
-        ),
+        ({"text": "the sea", "by": "line"}, "by = 'line', space = 'before': by must be token or word, and space"),
         ({"text": "the sea", "space": "Before"}, "by must be token or word, and space before or after"),
         ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
         ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "there are 1 texts, but words of 2"),
