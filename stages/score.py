@@ -95,7 +95,8 @@ def _score_texts(
     if page is None and table is None and len(paths) == 1:
         page = Path("surprisal.html")
     preprocess = load(layout.params, "preprocess", PreprocessParams)
-    device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
+    device: Device = load(layout.params, "device", Device)
+    num_threads = load(layout.params, "num_threads", NumThreads)
     own = []
     if names or not arpas:
         opened = open_models(layout.root, device, num_threads)

@@ -151,7 +151,8 @@ def test_the_settings_of_dynamic_evaluation_are_chosen_on_val_and_not_on_test() 
 
 def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
     """The settings are chosen on the beginning of val, which repeats itself; the rest is noise."""
-    texts, log = texts_of(np.r_[REPEATS, *[NOISE] * 4], REPEATS), []
+    texts = texts_of(np.r_[REPEATS, *[NOISE] * 4], REPEATS)
+    log = list[str]()
     params = PARAMS.model_copy(update={"lrs": [0.01]})
     assert dynamic_scores(uniform_network(), texts, log, params, num_tuning_tokens=300) == []
     assert log[-1] == "m+dynamic: left out, because m is as good on val"
