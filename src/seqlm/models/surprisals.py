@@ -9,7 +9,7 @@ times (Pimentel and Meister 2024, Oh and Schuler 2024).
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -77,7 +77,7 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodedText:
+class EncodedText(ScoredText):
     """A text as tokens of a model, after a context that is only read."""
 
     vocab: Vocab
@@ -92,12 +92,6 @@ class EncodedText:
     is_scored: NDArray[np.bool_]
     """For each of ``ids``, whether it belongs to the text and is scored."""
     scored_tokens: Sequence[str]
-    spelling: Nll
-    """The cost of spelling each scored token that the vocabulary lacks, 0 for the others."""
-    num_chars: int
-    """Characters of the text, with lines joined."""
-    separator_nll: float = 0.0
-    """What the separators between words cost in nats, if these are the tokens."""
     known_anchors: Indices | None = None
     """The anchors of the scored tokens, if some of these are marks of sentences."""
 
@@ -125,15 +119,11 @@ class TextSurprisals:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """What :func:`~seqlm.models.scored_text.measure` returns."""
-        encoded = self.encoded
-        has_no_first = self._has_no_first
-        num_chars = encoded.num_chars
-        if has_no_first:
-            num_chars -= chars_up_to_first(encoded.vocab, encoded.text, encoded.scored_tokens[0])
-        text = ScoredText(
-            num_chars=num_chars, spelling=encoded.spelling[has_no_first:], separator_nll=encoded.separator_nll
-        )
-        return measure(self.nll[has_no_first:], text)
+        text = self.encoded
+        if not self._has_no_first:
+            return measure(self.nll, text)
+        num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.scored_tokens[0])
+        return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
 
     def score(self, remarks: Sequence[str] = ()) -> Score:
         """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
