@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NoReturn, Protocol, cast
+from typing import BinaryIO, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,10 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
-from seqlm.ngrams.backoff import BackoffTables
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, NO_NUMBER, read_lines, write_lines
+from seqlm.ngrams.models.base import InterpolatedModel
+from seqlm.ngrams.models.kneser_ney import KneserNey
 
 MARKS = ("<s>", "</s>")
 _SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})")
@@ -61,29 +62,7 @@ def unescape(field: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), field)
 
 
-class Listable(Protocol):
-    """A model whose n-grams can be listed with probabilities and weights."""
-
-    @property
-    def counts(self) -> NgramCounts:
-        """The n-grams of each order."""
-        ...
-
-    @property
-    def order(self) -> int:
-        """The highest order that is listed."""
-        ...
-
-    def probs_of_rows(self, n: int, rows: slice, below: Probs, /) -> Probs:
-        """Return p of some n-grams of order n; ``below`` has those of all n-grams of order n - 1."""
-        ...
-
-    def backoff_weights(self, n: int, rows: slice, /) -> Probs:
-        """Return the weights of some n-grams of order n as contexts; none at the highest order."""
-        ...
-
-
-def write_arpa(path: Path, model: Listable, tokens: Sequence[str]) -> None:
+def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     """Write a model; ``tokens`` names each id. A path that ends in ``.gz`` is compressed.
 
     Logarithms have eight decimals. Equal models give equal bytes.
@@ -110,7 +89,7 @@ class _Fields:
         self.lengths = np.diff(self.starts)
 
 
-def _parts(model: Listable, fields: _Fields) -> Iterator[bytes | memoryview]:
+def _parts(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
     """Yield the parts of the file; several threads make the lists of n-grams, block by block."""
     sizes = [len(table) for table in model.counts.tables[: model.order]]
     listed = [sizes[0] + len(MARKS), *sizes[1:]]
@@ -129,7 +108,7 @@ def _parts(model: Listable, fields: _Fields) -> Iterator[bytes | memoryview]:
     yield b"\n\\end\\\n"
 
 
-def _lines(model: Listable, fields: _Fields, order: int, below: Probs, all_probs: Probs, rows: slice) -> memoryview:
+def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_probs: Probs, rows: slice) -> memoryview:
     """Return the lines of some n-grams of an order. Below the highest, their probabilities go to ``all_probs`` too.
 
     ``below`` has the probabilities of all n-grams of the order below.
@@ -152,26 +131,48 @@ _SHORTEST_LINE = len("0 a\n")
 
 
 @dataclass(frozen=True, eq=False)
-class ArpaModel(BackoffTables):
-    """A model that was read, over tokens of its own. The counts are not in the format and are 1."""
+class ArpaModel(InterpolatedModel):
+    """A model that was read, over tokens of its own. The counts are not in the format and are 1.
 
-    name: str
+    An n-gram that is not listed has the weight of its context times the probability of the n-gram without its first
+    token.
+    """
+
+    smoothing = "ARPA"
+    backoff = "lower"
+
+    counts: NgramCounts
+    order: int
+    listed: list[Probs]
+    """The probabilities of the n-grams of order n, at index n - 1."""
+    backoffs: list[Probs]
+    """Their weights as contexts; 1 at the highest order."""
+    file: str
     """The name of its file."""
     tokens: list[str]
 
     @property
     def warnings(self) -> list[str]:
         """What a user should know about the model's probabilities."""
-        if abs((total := math.fsum(self.listed[0])) - 1) <= _TOLERANCE_OF_SUM:
+        if abs((total := math.fsum(self.unigram)) - 1) <= _TOLERANCE_OF_SUM:
             return []
-        return [f"{self.name}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
+        return [f"{self.file}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
+
+    @property
+    def unigram(self) -> Probs:
+        """The probability of each token without any context."""
+        return self.listed[0]
+
+    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+        """Return the probabilities of some n-grams of order n, and the weights of their contexts."""
+        return self.listed[n - 1][rows], self.backoffs[n - 2][contexts]
+
+    def mixed(self, is_seen: NDArray[np.bool_] | np.bool_, shares: Probs, backed_off: Probs) -> Probs:
+        """Return the probabilities of the n-grams that are listed, and those that the others back off to."""
+        return np.where(is_seen, shares, backed_off)
 
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
-        """Return p of tokens 2..N of a stream, each given those before it.
-
-        ``places``: the place of each token in its text, if several texts follow one another. Raises DataError, which
-        names the n-gram, if one is larger than 1.
-        """
+        """Return p of tokens 2..N of a stream. Raises DataError, which names the n-gram, if one is larger than 1."""
         result = super().probs(ids, places)
         if len(result) and result[worst := int(result.argmax())] > _MAX_PROB:
             self._fail(ids[: worst + 2], result[worst])
@@ -185,9 +186,9 @@ class ArpaModel(BackoffTables):
         return result
 
     def _fail(self, ids: Ids, prob: float) -> NoReturn:
-        ngram = " ".join(escape(self.tokens[index]) for index in ids[-self.counts.max_order :])
+        ngram = " ".join(escape(self.tokens[index]) for index in ids[-self.order :])
         raise DataError(
-            f"{self.name}: the n-gram {ngram!r} has the probability {prob:.3g}, more than 1, by its backoff weights: "
+            f"{self.file}: the n-gram {ngram!r} has the probability {prob:.3g}, more than 1, by its backoff weights: "
             "make the file again"
         )
 
@@ -235,7 +236,9 @@ class _Reader:
             self._fail("text after \\end\\", self._line)
         if MARKS[0] in tokens:  # it never follows, although KenLM lists it with probability 1
             listed[0][tokens.index(MARKS[0])] = 10.0**NEVER
-        return ArpaModel(counts, listed, backoffs, shown(Path(self._path.name)), list(map(unescape, tokens)))
+        return ArpaModel(
+            counts, len(sizes), listed, backoffs, shown(Path(self._path.name)), list(map(unescape, tokens))
+        )
 
     def _header(self) -> list[int]:
         """Return the number of n-grams of each order."""
