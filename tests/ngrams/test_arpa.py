@@ -94,7 +94,7 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
         ("\\data\\", "data", "not an ARPA file"),
         ("ngram 2=3", "ngram 3=3", "orders in turn"),
         ("ngram 2=3", "ngram 2=" + "3" * 5000, "expected ngram N=COUNT"),
-        ("-0.36\tb c", "x\tb c", "line 16: expected a number"),
+        ("-0.36\tb c", "x\tb c", "line 14: expected a number"),
         ("-0.36\tb c", "400\tb c", "expected the logarithms"),
         ("-0.36\tb c", "nan\tb c", "expected a number"),
         ("-0.36\tb c", "-0.3.6\tb c", "expected a number"),

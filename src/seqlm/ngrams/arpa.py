@@ -172,7 +172,7 @@ class ArpaModel(InterpolatedModel):
         return self._checked(np.where(is_seen, shares, backed_off))
 
     def next_distribution(self, context: Ids) -> Probs:
-        """Return p of every token after ``context``. Raises DataError if one is larger than 1, as :meth:`probs` does."""
+        """Return p of every token after ``context``. Raises DataError as :meth:`probs` does."""
         return self._checked(super().next_distribution(context))
 
     def _checked(self, probs: Probs) -> Probs:
