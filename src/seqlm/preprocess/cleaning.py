@@ -8,6 +8,8 @@ bytes of UTF-8: a letter A-Z is one byte, and no byte of another character looks
 
 import codecs
 import unicodedata
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters
@@ -64,21 +66,33 @@ class Letters:
     @classmethod
     def of(cls, text: str) -> "Letters":
         """Count the letters of a text."""
-        data = unicodedata.normalize("NFC", text).encode()
-        plain = len(data.translate(None, _NO_LETTERS))
-        if data.isascii():
-            return cls(plain, 0)
-        others = data.translate(None, bytes(range(0x80))).decode()
-        counts = np.bincount(np.frombuffer(others.encode("utf-32-le"), np.uint32))
-        foreign = sum(int(counts[code]) for code in np.flatnonzero(counts).tolist() if chr(code).isalpha())
+        plain, others = 0, Counter[str]()
+        for block in _blocks(text):
+            plain += len(block.encode().translate(None, _NO_LETTERS))
+            if not block.isascii():
+                others.update(block.encode().translate(None, _ASCII).decode())
+        foreign = sum(count for character, count in others.items() if character.isalpha())
         return cls(plain + foreign, foreign)
 
 
 _NO_LETTERS = bytes(byte for byte in range(256) if chr(byte) not in ascii_letters)
 _LOWER = bytes(ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else SPACE for byte in range(256))
 """What cleaning makes of each byte: a small letter, a line end, or a space."""
+_ASCII = bytes(range(0x80))
 _LONG = 10_000
 """Bytes of a text that NumPy cleans faster than a loop over its lines."""
+_BLOCK = 1 << 16
+"""Characters that are worked on at once: they stay in the processor's cache, and few blocks need composing."""
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield a text in NFC, in blocks of whole lines, each without its last line end."""
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start + _BLOCK)
+        end = end if end >= 0 else len(text)
+        yield unicodedata.normalize("NFC", text[start:end])
+        start = end + 1
 
 
 def clean_text(text: str, normalise: str) -> str:
@@ -87,9 +101,12 @@ def clean_text(text: str, normalise: str) -> str:
     ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC). Lines are kept,
     empty ones too.
     """
-    lines = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
-    if normalise != "letters":
-        return lines
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+    return "\n".join(map(_with_letters_only if normalise == "letters" else str, _blocks(lines)))
+
+
+def _with_letters_only(lines: str) -> str:
+    """Return lines as the book cleans them."""
     plain = lines.encode().translate(_LOWER)
     if len(plain) < _LONG:
         return "\n".join([" ".join(line.split()) for line in plain.decode().split("\n")])
