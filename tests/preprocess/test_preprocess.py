@@ -8,7 +8,6 @@ import pytest
 
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
-from seqlm.preprocess.preparing import name_of_raw_text
 from smoke import change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
 
@@ -112,10 +111,8 @@ def test_a_few_dropped_letters_are_warned_of(preprocess: Preprocess, tmp_path: P
     assert (tmp_path / "data/text/test.txt").read_text().startswith("the tide äts\n")
 
 
-def test_a_missing_corpus_and_one_without_a_record_go_by_their_path(run_stage: RunStage, tmp_path: Path) -> None:
-    refused(run_stage("preprocess"), 3, "data/raw/corpus.txt: no such file: run the stage that writes it")
-    (tmp_path / "x").write_text("text")
-    assert name_of_raw_text(tmp_path / "x", tmp_path / "summary.json") == str(tmp_path / "x")
+def test_a_missing_corpus_is_an_error_of_one_line(run_stage: RunStage) -> None:
+    refused(run_stage("preprocess"), 3, "no such file: run the stage that writes it")
 
 
 def test_shares_that_do_not_add_up_end_with_code_2(preprocess: Preprocess, tmp_path: Path) -> None:

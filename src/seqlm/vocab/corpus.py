@@ -210,7 +210,11 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
     val, test = vocab.splits["val"], vocab.splits["test"]
     if not kind.has_unknown:
         return []
-    new = _new_share(train, len(vocab), val.num_tokens)
+    # What the end of train, as long as val, has for the first time.
+    end = np.bincount(train[-min(val.num_tokens, len(train) // 2) :], minlength=len(vocab))
+    is_new = np.asarray(vocab.counts) <= end
+    is_new[0] = True
+    new = float(end[is_new].sum() / max(end.sum(), 1))
     advice = "such as a licence or another language"
     if _is_jump(new, val.unknown_share):
         found.append(
@@ -235,17 +239,6 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
 def _is_jump(before: float, after: float) -> bool:
     """Return whether a share of unknown tokens grows by more than one text lets expect."""
     return after > max(_UNKNOWN_RATIO * before, before + _UNKNOWN_JUMP)
-
-
-def _new_share(train: NDArray[np.integer], vocab_size: int, length: int) -> float:
-    """Return the share of the last ``length`` tokens of train, at most half, that the text before them lacks."""
-    start = len(train) - min(length, len(train) // 2)
-    is_known = np.zeros(vocab_size, bool)
-    for begin in range(0, start, _BLOCK):
-        is_known[train[begin : min(begin + _BLOCK, start)]] = True
-    is_known[0] = False
-    num_known = sum(int(is_known[train[i : i + _BLOCK]].sum()) for i in range(start, len(train), _BLOCK))
-    return 1 - num_known / max(len(train) - start, 1)
 
 
 AUTO = "auto"
