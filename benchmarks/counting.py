@@ -24,15 +24,15 @@ from words import VOCAB_SIZE, zipf_text
 
 from seqlm.core.files import read_npy, write_blocks
 from seqlm.ngrams.counts.count_tables import Ids
-from seqlm.ngrams.counts.counting import Engine, Part, count_ngrams
-from seqlm.ngrams.counts.engines import DuckDB, Spark
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.counts.engines import DuckDB, Part, Spark
 
 BLOCK = 1 << 22
 ORDER = 3
 BYTES_PER_WORD = 5
 
 
-class Polars:
+class Polars(DuckDB):
     """Polars, which has no limit of memory."""
 
     def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:  # noqa: ARG002
@@ -52,10 +52,10 @@ class Polars:
         return np.concatenate(list(blocks))
 
 
-ENGINES: dict[str, Callable[[int, Path], Engine | None]] = {
+ENGINES: dict[str, Callable[[int, Path], DuckDB | None]] = {
     "memory": lambda *_: None,
     "duckdb": DuckDB,
-    "polars": lambda *_: Polars(),
+    "polars": Polars,
     "pyspark": lambda memory, folder: Spark(memory, folder, "local-cluster[2,1,2048]"),
 }
 

@@ -60,8 +60,7 @@ def test_three_splits_and_a_table_of_their_sizes(preprocess: Preprocess, tmp_pat
         (b"1234 5678\n" * 100, "has no letters A-Z: use another text, or set preprocess.normalise: none for other"),
         (b"one\r\ntwo\rthree \xe9t\xe9\n" * 100, "line 3: not UTF-8 at byte 15: convert it"),
         (b"one\n\ntw\x00\n" * 100, "line 3: NUL byte at byte 7: this is not a text file"),
-        (("some text\n" * 50).encode("utf-16"), "UTF-16 text: convert it to UTF-8 (for example iconv -f UTF-16"),
-        (("some text\n" * 50).encode("utf-32"), "UTF-32 text: convert it to UTF-8 (for example iconv -f UTF-32"),
+        (("some text\n" * 50).encode("utf-16"), "line 1: not UTF-8 at byte 0: convert it, for example with iconv"),
         # 10 of the 14 letters of each line are Cyrillic.
         ("прилив ушёл tide\n".encode() * 200, "2,000 of its 2,800 letters are not A-Z and would be dropped: keep them"),
         # Four lines of 77 characters, of which cleaning drops four each.

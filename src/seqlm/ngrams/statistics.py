@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import Floats, log
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
-from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.counts.engines import choose_engine
+from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
 from seqlm.vocab.corpus import EncodedCorpus
 from seqlm.vocab.vocabulary import UNKNOWN
 
@@ -160,7 +159,7 @@ def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: 
     """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
 
     The stream is written to ``folder``, which must exist as long as it is used, and mapped into memory. ``memory``,
-    ``spark``: how it is counted (:func:`seqlm.ngrams.counts.engines.choose_engine`).
+    ``spark``: how it is counted (:func:`seqlm.ngrams.counts.counting.choose_engine`).
     """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""

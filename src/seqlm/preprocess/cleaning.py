@@ -6,7 +6,6 @@ other than A-Z and a-z becomes one space; then the ends are stripped and the let
 bytes of UTF-8: a letter A-Z is one byte, and no byte of another character looks like one.
 """
 
-import codecs
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -20,12 +19,6 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
 from seqlm.core.text import LINE_END, SPACE
 
-# That of UTF-32 begins with one of UTF-16.
-_OTHER_ENCODINGS = {
-    codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}  # fmt: skip
-
 
 def read_raw(path: Path, name: str) -> str:
     """Return a text file as it is, but for a byte order mark and line ends, which become ``\\n``.
@@ -35,22 +28,15 @@ def read_raw(path: Path, name: str) -> str:
     """
     with read_errors(path):
         data = path.read_bytes()
-    for mark, encoding in _OTHER_ENCODINGS.items():
-        if data.startswith(mark):
-            advice = f"convert it to UTF-8 (for example iconv -f {encoding} -t UTF-8)"
-            raise DataError(f"{name}: {encoding} text: {advice}")
-
-    def fail(offset: int, what: str, advice: str) -> DataError:
-        before = data[:offset].replace(b"\r\n", b"\n")
-        line = before.count(b"\n") + before.count(b"\r") + 1
-        return DataError(f"{name}: line {line}: {what} at byte {offset}: {advice}")
-
-    if (nul := data.find(0)) >= 0:
-        raise fail(nul, "NUL byte", "this is not a text file")
+    offset, problem = data.find(0), "NUL byte at byte {}: this is not a text file"
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise fail(error.start, "not UTF-8", "convert it") from error
+        offset, problem = error.start, "not UTF-8 at byte {}: convert it, for example with iconv -t UTF-8"
+    if offset >= 0:
+        before = data[:offset].replace(b"\r\n", b"\n")
+        line = before.count(b"\n") + before.count(b"\r") + 1
+        raise DataError(f"{name}: line {line}: {problem.format(offset)}")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 

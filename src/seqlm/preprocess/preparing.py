@@ -97,8 +97,9 @@ def clean_and_split(
 ) -> Preprocessed:
     """Clean the text of a file and write ``NAME.txt`` to ``folder`` for each of the ``fractions``, in order.
 
-    ``name`` is what errors call the file. Raises DataError for text that cannot be decoded, that cleaning drops more than a tenth of, or that is too short, and MachineError for one that is
-    too large for this machine's memory.
+    ``name`` is what errors call the file. Raises DataError for text that cannot be decoded, that cleaning drops
+    more than a tenth of, or that is too short, and MachineError for one that is too large for this machine's
+    memory.
     """
     with read_errors(path):
         require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)

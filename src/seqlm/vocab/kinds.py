@@ -217,16 +217,8 @@ KINDS: tuple[Kind, ...] = tuple(ALL)
 
 def pieces(text: str) -> Iterator[str]:
     """Yield a text in pieces that cut no token: all but the first begin with a space or a line end."""
-    start = 0
-    while len(text) - start > _PIECE:
-        stop = max(text.rfind(" ", start + 1, start + _PIECE), text.rfind("\n", start + 1, start + _PIECE))
-        if stop < 0:
-            after = (text.find(blank, start + _PIECE) for blank in " \n")
-            stop = min((place for place in after if place >= 0), default=len(text))
-        yield text[start:stop]
-        start = stop
-    if start < len(text):
-        yield text[start:]
+    # As much as fits before a blank or the end, or a longer word.
+    return (found[0] for found in re.finditer(rf"(?s).{{1,{_PIECE}}}(?=[ \n]|\Z)|.[^ \n]*", text))
 
 
 def token_kind(name: str) -> TokenKind:
