@@ -73,18 +73,20 @@ def fit_ngram(
     stream = Stream.of(text, interner, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text
-    num_tokens = int(stream.occurrences.sum())
+    seen = interner.tokens()
+    occurrences = stream.occurrences(len(seen))
+    num_tokens = int(occurrences.sum())
     if num_tokens < order:
         raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
     try:
-        tokens, counted, ids = choose_tokens(kind, interner.tokens(), stream.occurrences, min_freq)
+        tokens, counted, ids = choose_tokens(kind, seen, occurrences, min_freq)
     except ParamsError as error:
         problem = f"no {kind.noun} of the texts occurs so often: lower it"
         raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
     train = np.concatenate([ids[part] for part in stream.parts])
     split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
-    del stream, interner
+    del stream, interner, seen
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 

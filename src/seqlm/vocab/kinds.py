@@ -18,7 +18,7 @@ from pydantic import Field
 
 from seqlm.core.files import read_text
 from seqlm.core.settings import Section
-from seqlm.core.text import NUM_CODE_POINTS, words
+from seqlm.core.text import words
 from seqlm.vocab.subwords import (
     SubwordParams,
     SubwordTokenizer,
@@ -58,19 +58,16 @@ class Interner:
 
 
 class CharInterner(Interner):
-    """Looks up all characters of a piece at once, by their code points."""
-
-    def __init__(self, line_separator: str) -> None:
-        super().__init__(lambda piece: piece.replace("\n", line_separator))
-        self._table = np.full(NUM_CODE_POINTS, -1, np.int32)
-        """The id of each code point, -1 if it was not seen yet."""
+    """Looks up each kind of character once in a piece, by its code point."""
 
     def intern(self, piece: str) -> NDArray[np.integer]:
         """Return the ids of the characters of a piece of text."""
+        import pandas as pd
+
         codes = np.frombuffer("".join(self._split(piece)).encode("utf-32-le"), np.uint32)
-        for code in dict.fromkeys(codes[self._table[codes] < 0].tolist()):
-            self._table[code] = self._ids[chr(code)]
-        return self._table[codes]
+        places, found = pd.factorize(codes)
+        ids: NDArray[np.integer] = super().intern("".join(map(chr, found)))[places]
+        return ids
 
 
 class SubwordInterner(Interner):
@@ -147,7 +144,7 @@ class CharKind(TokenKind):
 
     def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
         """Return an interner of characters."""
-        return CharInterner(line_separator)
+        return CharInterner(partial(self.pretokenize, line_separator=line_separator))
 
 
 class WordKind(TokenKind):
@@ -220,16 +217,8 @@ KINDS: tuple[Kind, ...] = tuple(ALL)
 
 def pieces(text: str) -> Iterator[str]:
     """Yield a text in pieces that cut no token: all but the first begin with a space or a line end."""
-    start = 0
-    while len(text) - start > _PIECE:
-        stop = max(text.rfind(" ", start + 1, start + _PIECE), text.rfind("\n", start + 1, start + _PIECE))
-        if stop < 0:
-            after = (text.find(blank, start + _PIECE) for blank in " \n")
-            stop = min((place for place in after if place >= 0), default=len(text))
-        yield text[start:stop]
-        start = stop
-    if start < len(text):
-        yield text[start:]
+    # As much as fits before a blank or the end, or a longer word.
+    return (found[0] for found in re.finditer(rf"(?s).{{1,{_PIECE}}}(?=[ \n]|\Z)|.[^ \n]*", text))
 
 
 def token_kind(name: str) -> TokenKind:
