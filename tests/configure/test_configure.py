@@ -3,7 +3,6 @@
 import copy
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -148,20 +147,6 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
 def test_a_runs_settings_must_be_known_and_fit_together(own: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ParamsError, match=rf"^(?=params\.yaml: runs\.a).*{re.escape(complaint)}"):
         resolve({"a": {"token": "char"} | own})
-
-
-@pytest.mark.parametrize(
-    ("own", "complaint"),
-    [
-        ({}, "model transformer needs embedding: learned"),
-        ({"embedding": "learned"}, "num_heads must divide num_hiddens"),
-    ],
-)
-def test_a_transformer_says_what_it_needs(own: dict, complaint: str, run_stage: RunStage, tmp_path: Path) -> None:
-    shutil.copyfile(ROOT / "params.yaml", tmp_path / "params.yaml")
-    run = {"token": "char", "model": "transformer", "num_heads": 3}
-    change_params(tmp_path / "params.yaml", {"runs.x": run | own})
-    refused(run_stage("configure"), 2, f"error: params.yaml: runs.x: {complaint}\n")
 
 
 @pytest.mark.parametrize(

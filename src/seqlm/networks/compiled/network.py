@@ -15,15 +15,16 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry
+from seqlm.core.metrics import Nll
 from seqlm.core.threads import imap
 from seqlm.networks.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens
-from seqlm.networks.compiled.logsumexp import Nll, nll_of_outputs
+from seqlm.networks.compiled.logsumexp import nll_of_outputs
 from seqlm.networks.compiled.parameters import Parameters, places
 from seqlm.networks.compiled.team import in_threads, new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, padded
 from seqlm.networks.compiled.training import CompiledGradients
 from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack_weights
-from seqlm.networks.network import DropoutMask, Network
+from seqlm.networks.network import DropoutMask, Ids, Network
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-Ids = NDArray[np.int64]
 State = NDArray[np.float32]
 
 _ROWS_AT_ONCE = 64
