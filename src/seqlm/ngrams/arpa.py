@@ -28,7 +28,7 @@ from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, read_lines, write_lines
+from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, Bytes, Longs, read_lines, write_lines
 from seqlm.ngrams.models.base import InterpolatedModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 
@@ -69,28 +69,22 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     """
     # One search in all tokens, because hardly a vocabulary of words has anything to escape.
     is_plain = {"", *MARKS}.isdisjoint(tokens) and not _SPECIAL.search("".join(tokens))
-    fields = _Fields([field.encode() for field in (tokens if is_plain else map(escape, tokens))])
+    fields = [field.encode() for field in (tokens if is_plain else map(escape, tokens))]
+    letters, starts = np.frombuffer(b"".join(fields), np.uint8), np.cumsum([0, *map(len, fields)])
     with replacing(path) as temporary, ExitStack() as stack:
         file: BinaryIO = stack.enter_context(temporary.open("wb"))
         if path.suffix == ".gz":
             packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
             file = cast("BinaryIO", stack.enter_context(packed))
-        for part in _parts(model, fields):
+        for part in _parts(model, letters, starts):
             file.write(part)
 
 
-class _Fields:
-    """The fields of all tokens in a row."""
+def _parts(model: KneserNey, letters: Bytes, starts: Longs) -> Iterator[bytes | memoryview]:
+    """Yield the parts of the file; several threads make the lists of n-grams, block by block.
 
-    def __init__(self, fields: list[bytes]) -> None:
-        self.letters = np.frombuffer(b"".join(fields), np.uint8)
-        self.starts = np.cumsum([0, *map(len, fields)])
-        """Where in the letters each field begins, and where the last one ends."""
-        self.lengths = np.diff(self.starts)
-
-
-def _parts(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
-    """Yield the parts of the file; several threads make the lists of n-grams, block by block."""
+    The field of token t are the ``letters`` from ``starts[t]`` to ``starts[t + 1]``.
+    """
     sizes = [len(table) for table in model.counts.tables[: model.order]]
     listed = [sizes[0] + len(MARKS), *sizes[1:]]
     header = "".join(f"ngram {order}={size}\n" for order, size in enumerate(listed, start=1))
@@ -103,12 +97,14 @@ def _parts(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
             yield "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS).encode()
         probs = np.empty(size if order < model.order else 0)  # the next order needs them
         blocks = (slice(start, min(start + _BLOCK_ROWS, size)) for start in range(0, size, _BLOCK_ROWS))
-        yield from imap(partial(_lines, model, fields, order, below, probs), blocks)
+        yield from imap(partial(_lines, model, letters, starts, order, below, probs), blocks)
         below = probs
     yield b"\n\\end\\\n"
 
 
-def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_probs: Probs, rows: slice) -> memoryview:
+def _lines(
+    model: KneserNey, letters: Bytes, starts: Longs, order: int, below: Probs, all_probs: Probs, rows: slice
+) -> memoryview:
     """Return the lines of some n-grams of an order. Below the highest, their probabilities go to ``all_probs`` too.
 
     ``below`` has the probabilities of all n-grams of the order below.
@@ -118,9 +114,11 @@ def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_prob
         all_probs[rows] = probs
     tokens = model.counts.table(order).tokens_of(np.arange(rows.start, rows.stop))
     weights = model.backoff_weights(order, rows)
-    num_bytes = int(fields.lengths[tokens].sum()) + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n"))
+    num_bytes = int((starts[tokens + 1] - starts[tokens]).sum()) + len(probs) * (
+        2 * _BYTES_OF_NUMBER + order + len("\t\n")
+    )
     text = np.empty(num_bytes, np.uint8)
-    end = write_lines(probs, tokens, weights, fields.letters, fields.starts, text)
+    end = write_lines(probs, tokens, weights, letters, starts, text)
     return text[:end].data
 
 
