@@ -14,11 +14,6 @@ from seqlm.generate.settings import GenerateParams
 @click.option("--temperature", type=click.FloatRange(0, 100), multiple=True, help="By hand: replaces the setting.")
 @click.option("--num-preds", type=click.IntRange(1, 100_000), help="By hand: replaces the setting.")
 @click.option("--seed", "own_seed", type=click.IntRange(0, 2**32 - 1), help="By hand: replaces the setting.")
-@click.option(
-    "--on-unknown",
-    type=click.Choice(["error", "unk"]),
-    help="By hand: stop at a token that the vocabulary lacks, or read it as <unk>. Default: error.",
-)
 def main(
     layout: Layout,
     prefix: tuple[str, ...],
@@ -26,14 +21,14 @@ def main(
     temperature: tuple[float, ...],
     num_preds: int | None,
     own_seed: int | None,
-    on_unknown: str | None,
 ) -> None:
     """Continue prefixes with every model.
 
     With any option except --root, the continuations are printed and nothing is stored.
     """
     params = load(layout.params, "generate", GenerateParams)
-    seed, device = load(layout.params, "seed", Seed), load(layout.params, "device", Device)
+    seed = load(layout.params, "seed", Seed)
+    device: Device = load(layout.params, "device", Device)
     num_threads = load(layout.params, "num_threads", NumThreads)
 
     from dataclasses import asdict
@@ -43,7 +38,7 @@ def main(
     from seqlm.generate.samples import chosen_prefixes, generate_samples, measured, models_that_generate
     from seqlm.models.index import Models
 
-    by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed, on_unknown))
+    by_hand = any(option not in (None, ()) for option in (prefix, names, temperature, num_preds, own_seed))
     models = Models(layout, device, num_threads)
     generated = generate_samples(
         [models[name] for name in names or models_that_generate(models)],
@@ -51,8 +46,6 @@ def main(
         temperature or params.temperatures,
         num_preds or params.num_preds,
         seed if own_seed is None else own_seed,
-        # The stage reads unknown tokens as <unk>, so that every corpus gets its samples.
-        on_unknown or ("error" if by_hand else "unk"),
     )
     samples = []
     for of_model, seconds in clocked(generated):

@@ -35,8 +35,6 @@ except ModuleNotFoundError as missing:
     )
 
 
-STDOUT = Path("-")
-"""Stands for standard output."""
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 """In PyTorch's errors, on CPUs and on GPUs."""
 _MALLOC = {-1: 2**31 - 1, -4: 0, -8: 1}
@@ -55,16 +53,16 @@ _ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-ini
 
 
 class NewFile(click.Path):
-    """The option type of a file to write, in a folder that exists; ``-`` is standard output where that is possible."""
+    """The option type of a file to write, in a folder that exists."""
 
-    def __init__(self, *, allow_dash: bool = False) -> None:
-        """Say whether ``-`` is possible."""
-        super().__init__(path_type=Path, dir_okay=False, readable=False, allow_dash=allow_dash)
+    def __init__(self) -> None:
+        """Refuse a folder."""
+        super().__init__(path_type=Path, dir_okay=False, readable=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
         path = cast(Path, super().convert(value, param, ctx))
-        if path == STDOUT and not self.allow_dash:
+        if path == Path("-"):
             self.fail("name a file: standard output is not possible here", param, ctx)
         if not path.parent.is_dir():
             self.fail(f"{path.parent}: no such folder", param, ctx)

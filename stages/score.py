@@ -1,66 +1,35 @@
-"""Score a run or n-gram models on train, val and test; by hand also texts of your own."""
+"""Score a run or n-gram models on train, val and test; by hand also a text of your own."""
 
 import sys
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from harness import STDOUT, NewFile, stage, warn
+from harness import NewFile, stage
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device, NumThreads, load
-from seqlm.models.settings import SPACES, UNITS, By, Space
 from seqlm.score.settings import ScoreParams
-from seqlm.vocab.settings import KINDS
+from seqlm.vocab.settings import KINDS, Kind
 
 
 @stage()
 @click.option("--model", "names", multiple=True, help="Score this run. With --text: any model; default: all runs.")
 @click.option("--kind", type=click.Choice(KINDS), help="Score the n-gram models over this kind of token.")
-@click.option(
-    "--text",
-    "texts",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="By hand: score this text, plain or .gz, or - for standard input; may be repeated. Stores nothing.",
-)
-@click.option(
-    "--arpa", "arpas", type=click.Path(path_type=Path), multiple=True, help="With --text: score this ARPA model too."
-)
-@click.option(
-    "--page", type=NewFile(), help="With one --text: file for its page. Default: surprisal.html, or none with --table."
-)
-@click.option(
-    "--table",
-    type=NewFile(allow_dash=True),
-    help="With --text: write the surprisals in bits to this CSV file, or - for standard output.",
-)
-@click.option("--by", type=click.Choice(UNITS), default="word", help="With --table: the unit of a row.")
-@click.option(
-    "--space",
-    type=click.Choice(SPACES),
-    default="before",
-    help="With --table: which word a space between two words counts towards.",
-)
-def main(layout: Layout, names: tuple[str, ...], kind: str | None, texts: tuple[Path, ...], **options: Any) -> None:
+@click.option("--text", type=click.Path(path_type=Path), help="By hand: score this text, plain or .gz, or - for stdin.")
+@click.option("--page", type=NewFile(), help="With --text: file for its page. Default: surprisal.html.")
+def main(layout: Layout, names: tuple[str, ...], kind: Kind | None, text: Path | None, page: Path | None) -> None:
     """Score a run or n-gram models on train, val and test.
 
-    With --text, print how well trained models predict texts of your own. Also write a page that shows how surprised
-    they are by each character of one text, or a table of their surprisals.
+    With --text, print how well trained models predict a text of your own, and write a page that shows how surprised
+    they are by each character.
     """
-    if bool(names or texts or options["arpas"]) + (kind is not None) != 1:
+    if (text is not None or bool(names)) + (kind is not None) != 1:
         raise ParamsError("give exactly one of --model, --kind and --text")
-    context = click.get_current_context()
-    for name in ("by", "space"):
-        if options["table"] is None and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise ParamsError(f"--{name} needs --table")
-    if not texts and (needy := [name for name in ("arpas", "page", "table") if options[name]]):
-        raise ParamsError(f"--{needy[0].removesuffix('s')} needs --text")
-    if texts:
-        _score_texts(layout, texts, names, **options)
+    if page is not None and text is None:
+        raise ParamsError("--page needs --text")
+    if text is not None:
+        _score_text(layout, text, names, page or Path("surprisal.html"))
     elif names:
         from seqlm.score.networks import score_run
 
@@ -72,58 +41,23 @@ def main(layout: Layout, names: tuple[str, ...], kind: str | None, texts: tuple[
         score_kind(layout, kind, load(layout.params, "score", ScoreParams), click.echo)
 
 
-def _score_texts(
-    layout: Layout,
-    paths: tuple[Path, ...],
-    names: tuple[str, ...],
-    arpas: tuple[Path, ...],
-    page: Path | None,
-    table: Path | None,
-    by: By,
-    space: Space,
-) -> None:
-    from seqlm.core.files import csv_text, write_text
-    from seqlm.models.arpa import open_arpa
+def _score_text(layout: Layout, path: Path, names: tuple[str, ...], page: Path) -> None:
+    from seqlm.core.files import write_text
     from seqlm.models.index import open_models
-    from seqlm.preprocess.settings import PreprocessParams
     from seqlm.report.page import build_surprisal_page
-    from seqlm.score import user_text
+    from seqlm.score.user_text import describe_score, page_content, read_user_text, score_user_text
     from seqlm.train.settings import run_names
 
-    if page is not None and len(paths) > 1:
-        raise ParamsError("--page shows one text: give one --text")
-    if page is None and table is None and len(paths) == 1:
-        page = Path("surprisal.html")
-    preprocess = load(layout.params, "preprocess", PreprocessParams)
-    device, num_threads = load(layout.params, "device", Device), load(layout.params, "num_threads", NumThreads)
-    own = []
-    if names or not arpas:
-        opened = open_models(layout.root, device, num_threads)
-        own = [opened[name] for name in names or run_names(layout.configs)]
-    # As the corpus of the models was cleaned, whatever the setting says now. Nothing is known of that of an ARPA file.
-    normalise = own[0].vocab.normalise if own else "none"
-    preprocess = preprocess.model_copy(update={"normalise": normalise})
-    models = [*own, *(open_arpa(path, warn) for path in arpas)]
-    texts = [user_text.read_user_text(path, preprocess, sys.stdin.buffer) for path in paths]
-    scored = user_text.score_texts(texts, models)
-    say = partial(click.echo, err=table == STDOUT)
-    for text in texts:
-        remarks = [*text.remarks, *(user_text.remark_on_length(text.cleaned) if page else ())]
-        lines = [*remarks, *(user_text.describe_score(*item) for item in scored[text.name].items())]
-        say("\n".join([f"{text.name}:", *(f"  {line}" for line in lines)] if len(texts) > 1 else lines))
-        if page is not None:
-            content = user_text.page_content(text, scored[text.name])
-            write_text(page, build_surprisal_page(Path(text.name).name, content, remarks))
-            say(f"the page: {page}")
-    if table is not None:
-        rows = csv_text(user_text.surprisal_table(texts, scored, by, space))
-        if table == STDOUT:
-            click.echo(rows, nl=False)
-        else:
-            write_text(table, rows)
-        where = {"before": "before which", "after": "after which"}[space]
-        blanks = f", blanks added to the {by} {where} they come" if by == "word" else ""
-        say(f"the table, bits by {by}{blanks}: {table}")
+    device: Device = load(layout.params, "device", Device)
+    opened = open_models(layout.root, device, load(layout.params, "num_threads", NumThreads))
+    models = [opened[name] for name in names or run_names(layout.configs)]
+    # As the corpus of the models was cleaned, whatever the setting says now.
+    text = read_user_text(path, models[0].vocab.normalise, sys.stdin.buffer)
+    scored = score_user_text(text, models)
+    lines = [*text.remarks, *(describe_score(*item) for item in scored.items())]
+    content = {name: page_content(found) for name, found in scored.items()}
+    write_text(page, build_surprisal_page(Path(text.name).name, content, text.remarks))
+    click.echo("\n".join([*lines, f"the page: {page}"]))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def open(folder: str | Path = ".", device: "Device" = "cpu") -> "Models":
     from seqlm.models.index import open_models
 
     devices: Any = settings.Device
-    return open_models(path, settings.check(device, "device", devices, source="open"))
+    return open_models(path, settings.check_argument(device, "device", devices, function="open"))
 
 
 def open_arpa(path: str | Path) -> "ArpaLanguageModel":

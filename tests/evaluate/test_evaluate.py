@@ -21,7 +21,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout = write_models(prepare(tmp_path_factory.mktemp("scored")))
     run_stage = in_this_process(layout.root)
     change_params(layout.params, SETTINGS)
-    for arguments in (("--model", "small"), *(("--kind", kind) for kind in KINDS), ("--word-to-char",)):
+    for arguments in (("--model", "small"), *(("--kind", kind) for kind in KINDS)):
         succeeded(run_stage("score", *arguments))
     history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
     write_csv(layout.reports("train", "small", "history.csv"), history)

@@ -54,7 +54,7 @@ def test_the_table_of_orders_has_static_ngram_models_of_their_own_tokens() -> No
 
 
 def test_the_best_diagnosed_model_on_val_is_named_first() -> None:
-    stored = {"positions": []}
+    stored = {"positions": list[float]()}
     lucky, chosen = (
         score(network(name), {"val": np.full(9, val), "test": np.full(9, test)}, stored)
         for name, val, test in (("lucky", 3.0, 1.0), ("chosen", 2.0, 4.0))

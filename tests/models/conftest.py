@@ -35,7 +35,7 @@ MIXTURES = [("char-kneser-ney-3", "char-by-word-kneser-ney-3"), ("char-kneser-ne
 WEIGHTS = [0.25, 0.75]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Layout, dict[str, Scores]]]:
     """A run whose models are scored as the stages do, with constants that suit its short text."""
     with pytest.MonkeyPatch.context() as patch:
@@ -66,6 +66,6 @@ def _mixture(layout: Layout, members: Sequence[Scores]) -> Scores:
     return make_scores(describe_mixture([member.info for member in members]), nll, streams, {"weights": weights})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def models(scored: tuple[Layout, dict[str, Scores]]) -> Models:
     return open_models(scored[0].root)

@@ -113,11 +113,12 @@ def test_generated_text_depends_on_the_seed_only(models: Models) -> None:
     assert model.generate(prefixes, 4, temperature=0) == [model.generate(each, 4, temperature=0) for each in prefixes]
     assert len(set(models["small"].generate(["the sea"] * 3, 12))) == 3
     assert models["word-kneser-ney-3"].generate("the sea came", 2, temperature=0) == " in and"
-    with pytest.raises(DataError, match="the character 'Z' of the prefix is not in the vocabulary"):
-        models["small"].generate("aZ")
     with pytest.raises(DataError, match="the prefix '' contains no character: give at least one"):
         models["small"].generate("")
-    assert models["small"].generate("aZ", 3, on_unknown="unk")
+    # A prefix is cleaned like a text that is scored; a space at its end stays.
+    assert model.generate("The sea, came", 4, temperature=0) == " sea"
+    with_space, without = (model.generate(prefix, 1, seed=1) for prefix in ("came ", "came"))
+    assert model.generate("CAME\t ", 1, seed=1) == with_space != without
 
 
 def test_a_model_is_asked_for_by_its_name(models: Models, tmp_path: Path) -> None:
@@ -154,18 +155,19 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
         (lambda: seqlm.open_arpa("nowhere"), "nowhere: no such file"),
         (lambda: models[3], "there is no model 3"),  # type: ignore[index]
         (lambda: model.score(["the sea", 3]), r"the text\[1\] must be a string, not int"),  # type: ignore[list-item]
-        (lambda: model.score("the sea", context=["a", "b"]), "there are 1 text, but 2 contexts"),
+        (lambda: model.score("the sea", context=["a", "b"]), "1 text, but 2 contexts"),
         (lambda: model.generate(["a", 3]), r"the prefix\[1\] must be a string"),  # type: ignore[list-item]
-        (lambda: model.generate("the sea", on_unknown="no"), "on_unknown = 'no': must be error or unk"),
         (lambda: fitted.save(3), "folder must be a string or a Path"),  # type: ignore[arg-type]
         (lambda: fitted.to_arpa(None), "path must be a string or a Path"),  # type: ignore[arg-type]
         (lambda: model.reader().next_probs(), "a network predicts nothing before it has read a token"),
     ]
+    for ids in ([-1, 1], [1, 99], [1.0, 2.0], [[1, 2]], 3, ["a"]):
+        calls.append((lambda ids=ids: model.token_nll(ids), "small: tokens must be a list of integers from 0 to"))
     for use in (model.score, model.surprisals, model.generate):
         calls += [(lambda use=use, text=text: use(text), "must be a string, not") for text in (None, b"the sea", 3)]
         calls += [(lambda use=use: use("the \ud800"), r"has half a character, '\\ud800', at position 4")]
     wrong: dict[str, list[Any]] = {
-        "num_preds": [-1, 0, "many"], "seed": [-1, 2**32, None], "temperature": [-1.0, math.nan, "hot"],
+        "num_preds": [-1, 0, "many", "3", True], "seed": [-1, 2**32, None], "temperature": [-1.0, math.nan, "hot", "1"],
         "top_k": [0, 1.5], "top_p": [0.0, 1.01],
     }  # fmt: skip
     for name, values in wrong.items():

@@ -17,7 +17,7 @@ from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
-from seqlm.models.settings import Space
+from seqlm.models.surprisals import Space
 from seqlm.networks.building import build_network
 from seqlm.ngrams.models.base import Uniform
 from small_runs import config
@@ -270,20 +270,22 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"words": [["the"], [3]]}, r"words\[1\]\[0\] must be a string, not int"),
         ({"words": [["the"], "sea"]}, r"words\[1\] must be a list of strings, not str"),
         ({"words": pd.DataFrame({"word": ["the"]})}, "words must be a list of words, not DataFrame"),
-        ({"words": ["a", "no"], "groups": [[1], [2]]}, r"groups\[0\] must be a number or a string, not list"),
+        ({"words": ["a", "no"], "groups": [[1], [2]]}, "a label in groups must be a number or a string"),
         ({"text": "the sea", "words": ["the", "see"]}, r"words\[1\] = 'see': the text has 'sea' there"),
         ({"text": 3, "words": ["the"]}, "^the text must be a string, not int"),
         ({"text": "the", "words": [["the"]]}, "^the text must be a list of strings, not str"),
-        ({"text": "the sea", "by": "line"}, "by = 'line', space = 'before': by must be token or word, and space"),
-        ({"text": "the sea", "space": "Before"}, "by must be token or word, and space before or after"),
+        ({"text": "the sea", "by": "line"}, "surprisals: by = 'line': should be 'token' or 'word'"),
+        ({"text": "the sea", "space": "Before"}, "surprisals: space = 'Before': should be 'before' or 'after'"),
         ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
-        ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "there are 1 texts, but words of 2"),
+        ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "words of 2 texts, but 1 text"),
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
         ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
-        ({"words": ["the", "sea"], "groups": [1]}, "there are 2 words, but 1 groups"),
+        ({"words": ["the", "sea"], "groups": [1]}, "2 words, but 1 group:"),
         ({"words": ["the"], "by": "token"}, "by = 'token': with words it must be word"),
         ({"text": "the sea", "context": 3}, "the context must be a string, not int"),
-        ({"text": ["the sea", "a"], "context": ["the"]}, "there are 2 texts, but 1 contexts"),
+        ({"text": "the sea", "context": {}}, "the context must be a string, not dict"),
+        ({"text": pd.Series(["the", "sea"])}, "the text is a column of single words: give it as words="),
+        ({"text": ["the sea", "a"], "context": ["the"]}, "2 texts, but 1 context:"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], complaint: str, models: Models) -> None:

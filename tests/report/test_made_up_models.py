@@ -12,9 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
-from seqlm.heldout.store import load_heldout
-from seqlm.score.model_info import ModelInfo
-from seqlm.score.store import make_score, save_score
 
 from devtools import CHROMIUM, Browser
 from made_scores import network, ngram
@@ -22,15 +19,19 @@ from seqlm.core.files import read_csv, read_json, write_csv, write_json, write_t
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS
 from seqlm.models.index import Models
+from seqlm.models.info import ModelInfo
 from seqlm.report.captions import all_captions, unbroken
 from seqlm.report.drawing import _of_curves, _of_models
 from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import read_plots
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import all_findings, highlights, main_table
-from seqlm.report.page import build_page, build_summary, build_table
+from seqlm.report.page import build_page, build_summary
 from seqlm.report.parity import empty_tables
 from seqlm.report.passages import align
+from seqlm.score.folds import Folds
+from seqlm.score.heldout import Heldout
+from seqlm.score.scores import make_scores, save_scores
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT
@@ -62,15 +63,16 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     shutil.rmtree(folder / "reports" / "evaluate")
     layout = write_models(folder)
     layout.config("small").unlink()
-    for scores in (layout.scores_word_to_char, *map(layout.scores_of_ngrams, KINDS)):
+    for scores in map(layout.scores_of_ngrams, KINDS):
         scores.mkdir(parents=True, exist_ok=True)
+    Folds([], []).save(layout.folds)
     for info, nll in SURPRISALS.items():
         save_made_up_score(layout, info, nll)
     for run in (RUN.name, OTHER.name):
         write_json(layout.config(run), {"grad_clip": 1.0})
         history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run=run)
         write_csv(layout.reports("train", run, "history.csv"), history)
-        write_json(layout.reports("train", run, "summary.json"), {"batch_reduced": False})
+        write_json(layout.reports("train", run, "summary.json"), {})
     succeeded(in_this_process(folder)("evaluate"))
     for name in re.findall(r'figure\("([\w-]+)"', (ROOT / "src/seqlm/report/templates/page.html").read_text()):
         write_text(layout.figure(name), "<svg></svg>")
@@ -80,21 +82,19 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def save_made_up_score(layout: Layout, info: ModelInfo, nll: float) -> None:
     """Save surprisals of about ``nll`` on average; the models disagree about which tokens are difficult."""
     rng = np.random.default_rng(len(info.name))
-    texts = load_heldout(layout.heldout(info.token)).texts()
+    texts = Heldout(layout, info.token).streams
     surprisals = {
-        split: (ON_TEST.get(info, nll) if split == "test" else nll) * rng.uniform(0.2, 1.8, text.num_scored)
+        split: (ON_TEST.get(info, nll) if split == "test" else nll) * rng.uniform(0.2, 1.8, len(text.spelling))
         for split, text in texts.items()
         if split != "train" or not info.dynamic
     }
-    metadata = {"positions": [2.0, 1.5], "calibration": [(0.5, 0.5, 100)]} if info.token == "char" else {}
+    metadata: dict[str, object] = {"positions": [2.0, 1.5]} if info.token == "char" else {}
     if info.dynamic:
         metadata = {"choices": {"dynamic_lr": 0.1}}
-    folder = layout.scores_of_ngrams(info.token)
-    if info.counted_token != info.token:
-        folder = layout.scores_word_to_char
+    folder = layout.scores_of_ngrams(info.counted_token or info.token)
     if info.family == "network":
         folder = layout.scores_of_run(info.members[0] if info.dynamic else info.name)
-    save_score(folder / info.name, make_score(info, surprisals, texts, metadata))
+    save_scores(folder / info.name, make_scores(info, surprisals, texts, metadata))
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_passages_and_diagnostics(layout: Layout) -> None:
     infos = (RUN, RUN.as_dynamic(), OTHER, ABSOLUTE, WORDS, SUBWORDS)
     assert set(passages) >= {MIXTURE, *(info.name for info in infos)}
     assert PLAIN.name not in passages
-    for table in ("positions", "classes", "calibration"):
+    for table in ("positions", "classes"):
         models = set(read_csv(layout.reports("evaluate", f"{table}.csv"))["model"])
         assert models == {RUN.name, ABSOLUTE.name, PLAIN.name, READ.name, LUCKY.name}, table
 
@@ -228,11 +228,10 @@ def test_what_cleaning_dropped_is_at_the_top(layout: Layout) -> None:
     path = layout.reports("preprocess", "summary.json")
     summary = read_json(path)
     assert "dropped" not in build_page(layout, "Models", NO_PARITY)
-    write_json(path, summary | {"decoding": {"replaced": 2, "letters": 200, "foreign_letters": 33}})
+    write_json(path, summary | {"decoding": {"letters": 200, "foreign_letters": 33}})
     page = build_page(layout, "Models", NO_PARITY)
     write_json(path, summary)
     top = page[: page.index("<main")]
-    assert "2 byte sequences were not UTF-8 and were replaced." in top
     assert "16.5 % of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them." in top
 
 
@@ -357,7 +356,6 @@ def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.Data
         "sentence": re.findall('class="answer">Best on val: (.+?), with', page)[0],
         "chart": min(labels, key=heights.__getitem__),
         "table of the page": re.findall('<th scope="row">(.+?) <small>', page)[0],
-        "table.txt": build_table(layout).splitlines()[1].split("  ")[0],
         "terminal": build_summary(layout).splitlines()[1].split("  ")[0],
         "plots": table[drawn["y"]].iloc[0] if template["encoding"]["y"]["sort"] is None else "",
         "notebook": Models(layout).table["label"].iloc[0],
@@ -366,14 +364,13 @@ def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.Data
     assert labels <= set(heights)
 
 
-def test_page_and_table_say_first_that_the_sample_replaced_the_corpus(layout: Layout) -> None:
+def test_page_and_summary_say_first_that_the_sample_replaced_the_corpus(layout: Layout) -> None:
     record = read_json(layout.corpus_record)
-    assert build_table(layout).startswith("model ")
     replaced = {"name": "sample", "requested": "time_machine", "fallback": True, "reason": "no source can be reached"}
     write_json(layout.corpus_record, record | replaced)
-    page, table = build_page(layout, "Models", NO_PARITY), build_table(layout)
+    page, summary = build_page(layout, "Models", NO_PARITY), build_summary(layout)
     write_json(layout.corpus_record, record)
-    said = re.sub(r"\s+", " ", table[: table.index("\nmodel ")])
+    said = re.sub(r"\s+", " ", summary[: summary.index("\nbits per character")])
     assert said.startswith("This is not the corpus that was asked for: no source can be reached, so")
     assert said.strip() in page[: page.index("<main")]
     assert all(part in said for part in ("time_machine", "SEQLM_DATA_DIR", "make repro", "make restore"))

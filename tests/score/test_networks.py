@@ -19,9 +19,9 @@ from seqlm.models.networks import StaticNetwork
 from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.compiled.parameters import scratch_parameters
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, stream_nll
-from seqlm.networks.parameters import scratch_parameters
 from seqlm.score import networks
 from seqlm.score.scores import TRAIN_SUBSET, Scores
 from seqlm.score.settings import DynamicParams
@@ -151,7 +151,8 @@ def test_the_settings_of_dynamic_evaluation_are_chosen_on_val_and_not_on_test() 
 
 def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
     """The settings are chosen on the beginning of val, which repeats itself; the rest is noise."""
-    texts, log = texts_of(np.r_[REPEATS, *[NOISE] * 4], REPEATS), []
+    texts = texts_of(np.r_[REPEATS, *[NOISE] * 4], REPEATS)
+    log = list[str]()
     params = PARAMS.model_copy(update={"lrs": [0.01]})
     assert dynamic_scores(uniform_network(), texts, log, params, num_tuning_tokens=300) == []
     assert log[-1] == "m+dynamic: left out, because m is as good on val"

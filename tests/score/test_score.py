@@ -6,20 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from seqlm.heldout.store import read_beginning_of_train
 
 import small_training
 from made_scores import stream
 from seqlm.core.files import read_npy, write_npy
 from seqlm.core.layout import Layout
-from seqlm.networks.building import build_network, open_network, save_network
+from seqlm.models import ngrams
+from seqlm.models.ngrams import NGram
+from seqlm.networks.building import open_network
 from seqlm.networks.network import stream_nll
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models import registry
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import SMOOTHINGS
-from seqlm.score.ngrams import score_ngrams
+from seqlm.score import ngrams as scored_ngrams
+from seqlm.score.heldout import Heldout
+from seqlm.score.ngrams import score_static
 from seqlm.score.scores import TRAIN_SUBSET, load_all, load_scores
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
@@ -30,7 +33,8 @@ from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 from subwords import build
 
-SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic.rms_segments": 5}
+SMALL_DYNAMIC = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01]}
+WORD_TO_CHAR = "char-by-word-kneser-ney-3"
 VOCAB = Vocab("char", list("?ab"), [0] * 3, "", {"train": SplitInfo(10, 10, 0, "")})
 SECONDS = r"\d+\.\d s"
 
@@ -54,7 +58,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     network = open_network(layout.run("small"), "small", Vocab.load(layout.vocab("char")).key, "cpu", 1)
     for split in SPLITS:
         assert static.nll[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
-    assert set(static.metadata) == {"positions", "calibration"}
+    assert set(static.metadata) == {"positions"}
     assert set(dynamic.nll) == {"val", "test"}
     assert (dynamic.name, dynamic.info.dynamic, dynamic.info.members) == ("small+dynamic", True, ("small",))
     assert dynamic.metadata["choices"] == {"dynamic_lr": 0.001, "dynamic_decay": 0.01}
@@ -72,7 +76,7 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     assert names_in(layout.scores_of_run("small")) == ["small"]
 
 
-@pytest.mark.parametrize("arguments", [("--model", "small"), ("--kind", "char"), ("--word-to-char",)])
+@pytest.mark.parametrize("arguments", [("--model", "small"), ("--kind", "char"), ("--kind", "word")])
 def test_only_scores_on_test_and_diagnostics_depend_on_test(
     arguments: tuple[str, ...], run_stage: RunStage, layout: Layout
 ) -> None:
@@ -89,39 +93,26 @@ def test_only_scores_on_test_and_diagnostics_depend_on_test(
     for before, after in zip(*found, strict=True):
         for split in before.nll.keys() - {"test"}:
             assert np.array_equal(before.nll[split], after.nll[split]), (before.name, split)
-        for name in ("positions", "calibration"):
-            assert name not in before.metadata or before.metadata[name] != after.metadata[name], before.name
+        if "positions" in before.metadata:
+            assert before.metadata["positions"] != after.metadata["positions"], before.name
 
 
-def test_a_run_is_scored_at_its_best_epoch_too(run_stage: RunStage, layout: Layout) -> None:
-    """Of the two networks, the one of the best epoch has other weights, and the score shows whose are whose."""
-    change_params(layout.params, {"score.dynamic": None})
-    vocab = Vocab.load(layout.vocab("char"), "char")
-    best = build_network(config(), len(vocab), seed=1)
-    save_network(layout.best_of_run("small"), "small", config(), vocab.key, best.weight_copies(), best.engine)
-    assert run_stage("score", "--model", "small").returncode == 0
-    kept, found = load_all(layout.scores_of_run("small"))
-    assert (kept.name, kept.info.epoch, found.name, found.info.epoch) == ("small", "last", "small@best", "best")
-    assert found.nll["test"] == pytest.approx(stream_nll(best, load_split(layout.corpus("char"), "test")))
-    assert set(found.nll) == set(SPLITS)
-    assert found.metadata == {}
-
-
-def test_ngram_models_of_the_beginning_of_train_are_scored(run_stage: RunStage, layout: Layout) -> None:
-    change_params(layout.params, {"score.train_subset": {"max_tokens": 60, "orders": {"char": [2, 100]}}})
+def test_ngram_models_of_the_beginning_of_train_are_scored(
+    run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ngrams, "FEW_TOKENS", 60)
+    monkeypatch.setattr(scored_ngrams, "FEW_TOKENS", 60)
     assert run_stage("score", "--kind", "char").returncode == 0
-    # An order is at most the number of tokens.
     found = {score.name: score for score in load_all(layout.scores_of_ngrams("char")) if "@" in score.name}
-    assert sorted(found) == ["char-kneser-ney-2@60", "char-kneser-ney-60@60"]
-    score, train = found["char-kneser-ney-2@60"], load_split(layout.corpus("char"), "train")
+    assert sorted(found) == [f"char-kneser-ney-{order}@60" for order in (1, 3, 5)]
+    score, train = found["char-kneser-ney-3@60"], load_split(layout.corpus("char"), "train")
     vocab = Vocab.load(layout.vocab("char"), "char")
-    model = KneserNey(count_ngrams(train[:60], len(vocab), 2), 2, unknown="good_turing")
-    assert set(score.nll) == {"val", "test"}  # of train, only those of models that a mixture may need
+    model = KneserNey(count_ngrams(train[:60], len(vocab), 3), 3, unknown="good_turing")
     for split, nll in score.nll.items():
         assert nll == pytest.approx(token_nll(model, load_split(layout.corpus("char"), split)))
     assert score.metrics[TRAIN_SUBSET]["nats_per_token"] == pytest.approx(token_nll(model, train[:60]).mean())
-    assert (score.info.train_chars, score.info.order, score.info.dynamic) == (60, 2, False)
-    change_params(layout.params, {"score.train_subset.max_tokens": len(train)})
+    assert (score.info.train_chars, score.info.order, score.info.dynamic) == (60, 3, False)
+    monkeypatch.setattr(ngrams, "FEW_TOKENS", len(train))
     assert run_stage("score", "--kind", "char").returncode == 0
     assert not [name for name in names_in(layout.scores_of_ngrams("char")) if "@" in name]
 
@@ -131,13 +122,11 @@ def test_ngram_models_are_scored_and_one_is_best_of_its_kind(kind: str, run_stag
     printed = succeeded(run_stage("score", "--kind", kind))
     line = rf"^{kind}-kneser-ney-2: \d\.\d+ bits per character on val, {SECONDS}$"
     assert re.search(line, printed, re.MULTILINE)
-    scores = load_all(layout.scores_of_ngrams(kind))
+    scores = [score for score in load_all(layout.scores_of_ngrams(kind)) if score.info.token == kind]
     static = [score for score in scores if not score.info.dynamic]
     assert all(score.info.chosen_on_val for score in static if score.info.smoothing == "laplace")  # their epsilons
     assert {score.name for score in static} == set(ngram_models(kind))
-    assert {(score.info.family, score.info.token, score.info.counted_token) for score in scores} == {
-        ("ngram", kind, kind)
-    }
+    assert {(score.info.family, score.info.counted_token) for score in scores} == {("ngram", kind)}
     assert [set(score.nll) for score in scores if score.info.dynamic] == [{"val", "test"}]
     # Only the best model of characters is diagnosed.
     best = min(static, key=lambda score: score.nll["val"].sum())
@@ -147,11 +136,11 @@ def test_ngram_models_are_scored_and_one_is_best_of_its_kind(kind: str, run_stag
 def test_the_best_ngram_model_is_chosen_on_val_and_not_on_test() -> None:
     """Train is mostly ones, and a 2 is always followed by a 1: that helps only where there are twos."""
     counts = count_ngrams(np.array([1, 1, 1, 1, 1, 1, 1, 2, 1, 2]), 3, 2)
-    models = {f"order {order}": KneserNey(counts, order) for order in (1, 2)}
+    models = [NGram.of(KneserNey(counts, order), VOCAB) for order in (1, 2)]
     ones, turns = stream(np.ones(20, np.int64)), stream(np.tile([2, 1], 10))
     chosen = []
     for val, test in ((ones, turns), (turns, ones)):
-        scores = score_ngrams(models, VOCAB, {"train": val, "val": val, "test": test}, lambda _: None)
+        scores = score_static(models, {"train": val, "val": val, "test": test}, lambda _: None)
         chosen += [score.info.order for score in scores if "positions" in score.metadata]
     assert chosen == [1, 2]
 
@@ -160,11 +149,11 @@ def test_the_best_ngram_model_is_chosen_on_val_and_not_on_test() -> None:
 def test_a_model_over_words_is_scored_over_characters(dynamic: bool, run_stage: RunStage, layout: Layout) -> None:
     if not dynamic:
         change_params(layout.params, {"score.dynamic_counts": None})
-    succeeded(run_stage("score", "--word-to-char"))
-    static, *others = load_all(layout.scores_word_to_char)
-    assert static.name == "char-by-word-kneser-ney-3"
-    assert (static.info.token, static.info.counted_token, static.info.order) == ("char", "word", 3)
-    assert [score.name for score in others] == (["char-by-word-kneser-ney-3+dynamic"] if dynamic else [])
+    succeeded(run_stage("score", "--kind", "word"))
+    of_characters = [score for score in load_all(layout.scores_of_ngrams("word")) if score.info.token == "char"]
+    assert [score.name for score in of_characters] == [WORD_TO_CHAR, f"{WORD_TO_CHAR}+dynamic"][: 1 + dynamic]
+    static = of_characters[0]
+    assert (static.info.counted_token, static.info.order) == ("word", 3)
     assert {split: len(nll) for split, nll in static.nll.items()} == {
         split: len(load_split(layout.corpus("char"), split)) - 1 for split in SPLITS
     }
@@ -175,44 +164,46 @@ def test_a_model_over_words_is_scored_over_characters(dynamic: bool, run_stage: 
 @pytest.mark.parametrize(
     ("max_words", "first_words", "reason"),
     [
-        (179, "", "train has 180 words, score.word_to_char.max_words allows 179"),
+        (179, "", "train has 180 words, more than 179"),
         (180, "quite other words\n" * 20, "87% of the words of val are unknown"),
     ],
 )
 def test_a_model_over_too_many_or_unknown_words_is_not_read_as_one_over_characters(
-    max_words: int, first_words: str, reason: str, run_stage: RunStage, layout: Layout
+    max_words: int, first_words: str, reason: str, run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change_params(layout.params, {"score.word_to_char.max_words": max_words})
+    monkeypatch.setattr(scored_ngrams, "MAX_TOKENS", max_words)
     texts = {split: layout.split(split) for split in SPLITS}
     texts["val"].write_text(first_words + LINES, encoding="utf-8")
     for kind in ("word", "char"):
         build(texts, layout.corpus(kind), kind, " ")
-    printed = succeeded(run_stage("score", "--word-to-char"))
-    assert printed == f"the model over words is not read as one over characters: {reason}\n"
-    assert names_in(layout.scores_word_to_char) == []
+    printed = succeeded(run_stage("score", "--kind", "word"))
+    assert f"the model over words is not read as one over characters: {reason}\n" in printed
+    assert WORD_TO_CHAR not in names_in(layout.scores_of_ngrams("word"))
 
 
-@pytest.mark.parametrize("arguments", [("--kind", "char"), ("--word-to-char",)])
-def test_a_long_train_has_no_dynamic_counts(arguments: tuple[str, ...], run_stage: RunStage, layout: Layout) -> None:
-    change_params(layout.params, {"score.dynamic_counts.max_tokens": 179})
-    assert run_stage("score", *arguments).returncode == 0
-    assert not list((layout.root / "data" / "scores").rglob("*+dynamic"))
+def test_a_long_train_has_no_dynamic_counts(
+    run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scored_ngrams, "MAX_TOKENS", 179)
+    for kind in ("char", "word"):
+        succeeded(run_stage("score", "--kind", kind))
+    assert not list(layout.scores.rglob("*+dynamic"))
 
 
 def test_the_order_of_smoothing_methods_decides_nothing(
     run_stage: RunStage, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dynamic counts of order 1 are worse than the Kneser-Ney model of order 3, but better than the uniform model."""
+    """Dynamic counts of order 1 are worse than the best static model, but better than the uniform model."""
     change_params(layout.params, {"score.dynamic_counts.order.char": 1})
     for methods in (SMOOTHINGS, SMOOTHINGS[::-1]):
         monkeypatch.setattr(registry, "SMOOTHINGS", methods)
-        reason = "char-kneser-ney-1+dynamic: left out, because char-kneser-ney-3 is as good on val"
+        reason = "char-kneser-ney-1+dynamic: left out, because char-laplace-3 is as good on val"
         assert reason in succeeded(run_stage("score", "--kind", "char"))
 
 
 def test_options_that_do_not_go_together(run_stage: RunStage) -> None:
-    for options in ("", "--model small --kind char", "--kind char --word-to-char"):
-        complaint = "give exactly one of --model, --kind, --word-to-char and --text\n"
+    for options in ("", "--model small --kind char", "--kind char --text x.txt"):
+        complaint = "give exactly one of --model, --kind and --text\n"
         refused(run_stage("score", *options.split()), 2, complaint)
     refused(run_stage("score", "--kind", "char", "--page", "x.html"), 2, "--page needs --text\n")
 
@@ -222,15 +213,17 @@ TEXT = "the sea came in and the sea went out\nand in came the tide\n" * 30
 
 def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     layout = small_training.prepare_stage(tmp_path, TEXT, token="subword", max_tokens=200)
-    for stage, *arguments in (("train", "--model", "x"), ("heldout", "--kind", "subword"), ("score", "--model", "x")):
+    for stage, *arguments in (("train", "--model", "x"), ("score", "--model", "x")):
         succeeded(run_stage(stage, *arguments))
     headline = json.loads(layout.reports("score", "x.json").read_text())
     assert 0 < headline["test_bits"] < 8
     # The run saw 200 tokens of train; the characters of all but the first are scored.
-    vocab, beginning = Vocab.load(layout.vocab("subword")), read_beginning_of_train(layout, "subword", 200)
+    vocab, beginning = Vocab.load(layout.vocab("subword")), Heldout(layout, "subword").beginning_of_train(200)
+    assert beginning is not None
     seen = vocab.join(vocab.decode(load_split(layout.corpus("subword"), "train")[:200].tolist()))
     assert TEXT.replace("\n", "").startswith(seen)
-    assert beginning.scored_chars == len(seen) - beginning.ends[0]
+    (first,) = vocab.decode(beginning.input_ids[:1].tolist())
+    assert beginning.num_chars == len(seen) - vocab.token_kind.length(first)
     score = load_scores(layout.scores_of_run("x") / "x")
     assert score.metrics[TRAIN_SUBSET]["tokens"] == 199
     assert score.info.train_chars == pytest.approx(len(seen), rel=0.05)
@@ -240,4 +233,4 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     assert re.search(r"x: perplexity \d+\.\d+ per subword, \d+\.\d+ bits per character, .* 0\.0% of them", printed)
     shown = re.search(r'id="passages">(.*?)</script>', (tmp_path / "surprisal.html").read_text())
     assert shown
-    assert json.loads(shown[1])["text"] == "the sea and n it"
+    assert json.loads(shown[1])["text"] == " the sea and n it"  # as if it followed a space

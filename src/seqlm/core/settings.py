@@ -65,6 +65,15 @@ def check(value: object, key: str, model: type[T], *, source: str) -> T:
         raise ParamsError(f"{source}: {_describe(error, key)}") from error
 
 
+def check_argument(value: Any, name: str, kind: Any, *, function: str) -> Any:
+    """Return an argument of a public function, if it is of a kind. Raises ParamsError for others, text for a number."""
+    value = value.item() if getattr(value, "ndim", None) == 0 else value  # a number of NumPy is a number
+    try:
+        return TypeAdapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise ParamsError(f"{function}: {_describe(error, name)}") from error
+
+
 def _describe(error: ValidationError, key: str) -> str:
     """Return what is wrong with the first setting in one line.
 

@@ -59,18 +59,13 @@ def models_that_generate(models: Models) -> list[str]:
 
 
 def generate_samples(
-    models: Iterable[LanguageModel],
-    prefixes: Sequence[str],
-    temperatures: Sequence[float],
-    num_preds: int,
-    seed: int,
-    on_unknown: str,
+    models: Iterable[LanguageModel], prefixes: Sequence[str], temperatures: Sequence[float], num_preds: int, seed: int
 ) -> Iterator[list[Sample]]:
     """Yield the samples of each model: every prefix at every temperature."""
     for model in models:
         samples = []
         for temperature in temperatures:
-            texts = model.generate(list(prefixes), num_preds, temperature=temperature, seed=seed, on_unknown=on_unknown)
+            texts = model.generate(list(prefixes), num_preds, temperature=temperature, seed=seed)
             continued = zip(prefixes, texts, strict=True)
             samples += [Sample(model.name, prefix, temperature, text) for prefix, text in continued]
         yield samples

@@ -67,8 +67,7 @@ class ArpaLanguageModel(LanguageModel):
             raise DataError(f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks")
         return found
 
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of tokens 2 to N."""
+    def _token_nll(self, ids: Ids) -> Nll:
         return -log(self.model.probs(self.to_file_ids(ids)))
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:

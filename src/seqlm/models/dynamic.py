@@ -148,8 +148,7 @@ class DynamicNetwork(LanguageModel):
     def _rule(self) -> DynamicRule:
         return DynamicRule(self.lr, self.decay, self._rms(), trained_weights(self._network))
 
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of tokens 2 to N, each predicted before the network learns from it."""
+    def _token_nll(self, ids: Ids) -> Nll:
         return dynamic_nll(self._network, ids, self._rule.apply, update_every=UPDATE_EVERY)
 
     def reader(self) -> Reader:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.settings import check
+from seqlm.core.settings import check_argument
 from seqlm.models.ngrams import NGram
 from seqlm.models.surprisals import are_several, require_text
 from seqlm.ngrams.counts.counting import count_ngrams
@@ -29,7 +30,8 @@ from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 By = Literal["char", "word"]
 Smoothing = Literal["kneser_ney", "laplace"]
 Normalise = Literal["letters", "none"]
-_MinFreq = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+_checked = partial(check_argument, function="fit_ngram")
+_MinFreq = Annotated[int, Field(ge=1, le=10**9)]
 _LONGEST_PATH = 256
 
 
@@ -86,10 +88,6 @@ def fit_ngram(
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
     del stream, interner, seen
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
-
-
-def _checked(value: Any, name: str, kind: Any) -> Any:
-    return check(value, name, kind, source="fit_ngram")
 
 
 def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:

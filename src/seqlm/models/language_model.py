@@ -20,16 +20,17 @@ from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
-from seqlm.core.settings import Seed, check
+from seqlm.core.settings import Seed, check_argument
 from seqlm.core.text import words as split_words
 from seqlm.models.info import ModelInfo
 from seqlm.models.sampling import Probs, SamplingConfig
 from seqlm.models.scored_text import Ids
-from seqlm.models.settings import SPACES, UNITS, By, Space
 from seqlm.models.spelling import unknown_costs
 from seqlm.models.surprisals import (
+    By,
     EncodedText,
     Score,
+    Space,
     Texts,
     TextSurprisals,
     anchors,
@@ -77,7 +78,6 @@ class GenerateOptions(TypedDict, total=False):
     top_k: int | None
     top_p: float | None
     seed: int
-    on_unknown: str
 
 
 class LanguageModel(ABC):
@@ -108,13 +108,26 @@ class LanguageModel(ABC):
         """The model's name in the main table."""
         return self.info.name
 
+    def token_nll(self, ids: Ids | Sequence[int]) -> Nll:
+        """Return -log p of tokens 2 to N of a stream, each given all tokens before it, shape ``(N - 1,)``.
+
+        A dynamic model predicts each token before it learns from it. Raises ParamsError for anything but indices of
+        tokens.
+        """
+        found, last = np.asarray(ids), len(self.vocab) - 1
+        if found.shape == (0,):
+            return np.empty(0)
+        if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() > last:
+            raise ParamsError(f"{self.name}: tokens must be a list of integers from 0 to {last:,}")
+        return self._token_nll(found)
+
     @abstractmethod
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of tokens 2 to N of a stream, each given all tokens before it, shape ``(N - 1,)``."""
+    def _token_nll(self, ids: Ids) -> Nll:
+        """Return what :meth:`token_nll` does; ``ids`` were checked, and are not empty."""
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return what :meth:`token_nll` does for each of some texts, together where that is faster."""
-        return [self.token_nll(ids) for ids in texts]
+        return [self._token_nll(ids) for ids in texts]
 
     @abstractmethod
     def reader(self) -> Reader:
@@ -202,7 +215,7 @@ class LanguageModel(ABC):
     def score_encoded(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
         inputs = [each.ids for each in texts]
-        found = self.texts_nll(inputs) if len(inputs) > 1 else [self.token_nll(ids) for ids in inputs]
+        found = self.texts_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
         return [TextSurprisals(each, self._of_scored(each, nll)) for each, nll in zip(texts, found, strict=True)]
 
     def _of_scored(self, text: EncodedText, nll: Nll) -> Nll:
@@ -274,9 +287,8 @@ class LanguageModel(ABC):
         request = read_request(text, words, groups)
         if by is None:
             by = "token" if words is None else "word"
-        if by not in UNITS or space not in SPACES:
-            choice = f"by must be {' or '.join(UNITS)}, and space {' or '.join(SPACES)}"
-            raise ParamsError(f"by = {by!r}, space = {space!r}: {choice}")
+        by = check_argument(by, "by", By, function="surprisals")
+        space = check_argument(space, "space", Space, function="surprisals")
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
         pairs = zip(request.texts, contexts(context, len(request.texts)), strict=True)
@@ -301,23 +313,31 @@ class LanguageModel(ABC):
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int = 0,
-        on_unknown: str = "error",
     ) -> str | list[str]:
         """Return the ``num_preds`` tokens that follow a prefix as text, without the prefix.
 
         The options are those of :class:`~seqlm.models.sampling.SamplingConfig`. A list of prefixes gives a list of
-        texts. A token that the vocabulary lacks is read as ``<unk>`` if ``on_unknown`` is ``unk``. Raises DataError if
-        it is ``error``, and if a prefix has no token, and ParamsError for a number of tokens below 1, a seed outside 0
-        to 2**32 - 1, and other values that make no sense.
+        texts. A prefix is cleaned like the corpus, and tokens that the vocabulary lacks are read as ``<unk>``. Raises
+        DataError if a prefix has no token, and ParamsError for a number of tokens below 1, a seed outside 0 to
+        2**32 - 1, and other values that make no sense.
         """
         sampling = SamplingConfig(temperature, top_k, top_p)
         alone = not are_several(prefix)
         prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
-        number = check(num_preds, "num_preds", _AtLeastOne, source="generate")
-        rng = np.random.default_rng(check(seed, "seed", Seed, source="generate"))
-        encoded = [encode_prefix(self.vocab, each, on_unknown) for each in prefixes]
+        number = check_argument(num_preds, "num_preds", _AtLeastOne, function="generate")
+        rng = np.random.default_rng(check_argument(seed, "seed", Seed, function="generate"))
+        encoded = [self.encode_prefix(each) for each in prefixes]
         texts = [self._continue(ids, number, rng, sampling) for ids in encoded]
         return texts[0] if alone else texts
+
+    def encode_prefix(self, prefix: str) -> list[int]:
+        """Return the tokens of a prefix. Raises DataError if it has none."""
+        text = clean_text(require_text(prefix, "the prefix"), self.vocab.normalise)
+        # A space at its end is read too.
+        ids = self.vocab.encode(self.vocab.tokenize(text + " " * (prefix[-1:].isspace() and bool(text))))
+        if not len(ids):
+            raise DataError(f"the prefix {prefix!r} contains no {self.vocab.token_kind.noun}: give at least one")
+        return [int(index) for index in ids]
 
     def _continue(
         self, prefix: Sequence[int], num_preds: int, rng: np.random.Generator, sampling: SamplingConfig
@@ -332,25 +352,6 @@ class LanguageModel(ABC):
             if step < num_preds - 1:
                 reader.read(token)
         return self.vocab.token_kind.separator + self.vocab.join(tokens)
-
-
-def encode_prefix(vocab: Vocab, prefix: str, on_unknown: str) -> list[int]:
-    """Return the tokens of a prefix.
-
-    ``on_unknown``: "error" raises DataError that names the first token which the vocabulary lacks; "unk" encodes it as
-    ``<unk>``. Also raises as :func:`require_text` does.
-    """
-    tokens = vocab.tokenize(require_text(prefix, "the prefix"))
-    if not tokens:
-        raise DataError(f"the prefix {prefix!r} contains no {vocab.token_kind.noun}: give at least one")
-    if on_unknown not in ("error", "unk"):
-        raise ParamsError(f"on_unknown = {on_unknown!r}: must be error or unk")
-    if on_unknown == "error" and (unknown := [token for token in tokens if token not in vocab]):
-        raise DataError(
-            f"the {vocab.token_kind.noun} {unknown[0]!r} of the prefix is not in the vocabulary: change the prefix, or "
-            "set on_unknown to unk"
-        )
-    return [int(index) for index in vocab.encode(tokens)]
 
 
 def cleaning_remarks(text: str, normalise: str) -> list[str]:

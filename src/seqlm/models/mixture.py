@@ -33,8 +33,7 @@ class Mixture(LanguageModel):
         super().__init__(info, members[0].vocab)
         self.members, self.weights = list(members), np.array(weights)
 
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of tokens 2 to N."""
+    def _token_nll(self, ids: Ids) -> Nll:
         return mix([member.token_nll(ids) for member in self.members], self.weights)
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:

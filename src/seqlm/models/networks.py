@@ -32,8 +32,7 @@ class StaticNetwork(LanguageModel):
         super().__init__(info, vocab)
         self.network = network
 
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of tokens 2 to N."""
+    def _token_nll(self, ids: Ids) -> Nll:
         return stream_nll(self.network, ids)
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:

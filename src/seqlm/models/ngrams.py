@@ -50,8 +50,7 @@ class NGram(LanguageModel):
         """The model of the counts, before it has read anything."""
         return self._recounting.model_after(())
 
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of tokens 2 to N, each predicted before it is counted."""
+    def _token_nll(self, ids: Ids) -> Nll:
         found = [np.empty(0)]
         for part in self._recounting.parts(max(len(ids) - 1, 0)):
             model = self._recounting.model_after(ids[: part.start + 1])

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from seqlm.core.elementary import exp, log
-from seqlm.core.settings import check
+from seqlm.core.settings import check_argument
 
 Probs = NDArray[np.float64]
 _COLDEST = float(np.finfo(np.float64).tiny)
@@ -35,7 +35,7 @@ class SamplingConfig:
     def __post_init__(self) -> None:
         """Raise ParamsError for settings that choose no token."""
         for name, kind in _SAMPLING.items():
-            object.__setattr__(self, name, check(getattr(self, name), name, kind, source="generate"))
+            object.__setattr__(self, name, check_argument(getattr(self, name), name, kind, function="generate"))
 
     def pick(self, probs: Probs, rng: np.random.Generator) -> int:
         """Return one token, given the probability of each, shape ``(V,)``.

@@ -8,11 +8,11 @@ times (Pimentel and Meister 2024, Oh and Schuler 2024).
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
 from seqlm.core.text import LINE_END, SPACE
 from seqlm.models.scored_text import Ids, ScoredText, chars_up_to_first, measure
-from seqlm.models.settings import Space
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.separators import BLANKS
 from seqlm.vocab.vocabulary import Vocab
@@ -31,6 +30,10 @@ from seqlm.vocab.vocabulary import Vocab
 if TYPE_CHECKING:
     import pandas as pd
 
+By = Literal["token", "word"]
+"""The unit of a row of a table of surprisals."""
+Space = Literal["before", "after"]
+"""Where a blank belongs that is between two words: to the one that it precedes, or to the one that it follows."""
 Texts = list[str] | tuple[str, ...]
 """Several texts; every other iterable of strings, such as a column of a table, does too."""
 Indices = NDArray[np.int64]
@@ -74,7 +77,7 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodedText:
+class EncodedText(ScoredText):
     """A text as tokens of a model, after a context that is only read."""
 
     vocab: Vocab
@@ -89,12 +92,6 @@ class EncodedText:
     is_scored: NDArray[np.bool_]
     """For each of ``ids``, whether it belongs to the text and is scored."""
     scored_tokens: Sequence[str]
-    spelling: Nll
-    """The cost of spelling each scored token that the vocabulary lacks, 0 for the others."""
-    num_chars: int
-    """Characters of the text, with lines joined."""
-    separator_nll: float = 0.0
-    """What the separators between words cost in nats, if these are the tokens."""
     known_anchors: Indices | None = None
     """The anchors of the scored tokens, if some of these are marks of sentences."""
 
@@ -122,15 +119,11 @@ class TextSurprisals:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """What :func:`~seqlm.models.scored_text.measure` returns."""
-        encoded = self.encoded
-        has_no_first = self._has_no_first
-        num_chars = encoded.num_chars
-        if has_no_first:
-            num_chars -= chars_up_to_first(encoded.vocab, encoded.text, encoded.scored_tokens[0])
-        text = ScoredText(
-            num_chars=num_chars, spelling=encoded.spelling[has_no_first:], separator_nll=encoded.separator_nll
-        )
-        return measure(self.nll[has_no_first:], text)
+        text = self.encoded
+        if not self._has_no_first:
+            return measure(self.nll, text)
+        num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.scored_tokens[0])
+        return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
 
     def score(self, remarks: Sequence[str] = ()) -> Score:
         """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
@@ -246,7 +239,7 @@ class Request:
     """The given words of each text."""
     labels: list[Any] | None
     """The value of the column ``group`` for each text; None: there is one text and no such column."""
-    order: list[int] | None = None
+    order: Indices | None = None
     """For each given word its row among the rows of all texts, if groups were given."""
     index: Any = None
     """The index of the table that the given words are a column of."""
@@ -255,15 +248,12 @@ class Request:
         """Return the rows of all texts as one table, in the order in which words were given."""
         import pandas as pd
 
-        columns: dict[str, Any] = {} if self.labels is None else {"group": []}
-        for label, rows in zip(self.labels or (), parts, strict=False):
-            columns["group"] += [label] * len(rows.text)
+        columns: dict[str, Any] = {}
+        if self.labels is not None:
+            columns["group"] = [label for label, rows in zip(self.labels, parts, strict=True) for _ in rows.text]
         columns["position"] = [place for rows in parts for place in range(len(rows.text))]
         for name in Rows._fields:
-            found = [getattr(rows, name) for rows in parts]
-            columns[name] = (
-                list(chain(*found)) if name in ("text", "reason") else np.concatenate(found) if found else []
-            )
+            columns[name] = list(chain.from_iterable(getattr(rows, name) for rows in parts))
         table = pd.DataFrame(columns)
         if self.order is not None:
             table = table.iloc[self.order].reset_index(drop=True)
@@ -278,44 +268,57 @@ def read_request(text: object, words: object, groups: object) -> Request:
         if isinstance(text, str):
             return Request([text], None, None)
         texts = strings(text, "the text")
+        if _index_of(text) is not None and len(texts) > 1 and all(len(each.split()) == 1 for each in texts):
+            raise ParamsError("the text is a column of single words: give it as words=")
         return Request(texts, None, list(range(len(texts))))
-    given, index = _items(words, "words must be a list of words"), getattr(words, "index", None)
-    index = None if callable(index) else index  # a list has a method of this name
+    given = _items(words, "words must be a list of words")
     if groups is not None:
         if text is not None:
             raise ParamsError("with groups, give words and no text: the text of a group is its words")
-        return _grouped(strings(given, "words"), _items(groups, "groups must be a list of labels"), index)
+        groups = _items(groups, "groups must be a list of labels")
+        return _grouped(strings(given, "words"), groups, _index_of(words))
     if not any(map(are_several, given)):
         own = strings(given, "words")
-        return Request([" ".join(own) if text is None else require_text(text, "the text")], [own], None, index=index)
+        texts = [" ".join(own) if text is None else require_text(text, "the text")]
+        return Request(texts, [own], None, index=_index_of(words))
     lists = [strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)]
     texts = [" ".join(own) for own in lists] if text is None else strings(text, "the text", "list of strings")
     if len(texts) != len(lists):
-        raise ParamsError(f"there are {len(texts)} texts, but words of {len(lists)}: give as many")
+        raise ParamsError(f"words of {quantity(len(lists), 'text')}, but {quantity(len(texts), 'text')}: give as many")
     return Request(texts, lists, list(range(len(lists))))
+
+
+def _index_of(value: Any) -> Any:
+    """Return the index of a column of a table; None for other values."""
+    index = getattr(value, "index", None)
+    return None if callable(index) else index  # a list has a method of this name
 
 
 def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
     """Return the request of words that belong to groups: those of one group, in their order, are a text."""
+    import pandas as pd
+
     if len(groups) != len(words):
-        raise ParamsError(f"there are {len(words)} words, but {len(groups)} groups: give one for each word")
-    members: dict[Any, list[int]] = {}
-    for place, label in enumerate(groups):
-        if is_missing(label):
-            raise ParamsError(f"groups[{place}] is missing: give a label for each word")
-        try:
-            members.setdefault(label, []).append(place)
-        except TypeError as error:  # a list, for example
-            raise ParamsError(f"groups[{place}] must be a number or a string, not {_kind(label)}") from error
-    places = [place for found in members.values() for place in found]
-    lists = [[words[place] for place in found] for found in members.values()]
-    order = sorted(range(len(places)), key=places.__getitem__)
-    return Request([" ".join(own) for own in lists], lists, list(members), order, index)
+        raise ParamsError(
+            f"{quantity(len(words), 'word')}, but {quantity(len(groups), 'group')}: give one for each word"
+        )
+    try:
+        group_of, labels = pd.factorize(pd.Series(groups, dtype=object))
+    except TypeError as error:  # a list, for example
+        raise ParamsError("a label in groups must be a number or a string") from error
+    if (group_of < 0).any():
+        raise ParamsError(f"groups[{group_of.argmin()}] is missing: give a label for each word")
+    places = np.argsort(group_of, kind="stable")
+    parts = np.split(places, np.cumsum(np.bincount(group_of))[:-1]) if words else []
+    lists = [[words[place] for place in part] for part in parts]
+    return Request([" ".join(own) for own in lists], lists, list(labels), np.argsort(places), index)
 
 
 def are_several(value: object) -> bool:
     """Return whether a value is several things, and not one text or number."""
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) == 1
+    return (
+        isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping) and getattr(value, "ndim", 1) == 1
+    )
 
 
 def require_text(value: object, what: str) -> str:
@@ -346,7 +349,9 @@ def contexts(context: object, number: int) -> Sequence[object]:
         return [context] * number
     found = strings(context, "the context")
     if len(found) != number:
-        raise ParamsError(f"there are {quantity(number, 'text')}, but {len(found)} contexts: give one for each, or one")
+        raise ParamsError(
+            f"{quantity(number, 'text')}, but {quantity(len(found), 'context')}: give one for each, or one for all"
+        )
     return found
 
 

@@ -255,8 +255,7 @@ class WordToChar(LanguageModel):
         super().__init__(info, characters)
         self._lexicon, self._recounting = lexicon, recounting
 
-    def token_nll(self, ids: Ids) -> Nll:
-        """Return -log p of characters 2 to N."""
+    def _token_nll(self, ids: Ids) -> Nll:
         return self._lexicon.nll(self.vocab.decode(ids.tolist()), self._recounting)
 
     def reader(self) -> Reader:

@@ -14,7 +14,7 @@ from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.score.diagnostics import context_metadata
 from seqlm.score.folds import cross_validate
 from seqlm.score.heldout import Heldout
-from seqlm.score.scores import Scores, drop_needless_train, if_better, save_all, score_model, total_nll
+from seqlm.score.scores import Scores, drop_needless_train, if_better, save_all, score_model, total_nll, val_bits
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
@@ -36,8 +36,8 @@ def score_kind(layout: Layout, kind: Kind, params: ScoreParams, log: Log) -> Non
 def _scores(layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, log: Log) -> Iterator[Scores]:
     vocab, heldout = Vocab.load(layout.vocab(kind), kind), Heldout(layout, kind)
     models, streams = static_models(layout, vocab), heldout.streams
-    scored = {each.name: each for each in score_static(models, streams, log)}
-    yield from scored.values()
+    scored = list(score_static(models, streams, log))
+    yield from scored
     for order in orders_of_few(vocab):
         yield score_model(model_of_few(layout, vocab, order), streams, subset=heldout.beginning_of_train(FEW_TOKENS))
     if dynamic is not None and is_recounted(vocab, log):
@@ -45,7 +45,8 @@ def _scores(layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, log
         order = dynamic.order_for(kind, num_tokens)
         recounting = Recounting.of_train(layout, vocab, order, unknown, vocab, NUM_UPDATES)
         model = NGram(describe_ngram(KneserNey.smoothing, order, vocab).as_dynamic(), vocab, recounting)
-        yield from if_better(score_model(model, streams, ("val", "test")), scored[models[-1].name], log)
+        best = min(scored, key=val_bits)
+        yield from if_better(score_model(model, streams, ("val", "test")), best, log)
 
 
 def score_static(models: list[NGram], streams: Streams, log: Log) -> Iterator[Scores]:
