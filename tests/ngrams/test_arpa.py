@@ -13,7 +13,7 @@ from seqlm.ngrams.arpa import escape, read_arpa, unescape, write_arpa
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 
-TOKENS = ["<unk>", " ", "\n", "a", "b\\", "ß\u3000\0"]
+TOKENS = ["<unk>", " ", "\n", "\f", "b\\", "ß\u3000\0"]
 TEXT = np.random.default_rng(0).zipf(1.4, 4000) % 5 + 1
 
 

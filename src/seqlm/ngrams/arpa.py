@@ -144,7 +144,7 @@ class ArpaModel(InterpolatedModel):
     listed: list[Probs]
     """The probabilities of the n-grams of order n, at index n - 1."""
     backoffs: list[Probs]
-    """Their weights as contexts; 1 at the highest order."""
+    """Their weights as contexts, below the highest order."""
     file: str
     """The name of its file."""
     tokens: list[str]
@@ -219,9 +219,9 @@ class _Reader:
             if len(same):
                 twice = counts.table(order).tokens_of(np.flatnonzero(ranked == same[0]))[0]
                 raise DataError(f"{self._path}: {' '.join(tokens[token] for token in twice)!r} is listed twice")
-            probs, weights = (exp(column[ranked] * math.log(10)) for column in logs)
-            listed.append(probs)
-            backoffs.append(weights)
+            listed.append(exp(logs[0][ranked] * math.log(10)))
+            if order < len(sizes):  # no context is as long as the longest n-grams
+                backoffs.append(exp(logs[1][ranked] * math.log(10)))
         self._expect("\\end\\")
         if MARKS[0] in tokens:  # it never follows, although KenLM lists it with probability 1
             listed[0][tokens.index(MARKS[0])] = 10.0**NEVER
