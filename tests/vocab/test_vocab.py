@@ -51,16 +51,6 @@ def test_the_vocabulary_is_built_from_train_only_and_saved_whole(tmp_path: Path)
     assert loaded.encode(["b", "?"]).tolist() == [2, 0]
 
 
-def test_a_vocabulary_of_another_kind_or_format_is_refused(tmp_path: Path) -> None:
-    build(tmp_path, "abab\n")
-    path = tmp_path / "vocab.json"
-    with pytest.raises(DataError, match=r"holds tokens of kind char, not word: run the vocab stage again$"):
-        Vocab.load(path, "word")
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    with pytest.raises(DataError, match=r"not in format 6, .*: run the vocab stage again$"):
-        Vocab.load(path)
-
-
 def test_the_book_has_the_vocabularies_of_the_book(book: Path, tmp_path: Path) -> None:
     whole = "".join(clean_line(line) + "\n" for line in book.read_text(encoding="utf-8").splitlines())
     chars = build(tmp_path, whole)
@@ -179,14 +169,6 @@ def test_a_text_beyond_memory_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         build(tmp_path, "the sea\n" * 3)
 
 
-def test_unknown_tokens_are_numbered_by_first_appearance(tmp_path: Path) -> None:
-    build(tmp_path, "a b\n", "a c\n", "d c\n", kind="word")
-    # c and d are unknown: c in val, then d and c in test.
-    corpus = load_corpus(tmp_path)
-    assert corpus.unknown_tokens == ["c", "d"]
-    assert corpus.splits["test"].unknown.tolist() == [1, 0]
-
-
 LINE = "the sea and the tide\n"
 Stage = Callable[..., Finished]
 
@@ -215,21 +197,17 @@ def stage(run_stage: RunStage, layout: Layout) -> Stage:
         ("auto", "letters", "", ""),  # a corpus of the registry, joined as in the book
         ("auto", "letters", " ", " "),  # a user's own file
         ("auto", "none", "", "\n"),  # raw text keeps its line ends
-        (" ", "letters", "", " "),
         ("", "none", " ", ""),
-        ("\n", "letters", " ", "\n"),
     ],
 )
 def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
     setting: str, normalise: str, recorded: str, separator: str, stage: Stage, layout: Layout
 ) -> None:
     write_json(layout.corpus_record, {"line_separator": recorded})
-    settings = {"vocab__line_separator": setting, "preprocess__normalise": normalise}
-    for kind, num_tokens in (("char", 9 + len(separator)), ("word", 2)):
-        succeeded(stage(kind, *["so\ninstead\n"] * 3, **settings))
-        vocab = Vocab.load(layout.vocab(kind))
-        assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, num_tokens)
-        assert vocab.num_chars["test"] == 9 + len(separator)
+    succeeded(stage("char", *["so\ninstead\n"] * 3, vocab__line_separator=setting, preprocess__normalise=normalise))
+    vocab = Vocab.load(layout.vocab("char"))
+    assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, 9 + len(separator))
+    assert vocab.num_chars["test"] == 9 + len(separator)
 
 
 def test_a_min_freq_that_leaves_nothing_is_refused(stage: Stage, layout: Layout) -> None:
