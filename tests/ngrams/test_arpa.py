@@ -101,7 +101,7 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
         ("ngram 2=3", "ngram 2=99", "more n-grams than the file has room for"),
         ("-0.36\tb c", "-0.36\tb c\t999", "expected the logarithms"),
         ("-0.36\tb c", "-0.36\tb", "2 words"),
-        ("-0.36\tb c", "-0.36\tb d", "the word 'd' is not among the 1-grams"),
+        ("-0.36\tb c", "-0.36\tb d", "line 14: a word of this n-gram is not among the 1-grams"),
         ("-0.36\tb c", "-0.36\ta b", "'a b' is listed twice"),
     ],
 )

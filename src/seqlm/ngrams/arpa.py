@@ -114,10 +114,8 @@ def _lines(
         all_probs[rows] = probs
     tokens = model.counts.table(order).tokens_of(np.arange(rows.start, rows.stop))
     weights = model.backoff_weights(order, rows)
-    num_bytes = int((starts[tokens + 1] - starts[tokens]).sum()) + len(probs) * (
-        2 * _BYTES_OF_NUMBER + order + len("\t\n")
-    )
-    text = np.empty(num_bytes, np.uint8)
+    num_letters = int((starts[tokens + 1] - starts[tokens]).sum())
+    text = np.empty(num_letters + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n")), np.uint8)
     end = write_lines(probs, tokens, weights, letters, starts, text)
     return text[:end].data
 
@@ -268,10 +266,8 @@ class _Reader:
         """Return the keys of n-grams of the order above the tables, given the hashes of their words."""
         ids = self._index.get_indexer(words.view(np.int64).ravel()).reshape(words.shape).astype(np.int64)
         if (ids < 0).any():
-            row, place = divmod(int((ids < 0).argmax()), ids.shape[1])
-            line = self._text[spans[row, 0] :].split(b"\n", 1)[0].decode(errors="replace")
-            word = re.split("[ \t\r\0]+", line)[place]
-            self._fail(f"the word {word!r} is not among the 1-grams", spans[row, 0])
+            row = int((ids < 0).any(axis=1).argmax())
+            self._fail("a word of this n-gram is not among the 1-grams", spans[row, 0])
         prefixes = ids[:, 0]
         for place in range(1, ids.shape[1] - 1):
             prefixes = counts.table(place + 1).find(prefixes, ids[:, place])
