@@ -21,7 +21,7 @@ from seqlm.ngrams.settings import Epsilon
 from seqlm.ngrams.settings import Unknown as Unknown
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.corpus import Stream
-from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.kinds import Interner, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
 from seqlm.vocab.subwords import sample
@@ -69,7 +69,7 @@ def fit_ngram(
     separator = "\n" if normalise == "none" else " "
     kind = token_kind(by)
     text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-    interner = kind.interner(separator, None)
+    interner = Interner(kind, separator)
     stream = Stream.of(text, interner, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text

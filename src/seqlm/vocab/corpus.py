@@ -82,7 +82,7 @@ def build_corpus(
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found = token_kind(kind)
-    interner = found.interner(line_separator, tokenizer)
+    interner = Interner(found, line_separator, tokenizer)
     streams = {split: Stream.of(read_text(path), interner, line_separator) for split, path in texts.items()}
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
