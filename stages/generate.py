@@ -27,7 +27,8 @@ def main(
     With any option except --root, the continuations are printed and nothing is stored.
     """
     params = load(layout.params, "generate", GenerateParams)
-    seed, device = load(layout.params, "seed", Seed), load(layout.params, "device", Device)
+    seed = load(layout.params, "seed", Seed)
+    device: Device = load(layout.params, "device", Device)
     num_threads = load(layout.params, "num_threads", NumThreads)
 
     from dataclasses import asdict
