@@ -147,6 +147,8 @@ def test_figures(layout: Layout, table: pd.DataFrame) -> None:
     ]  # fmt: skip
     for label in ("characters, Absolute", "words, Backoff", "subwords, Laplace"):
         assert f">{label}</text>" in drawn["evaluate-orders"]
+    # Text has the colour of the page.
+    assert set(re.findall('<text[^>]* fill="([^"]*)"', "".join(drawn.values()))) == {"currentColor"}
 
 
 def test_a_colour_means_one_kind_of_model(table: pd.DataFrame) -> None:
