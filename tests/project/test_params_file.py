@@ -113,7 +113,7 @@ def test_presets_and_options_become_one_experiment(clean: Workspace) -> None:
 WRONG = [
     "seed=-1", "num_threads=0", "train={a: b}", "launcher=none_such", "download.corpus=null", "download.fallback=true",
     "preprocess.split.train=nan", "vocab.char.min_freq=-1", "ngrams.laplace.epsilons=[[]]", "sine.tau=inf",
-    "heldout.max_chars=0", "score.dynamic.lrs=none_such", "evaluate.mixtures=1e30",
+    "score.dynamic.lrs=none_such", "report.title=1e30",
     "generate.temperatures={a: b}", "gradients.num_draws=null", "runs.plain.token=true",
     "+no_such_section=1", "+train.no_such_setting=1", "+runs.plain.no_such_setting=1",
 ]  # fmt: skip
