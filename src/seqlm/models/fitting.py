@@ -17,8 +17,7 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
-from seqlm.ngrams.settings import Epsilon
-from seqlm.ngrams.settings import Unknown as Unknown
+from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.corpus import InternedText
 from seqlm.vocab.kinds import Interner, token_kind
