@@ -101,7 +101,7 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
         ("ngram 2=3", "ngram 2=99", "more n-grams than the file has room for"),
         ("-0.36\tb c", "-0.36\tb c\t999", "expected the logarithms"),
         ("-0.36\tb c", "-0.36\tb", "2 words"),
-        ("-0.36\tb c", "-0.36\tb d", "the word 'd' is not among the 1-grams"),
+        ("-0.36\tb c", "-0.36\tb d", "line 14: a word of this n-gram is not among the 1-grams"),
         ("-0.36\tb c", "-0.36\ta b", "'a b' is listed twice"),
     ],
 )
@@ -141,10 +141,15 @@ def test_1_grams_that_do_not_sum_to_1_are_warned_of(tmp_path: Path) -> None:
     assert read_arpa(Path(__file__).with_name("lmplz.arpa")).warnings == []
 
 
-def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(tmp_path: Path) -> None:
-    for name, content in (("x.arpa", b"\xef\xbb\xbf" + LMPLZ.encode()), ("y.arpa", gzip.compress(LMPLZ.encode()))):
-        (tmp_path / name).write_bytes(content)
-        assert sorted(read_arpa(tmp_path / name).tokens) == ["<unk>", "a", "b", "c"]
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbf" + LMPLZ.encode(), gzip.compress(LMPLZ.encode())])
+def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_bytes(content)
+    assert read_arpa(tmp_path / "x.arpa").tokens == ["<unk>", "a", "b", "c"]
+
+
+def test_a_form_feed_is_a_word_as_in_kenlm(tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_text(LMPLZ.replace("\tc", "\t\f").replace(" c", " \f"))
+    assert read_arpa(tmp_path / "x.arpa").tokens == ["<unk>", "a", "b", "\f"]
 
 
 def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:

@@ -118,12 +118,6 @@ def test_the_exponent_of_growth_ignores_the_first_points() -> None:
     assert first[2] == second[2]
 
 
-def test_growth_counts_distinct_tokens() -> None:
-    # The text 0 0 1 0 2 2: its three tokens first occur at positions 0, 2 and 4.
-    lengths, distinct, _ = vocabulary_growth(np.array([4, 0, 2]), 6, num_points=50)
-    assert dict(zip(lengths.tolist(), distinct.tolist(), strict=True)) == {1: 1, 2: 1, 3: 2, 4: 2, 5: 3, 6: 3}
-
-
 def test_thinned_ranks_keep_both_ends() -> None:
     ranks = thin_ranks(10_000)
     assert (ranks[0], ranks[-1]) == (1, 10_000)

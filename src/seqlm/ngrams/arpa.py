@@ -28,7 +28,7 @@ from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, read_lines, write_lines
+from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, Bytes, Longs, read_lines, write_lines
 from seqlm.ngrams.models.base import InterpolatedModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 
@@ -69,28 +69,22 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     """
     # One search in all tokens, because hardly a vocabulary of words has anything to escape.
     is_plain = {"", *MARKS}.isdisjoint(tokens) and not _SPECIAL.search("".join(tokens))
-    fields = _Fields([field.encode() for field in (tokens if is_plain else map(escape, tokens))])
+    fields = [field.encode() for field in (tokens if is_plain else map(escape, tokens))]
+    letters, starts = np.frombuffer(b"".join(fields), np.uint8), np.cumsum([0, *map(len, fields)])
     with replacing(path) as temporary, ExitStack() as stack:
         file: BinaryIO = stack.enter_context(temporary.open("wb"))
         if path.suffix == ".gz":
             packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
             file = cast("BinaryIO", stack.enter_context(packed))
-        for part in _parts(model, fields):
+        for part in _parts(model, letters, starts):
             file.write(part)
 
 
-class _Fields:
-    """The fields of all tokens in a row."""
+def _parts(model: KneserNey, letters: Bytes, starts: Longs) -> Iterator[bytes | memoryview]:
+    """Yield the parts of the file; several threads make the lists of n-grams, block by block.
 
-    def __init__(self, fields: list[bytes]) -> None:
-        self.letters = np.frombuffer(b"".join(fields), np.uint8)
-        self.starts = np.cumsum([0, *map(len, fields)])
-        """Where in the letters each field begins, and where the last one ends."""
-        self.lengths = np.diff(self.starts)
-
-
-def _parts(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
-    """Yield the parts of the file; several threads make the lists of n-grams, block by block."""
+    The field of token t are the ``letters`` from ``starts[t]`` to ``starts[t + 1]``.
+    """
     sizes = [len(table) for table in model.counts.tables[: model.order]]
     listed = [sizes[0] + len(MARKS), *sizes[1:]]
     header = "".join(f"ngram {order}={size}\n" for order, size in enumerate(listed, start=1))
@@ -103,12 +97,14 @@ def _parts(model: KneserNey, fields: _Fields) -> Iterator[bytes | memoryview]:
             yield "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS).encode()
         probs = np.empty(size if order < model.order else 0)  # the next order needs them
         blocks = (slice(start, min(start + _BLOCK_ROWS, size)) for start in range(0, size, _BLOCK_ROWS))
-        yield from imap(partial(_lines, model, fields, order, below, probs), blocks)
+        yield from imap(partial(_lines, model, letters, starts, order, below, probs), blocks)
         below = probs
     yield b"\n\\end\\\n"
 
 
-def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_probs: Probs, rows: slice) -> memoryview:
+def _lines(
+    model: KneserNey, letters: Bytes, starts: Longs, order: int, below: Probs, all_probs: Probs, rows: slice
+) -> memoryview:
     """Return the lines of some n-grams of an order. Below the highest, their probabilities go to ``all_probs`` too.
 
     ``below`` has the probabilities of all n-grams of the order below.
@@ -118,9 +114,9 @@ def _lines(model: KneserNey, fields: _Fields, order: int, below: Probs, all_prob
         all_probs[rows] = probs
     tokens = model.counts.table(order).tokens_of(np.arange(rows.start, rows.stop))
     weights = model.backoff_weights(order, rows)
-    num_bytes = int(fields.lengths[tokens].sum()) + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n"))
-    text = np.empty(num_bytes, np.uint8)
-    end = write_lines(probs, tokens, weights, fields.letters, fields.starts, text)
+    num_letters = int((starts[tokens + 1] - starts[tokens]).sum())
+    text = np.empty(num_letters + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n")), np.uint8)
+    end = write_lines(probs, tokens, weights, letters, starts, text)
     return text[:end].data
 
 
@@ -146,7 +142,7 @@ class ArpaModel(InterpolatedModel):
     listed: list[Probs]
     """The probabilities of the n-grams of order n, at index n - 1."""
     backoffs: list[Probs]
-    """Their weights as contexts; 1 at the highest order."""
+    """Their weights as contexts, below the highest order."""
     file: str
     """The name of its file."""
     tokens: list[str]
@@ -221,9 +217,9 @@ class _Reader:
             if len(same):
                 twice = counts.table(order).tokens_of(np.flatnonzero(ranked == same[0]))[0]
                 raise DataError(f"{self._path}: {' '.join(tokens[token] for token in twice)!r} is listed twice")
-            probs, weights = (exp(column[ranked] * math.log(10)) for column in logs)
-            listed.append(probs)
-            backoffs.append(weights)
+            listed.append(exp(logs[0][ranked] * math.log(10)))
+            if order < len(sizes):  # no context is as long as the longest n-grams
+                backoffs.append(exp(logs[1][ranked] * math.log(10)))
         self._expect("\\end\\")
         if MARKS[0] in tokens:  # it never follows, although KenLM lists it with probability 1
             listed[0][tokens.index(MARKS[0])] = 10.0**NEVER
@@ -270,10 +266,8 @@ class _Reader:
         """Return the keys of n-grams of the order above the tables, given the hashes of their words."""
         ids = self._index.get_indexer(words.view(np.int64).ravel()).reshape(words.shape).astype(np.int64)
         if (ids < 0).any():
-            row, place = divmod(int((ids < 0).argmax()), ids.shape[1])
-            line = self._text[spans[row, 0] :].split(b"\n", 1)[0].decode(errors="replace")
-            word = re.split("[ \t\r\0]+", line)[place]
-            self._fail(f"the word {word!r} is not among the 1-grams", spans[row, 0])
+            row = int((ids < 0).any(axis=1).argmax())
+            self._fail("a word of this n-gram is not among the 1-grams", spans[row, 0])
         prefixes = ids[:, 0]
         for place in range(1, ids.shape[1] - 1):
             prefixes = counts.table(place + 1).find(prefixes, ids[:, place])

@@ -272,12 +272,11 @@ def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows
 
 def _min_freq_table(counts: NDArray[np.integer]) -> TableRows:
     """Return the vocabulary's size against ``min_freq`` (exercise 8.2-2), ``<unk>`` included."""
-    rows: TableRows = []
-    for min_freq in _MIN_FREQS:
-        kept = counts >= min_freq
-        share = float(counts[~kept].sum() / counts.sum())
-        rows.append({"min_freq": min_freq, "vocabulary_size": int(kept.sum()) + 1, "unknown_share": share})
-    return rows
+    return [
+        {"min_freq": least, "vocabulary_size": int((counts >= least).sum()) + 1,
+         "unknown_share": float(counts[counts < least].sum() / counts.sum())}
+        for least in _MIN_FREQS
+    ]  # fmt: skip
 
 
 def _head(text: CorpusStream) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Stream:
+class InternedText:
     """A text as ids by first appearance, before the vocabulary is known."""
 
     parts: list[NDArray[np.integer]]
@@ -82,8 +82,8 @@ def build_corpus(
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found = token_kind(kind)
-    interner = found.interner(line_separator, tokenizer)
-    streams = {split: Stream.of(read_text(path), interner, line_separator) for split, path in texts.items()}
+    interner = Interner(found, line_separator, tokenizer)
+    streams = {split: InternedText.of(read_text(path), interner, line_separator) for split, path in texts.items()}
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
     seen = interner.tokens()

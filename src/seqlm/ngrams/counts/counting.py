@@ -34,13 +34,17 @@ def count_ngrams(ids: Ids, vocab_size: int, max_order: int, engine: DuckDB | Non
     for (keys, _), (below, _) in zip(packed[:0:-1], packed[-2::-1], strict=True):
         _replace_prefixes_by_rows(keys, below, vocab_size)
     counts = NgramCounts([_unigrams(ids, vocab_size), *packed])
+    rows = ids  # of the n-gram at each position; those of an order are found while the one below is counted
+    if engine is None and 1 < packable < max_order:
+        rows = np.unique(_keys(_columns(ids, packable), vocab_size), return_inverse=True)[1]
     for order in range(packable + 1, max_order + 1):
-        rows = (counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1))
         if engine is None:
-            longer = _run_lengths(_keys([np.concatenate(list(rows))[:-1], ids[order - 1 :]], vocab_size))
+            pairs = _keys([rows[:-1], ids[order - 1 :]], vocab_size)
+            keys, rows, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
+            counts.append(keys, sizes)
         else:
-            longer = engine.count([engine.store(rows, order)[:-1], ids[order - 1 :]], vocab_size, order)
-        counts.append(*longer)
+            blocks = (counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1))
+            counts.append(*engine.count([engine.store(blocks, order)[:-1], ids[order - 1 :]], vocab_size, order))
     counts.starts = [int(rows[0]) for rows in counts.rows_of(ids[:max_order], max_order)]
     return counts
 
