@@ -67,7 +67,10 @@ def test_prefixes_are_those_of_the_settings_or_the_beginning_of_val(tmp_path: Pa
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n")
     # "the sea came in and " has twenty characters: the piece ends before its last space.
     assert chosen_prefixes("auto", layout) == ["the sea came in and", "the sea went out"]
-    assert chosen_prefixes(["a", "b"], layout) == ["a", "b"]
+    assert chosen_prefixes(["sea", "a"], layout) == ["sea", "a"]
+    # What train never has is not continued.
+    assert chosen_prefixes(["time traveller", "the sea went"], layout) == ["the sea went"]
+    assert chosen_prefixes(["time traveller", "xyz"], layout) == chosen_prefixes("auto", layout)
     others = {"temperatures": [0.0], "num_preds": 1}
     assert check({"prefixes": "auto", **others}, "generate", GenerateParams, source="x").prefixes == "auto"
     for wrong in ("none_such", [], [""], None, 3):

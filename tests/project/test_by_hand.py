@@ -1,13 +1,14 @@
 """Stages run by hand: options write no tracked file, and only a stage under DVC removes stale runs."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from seqlm.core.layout import Layout
 from small_runs import write_models
-from smoke import change_params
+from smoke import ROOT, change_params
 from stages_by_hand import RunStage, succeeded
 
 UNDER_DVC = {"DVC_STAGE": "a-stage"}
@@ -37,6 +38,7 @@ def test_only_a_download_that_works_under_dvc_removes_stale_runs(
 
 @pytest.mark.parametrize("stage", ["evaluate", "generate", "report"])
 def test_without_any_config_a_stage_fails(stage: str, run_stage: RunStage, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "dvc.yaml", tmp_path)
     missing = run_stage(stage, **UNDER_DVC)
     Layout(tmp_path).configs.mkdir(parents=True)
     for result in (missing, run_stage(stage, **UNDER_DVC)):

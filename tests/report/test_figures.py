@@ -1,6 +1,5 @@
 """Figures, from small tables, odd texts, and text in other scripts."""
 
-import re
 import shutil
 import warnings
 from pathlib import Path
@@ -114,12 +113,6 @@ def test_positions_are_averaged_over_neighbours_but_not_the_first() -> None:
     found = smoothed(positions, "a")["perplexity"].tolist()
     assert found[:9] == [1.0] * 9
     assert found[9] == pytest.approx((4 * 1 + 5 * 10) / 9)  # positions 6 to 14
-
-
-def test_text_in_figures_has_the_colour_of_the_page() -> None:
-    for path in (ROOT / "reports" / "figures").glob("*.svg"):
-        fills = set(re.findall(r'<text[^>]* fill="([^"]*)"', path.read_text(encoding="utf-8")))
-        assert fills <= {"currentColor"}, path
 
 
 def test_a_figure_is_the_same_as_matplotlib_would_save_it(tmp_path: Path) -> None:

@@ -128,8 +128,8 @@ def probabilities(model: LanguageModel, contexts: list[str]) -> np.ndarray:
     for row, context in enumerate(contexts):
         reader = model.reader()
         for token in model.vocab.encode(list(" " + context)).tolist():
-            reader.read(np.array([token]))
-        found[row] = reader.next_probs()[0]
+            reader.read(token)
+        found[row] = reader.next_probs()
     return found
 
 

@@ -34,6 +34,8 @@ class Layout:
         self.root = root
         self.params = root / "params.yaml"
         """The settings."""
+        self.pipeline = root / "dvc.yaml"
+        """The stages, and the descriptions of plots."""
         self.registry = data / "corpora.yaml"
         """The known corpora."""
         self.sample = data / "sample.txt"

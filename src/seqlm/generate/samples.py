@@ -7,27 +7,28 @@ from functools import cache
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
+from seqlm.train.samples import occurs
+from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import AUTO, load_split, prompts
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
 NUM_AUTO_PREFIXES = 2
+REPEATED_LENGTH = 8
+SEARCHED_TOKENS = 5_000_000
+"""Tokens of train, from its beginning, in which prefixes and copied substrings are looked for."""
 
 
 def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
-    """Return the prefixes of the setting; ``auto`` gives the first two pieces of val.
+    """Return the prefixes of the setting that train has; the first two pieces of val for ``auto``, or if it has none.
 
-    Raises DataError if val begins with nothing but spaces.
+    Raises DataError if these are needed and val begins with nothing but spaces.
     """
-    if setting != AUTO:
-        return list(setting)
-    vocab, val = Vocab.load(layout.vocab("char"), "char"), load_split(layout.corpus("char"), "val", mmap=True)
-    return prompts(vocab, val, NUM_AUTO_PREFIXES)
-
-
-REPEATED_LENGTH = 8
-SEARCHED_TOKENS = 5_000_000
-"""Tokens of train, from its beginning, in which copied substrings are looked for."""
+    folder = layout.corpus("char")
+    vocab, train = Vocab.load(folder / "vocab.json", "char"), load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS]
+    wanted = [] if setting == AUTO else setting
+    found = [prefix for prefix in wanted if occurs(vocab.encode(vocab.tokenize(prefix)), train)]
+    return found or prompts(vocab, load_split(folder, "val", mmap=True), NUM_AUTO_PREFIXES)
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,18 @@ class Sample:
 
 
 def models_that_generate(models: Models) -> list[str]:
-    """Return the names of all runs, of each n-gram smoothing's highest order, and of the static mixtures."""
+    """Return the names of all runs, of each n-gram smoothing's highest order, and of the static mixtures.
+
+    Raises DataError if there is no run.
+    """
     trained = [entry.info for entry in models.trained()]
     highest = {
         (info.token, info.smoothing): info.name
         for info in trained
         if info.counts_predicted_token and info.order and info.train_tokens is None
     }
-    runs = [info.name for info in trained if info.family == "network"]
     mixtures = [entry.info.name for entry in models.mixtures() if not entry.info.dynamic]
-    return [*runs, *highest.values(), *mixtures]
+    return [*run_names(models.layout.configs), *highest.values(), *mixtures]
 
 
 def generate_samples(

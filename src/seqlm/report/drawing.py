@@ -50,7 +50,7 @@ def draw_all(layout: Layout) -> None:
 def all_figures(layout: Layout) -> dict[str, str]:
     """Return every figure as SVG, by its name. Raises DataError if a table is missing or broken."""
     subjects = (_of_models, _of_ngrams, _of_sine, _of_gradients, _of_curves)
-    plots = read_plots(layout.root / "dvc.yaml")
+    plots = read_plots(layout.pipeline)
     return {name: svg_text(figure) for name, figure in chain.from_iterable(of(layout, plots) for of in subjects)}
 
 

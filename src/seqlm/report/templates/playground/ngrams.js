@@ -94,7 +94,7 @@ class Interpolated {
 // Laplace smoothing, equation (8.3.5): share n(c, x) / (n(c) + e) and weight e / (n(c) + e).
 class Laplace extends Interpolated {
   constructor(order, tables, settings) {
-    super("laplace", order, tables, settings.backoff);
+    super("laplace", order, tables, "unigram");
     this.epsilons = settings.epsilons;
   }
 
