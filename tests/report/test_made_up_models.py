@@ -168,12 +168,12 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     # Models that keep learning come last, under a heading of their own.
     before = page[: page.index('scope="rowgroup"><span>Still learning')].count('<th scope="row">')
     assert table.index[table["dynamic"]].tolist() == list(range(before, len(table)))
-    assert f'data-model="{ABSOLUTE.name}"' in page
     captions = [*map(unbroken, all_findings(table).values()), *all_captions(layout, table).values()]
     assert all(html.escape(caption, quote=False).replace("'", "&#39;") in page for caption in captions)
-    names = table.set_index("model")["label"]
-    assert f">{names[MIXTURE]}: weight of {names[ABSOLUTE.name]}<" in page
-    assert f">{names[RUN.name + '+dynamic']}: learning rate while it predicts<" in page
+    classes = read_csv(layout.reports("evaluate", "classes.csv"))
+    letter = classes[classes["token_class"] == "first letter"].set_index("model")
+    cells = page[page.index('<th scope="row">first letter</th>') :].partition("</tr>")[0]
+    assert f"<td>{letter.loc[ABSOLUTE.name, 'bits']:.2f}</td>" in cells
 
 
 def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, table: pd.DataFrame) -> None:
