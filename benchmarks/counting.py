@@ -5,6 +5,7 @@ its own. DuckDB gets a memory setting. Polars and Spark are left out if they are
 workers on this machine, and its processes are not part of the peak.
 
     python benchmarks/counting.py [--gigabytes 0.1 1] [--memory-gib 1] [--work build/counting]
+        > benchmarks/results/counting.txt
 """
 
 import argparse
@@ -20,19 +21,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from origin import origin
 from words import VOCAB_SIZE, zipf_text
 
 from seqlm.core.files import read_npy, write_blocks
 from seqlm.ngrams.counts.count_tables import Ids
-from seqlm.ngrams.counts.counting import Engine, Part, count_ngrams
-from seqlm.ngrams.counts.engines import DuckDB, Spark
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.counts.engines import DuckDB, Part, Spark
 
 BLOCK = 1 << 22
 ORDER = 3
 BYTES_PER_WORD = 5
 
 
-class Polars:
+class Polars(DuckDB):
     """Polars, which has no limit of memory."""
 
     def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:  # noqa: ARG002
@@ -52,10 +54,10 @@ class Polars:
         return np.concatenate(list(blocks))
 
 
-ENGINES: dict[str, Callable[[int, Path], Engine | None]] = {
+ENGINES: dict[str, Callable[[int, Path], DuckDB | None]] = {
     "memory": lambda *_: None,
     "duckdb": DuckDB,
-    "polars": lambda *_: Polars(),
+    "polars": Polars,
     "pyspark": lambda memory, folder: Spark(memory, folder, "local-cluster[2,1,2048]"),
 }
 
@@ -122,7 +124,7 @@ def main() -> None:
         count(arguments.count, arguments.work / "text.npy", memory, arguments.work / "tables")
         return
     arguments.work.mkdir(parents=True, exist_ok=True)
-    print(f"{os.cpu_count()} cores, order {ORDER}, ngrams.memory {arguments.memory_gib:g} GiB")
+    print(f"{origin()}; order {ORDER}, ngrams.memory {arguments.memory_gib:g} GiB")
     print(f"{'GB':>5} {'engine':<10}{'seconds':>8}{'MB at most':>12}   distinct n-grams by order")
     for size in arguments.gigabytes:
         compare(size, memory, arguments.work)

@@ -25,9 +25,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,25 +34,24 @@ import numpy as np
 import pandas as pd
 import torch
 from origin import machine
-from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import read_streams
+from ruamel.yaml import YAML
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, read_text, write_csv, write_json, write_text
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nll
 from seqlm.core.settings import read_params
-from seqlm.evaluate.mixtures import best_mixture, val_bits
-from seqlm.models.info import ModelInfo, describe_ngram
+from seqlm.evaluate.mixtures import best_mixture
+from seqlm.models.info import describe_run
+from seqlm.models.networks import StaticNetwork
+from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids, Streams
-from seqlm.models.word_to_char import WordToCharReader
-from seqlm.networks.network import stream_nll
+from seqlm.models.word_to_char import words_as_characters
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.registry import save_models
 from seqlm.preprocess.preparing import clean_and_split
-from seqlm.score.networks import describe_run
-from seqlm.score.scores import Scores, make_scores
+from seqlm.score.heldout import Heldout
+from seqlm.score.scores import Scores, score_model, val_bits
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split
@@ -77,6 +75,7 @@ CORPORA = {
     "time_machine": Source("The Time Machine", "timemachine.txt", (), "lstm"),
     "tiny_shakespeare": Source("Tiny Shakespeare", "tinyshakespeare.txt", ("tiny_shakespeare",), "shakespeare"),
 }
+SCORED = ("val", "test")
 SMALLEST = 10_000
 MAX_TOKENS = 1_600_000
 """A training ends after this many tokens, so that all of them take less than an hour: three fifths of what the run
@@ -110,9 +109,6 @@ class Corpus:
     streams: Streams
     """The scored text of val and test."""
 
-    def score(self, info: ModelInfo, nll: Callable[[Ids], Nll]) -> Scores:
-        return make_scores(info, {split: stream.nll(nll) for split, stream in self.streams.items()}, self.streams)
-
     def config(self, name: str, num_chars: int) -> RunConfig:
         """Return the settings of a network that is trained on the beginning of train."""
         limits = {"max_tokens": num_chars, "token_budget": MAX_TOKENS}
@@ -137,21 +133,23 @@ def prepare(source: Source, folder: Path) -> Corpus:
     write_json(layout.corpus_record, next(entry for entry in registry if entry["file"] == source.file))
     separator = find_line_separator(params["vocab"]["line_separator"], settings["normalise"], layout.corpus_record)
     vocab = build_corpus(texts, layout.corpus("char"), "char", separator)
-    select_heldout(layout, "char", params["heldout"]["max_chars"])
     train, val = (np.asarray(load_split(layout.corpus("char"), split)) for split in ("train", "val"))
-    streams = {split: stream for split, stream in read_streams(layout, "char").items() if split != "train"}
+    heldout = Heldout(layout, "char")
+    streams = {split: heldout.stream(split) for split in SCORED}
     return Corpus(source.title, params, runs, layout, vocab, train, val, streams)
 
 
 def with_presets(params: dict[str, Any], *names: str) -> dict[str, Any]:
     """Return settings changed by those of presets; what a preset removes stays."""
     for name in names:
-        for key, value in read_params(ROOT / "presets" / f"{name}.yaml").items():
-            *parents, last = key.lstrip("+").split(".")
-            section = params
-            for parent in parents:
-                section = section.get(parent, {})
-            section[last] = value
+        for line in (ROOT / "presets" / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+            if line[0] not in "#~":
+                key, _, value = line.lstrip("+").partition("=")
+                *parents, last = key.split(".")
+                section = params
+                for parent in parents:
+                    section = section[parent]
+                section[last] = YAML(typ="safe", pure=True).load(value)
     return params
 
 
@@ -165,10 +163,8 @@ def score_characters(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
     """Scores the n-gram model over characters whose order is best on val."""
     orders = range(1, corpus.params["ngrams"]["max_order"]["char"] + 1)
     counts = count_ngrams(corpus.train[:num_chars], len(corpus.vocab), max(orders))
-    models = (KneserNey(counts, order, unknown="good_turing") for order in orders)
-    infos = (describe_ngram(KneserNey.smoothing, order, corpus.vocab, num_chars) for order in orders)
-    scores = [corpus.score(info, partial(token_nll, model)) for info, model in zip(infos, models, strict=True)]
-    best = min(scores, key=val_bits)
+    models = (NGram.of(KneserNey(counts, order, unknown="good_turing"), corpus.vocab, num_chars) for order in orders)
+    best = min((score_model(model, corpus.streams, SCORED) for model in models), key=val_bits)
     return best, f"order {best.info.order}"
 
 
@@ -184,9 +180,8 @@ def score_words(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
         layout.corpus("char").symlink_to(corpus.layout.corpus("char"))
     order = settings["max_order"]["word"]
     counts = count_ngrams(load_split(layout.corpus("word"), "train"), len(words), order)
-    model = KneserNey(counts, order, unknown="good_turing")
-    reader = WordToCharReader(layout, words)
-    return corpus.score(reader.describe(order), partial(reader.nll, model_after=lambda _: model)), f"order {order}"
+    save_models(layout.ngrams("word"), counts, {KneserNey.smoothing: {"unknown": "good_turing"}}, words.key)
+    return score_model(words_as_characters(layout, words), corpus.streams, SCORED), f"order {order}"
 
 
 def beginning(text: str, num_chars: int, line_separator: str) -> str:
@@ -232,8 +227,8 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
 
 def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Scores, str]:
     """Scores a network after :func:`train`."""
-    score = corpus.score(describe_run(trainer.config, corpus.vocab), partial(stream_nll, trainer.network))
-    return score, f"epoch {trainer.chosen_weights()[0]:.4g}"
+    network = StaticNetwork(describe_run(trainer.config, corpus.vocab), corpus.vocab, trainer.network)
+    return score_model(network, corpus.streams, SCORED), f"epoch {trainer.chosen_weights()[0]:.4g}"
 
 
 def data_rows(corpus: Corpus, num_chars: int, models: set[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from seqlm.models.exporting import export_models
-
+import seqlm
 from seqlm.core.files import write_csv
 from seqlm.core.layout import Layout
 
@@ -73,7 +72,7 @@ def size(name: str, environment: Path) -> dict[str, object]:
 
 def times(environment: Path, folder: Path, model: str) -> dict[str, object]:
     """Return the seconds that a model takes in an environment, from an exported folder of its own."""
-    export_models(Layout(ROOT), folder / model, [model])
+    seqlm.open(ROOT)[model].save(folder / model)
     command = environment / "bin" / "python", "-c", TIMED, folder / model, model
     cache = str(folder / "cache" / model)
     all_found = [[float(part) for part in run(*command, NUMBA_CACHE_DIR=cache).split()] for _ in range(1 + ROUNDS)]

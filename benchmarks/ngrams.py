@@ -6,7 +6,7 @@ from a Zipf model, counting characters of few and of many kinds, and the way fro
 stages, which also split and describe the text and encode val and test, against `tr` and `lmplz` on the training text.
 
     python benchmarks/ngrams.py [--corpus data/corpus] [--work build/kenlm] [--million-words 5]
-        [--megabytes 100 1000] [--rounds 3]
+        [--megabytes 100 1000] [--rounds 3] > benchmarks/results/ngrams.txt
 """
 
 import argparse
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from natural import write_natural_text
+from origin import origin
 from processes import measured
 from words import VOCAB_SIZE, zipf_text
 
@@ -209,6 +210,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of which the fastest counts")
     arguments = parser.parse_args()
     lmplz = build_lmplz(arguments.work)
+    print(origin())
     compare_quality(arguments.corpus, lmplz, arguments.work)
     compare_speed(int(arguments.million_words * 1e6), arguments.rounds, lmplz, arguments.work)
     compare_alphabets(int(arguments.million_words * 2e6), arguments.rounds)

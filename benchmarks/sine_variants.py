@@ -56,7 +56,11 @@ def seen(series: Floats, tau: int) -> tuple[Floats, Floats]:
 def without_relu(kind: Any, tau: int, rng: np.random.Generator) -> nn.Module:
     """Return the network without its activation: it is linear."""
     network = INIT_MODEL(kind, tau, rng)
-    return nn.Sequential(*(layer for layer in network if not isinstance(layer, nn.ReLU))) if kind == "MLP" else network
+    return (
+        nn.Sequential(*(layer for layer in network.children() if not isinstance(layer, nn.ReLU)))
+        if kind == "MLP"
+        else network
+    )
 
 
 def halved(*arguments: Any) -> list[float]:
@@ -173,8 +177,8 @@ def error(seed: int, features_of: Callable[[Floats], Floats], build: Build, epoc
 
 
 def models(num_seeds: int) -> Iterator[tuple[Any, ...]]:
-    for name, (exercise, *model) in MODELS.items():
-        errors = np.array([error(seed, *model) for seed in range(num_seeds)])
+    for name, (exercise, features_of, build, epochs) in MODELS.items():
+        errors = np.array([error(seed, features_of, build, epochs) for seed in range(num_seeds)])
         yield exercise, name, num_seeds, errors.mean(), errors.std(ddof=1) / len(errors) ** 0.5
         print(name, flush=True)
 

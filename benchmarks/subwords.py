@@ -17,15 +17,14 @@ from functools import partial
 from pathlib import Path
 
 from origin import origin
-from seqlm.heldout.selection import select_heldout
-from seqlm.heldout.store import read_streams
-from seqlm.score.metrics import summarise
 
 from seqlm.core.layout import Layout
+from seqlm.models.scored_text import measure
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.preparing import clean_and_split
+from seqlm.score.heldout import Heldout
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import SubwordParams
@@ -44,14 +43,13 @@ SHARES = {"train": 0.8, "val": 0.1, "test": 0.1}
 
 def measured(layout: Layout, vocab: Vocab) -> tuple[float, dict[int, float]]:
     """Return tokens per character on val, and bits per character there by the order of Kneser-Ney."""
-    select_heldout(layout, vocab.kind, max_chars=10**9)
-    stream = read_streams(layout, vocab.kind)["val"]
+    stream = Heldout(layout, vocab.kind, max_chars=10**9).stream("val")
     orders = ORDERS[vocab.kind]
     counts = count_ngrams(load_split(layout.corpus(vocab.kind), "train"), len(vocab), max(orders))
     bits = {}
     for order in orders:
         model = KneserNey(counts, order)
-        bits[order] = summarise(stream.nll(partial(token_nll, model)), stream)["bits_per_character"]
+        bits[order] = measure(stream.nll(partial(token_nll, model)), stream)["bits_per_character"]
     info = vocab.splits["val"]
     return info.num_tokens / info.num_chars, bits
 

@@ -26,7 +26,6 @@ from typing import Any
 
 from origin import ROOT
 
-from seqlm.preprocess.cleaning import RawText
 from seqlm.preprocess.preparing import clean_and_split
 from seqlm.vocab.corpus import SPLITS, build_corpus
 
@@ -63,9 +62,9 @@ def prepare(folder: Path) -> None:
     if not book.exists():
         sys.exit("SEQLM_DATA_DIR must name a folder with timemachine.txt")
     fractions = {"train": 0.8, "val": 0.1, "test": 0.1}
-    clean_and_split(RawText(book, book.name), folder / "text", "letters", "strict", fractions)
+    clean_and_split(book, book.name, folder / "text", "letters", fractions)
     for kind in ("char", "word"):
-        build_corpus({name: folder / f"text/{name}.txt" for name in SPLITS}, folder / kind, kind, "", 0, [])
+        build_corpus({name: folder / f"text/{name}.txt" for name in SPLITS}, folder / kind, kind, "")
 
 
 def trainings(group: str, num_seeds: int) -> Iterator[tuple[str, int, dict[str, Any]]]:

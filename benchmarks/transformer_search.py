@@ -30,11 +30,11 @@ import pandas as pd
 import torch
 from curves import CORPORA, MAX_TOKENS, ROOT, Corpus, Stopwatch, prepare
 from origin import machine
-from seqlm.score.metrics import summarise
 
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.files import read_csv, write_csv
 from seqlm.core.layout import Layout
+from seqlm.models.scored_text import measure
 from seqlm.networks.network import stream_nll
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
@@ -163,7 +163,7 @@ def train(corpus: Corpus, row: dict[str, Any]) -> dict[str, Any]:
     bits = {}
     for split in ("val", "test") if row["stage"] != "search" else ("val",):  # val chooses, before test is looked at
         stream = corpus.streams[split]
-        found = summarise(stream.nll(partial(stream_nll, trainer.network)), stream)
+        found = measure(stream.nll(partial(stream_nll, trainer.network)), stream)
         bits[f"{split}_bits"] = round(found["bits_per_character"], 4)
     return {
         "parameters": trainer.num_parameters,

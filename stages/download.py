@@ -62,7 +62,6 @@ def clear_stale_runs(layout: Layout) -> None:
     if not runs:  # the stage configure refuses wrong runs
         return
     stale = remove_others(runs, layout.runs, layout.run_scores, layout.reports("train"), layout.checkpoints)
-    stale += remove_others([f"{run}.json" for run in runs], layout.reports("score"))
     for path in stale:
         click.echo(f"removed {path}: no such run is left")
     lock_file = layout.root / "dvc.lock"

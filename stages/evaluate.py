@@ -33,7 +33,7 @@ def main(layout: Layout) -> None:
     }
     for name, content in [*found.items(), *tables.diagnostic_tables(tables.diagnosed(scores), heldouts["char"])]:
         write_table(layout.reports("evaluate"), name, content)
-    write_metrics(layout.reports("evaluate", "best.json"), tables.headlines(scores))
+    write_metrics(layout.reports("evaluate", "bits.json"), tables.headlines(scores, runs))
     save_mixtures(layout.mixtures, scores)
     write_json(layout.passages, tables.passages(results, heldouts))
     click.echo(f"the best of {len(results)} models on val: {results[0].label}")

@@ -1,5 +1,6 @@
 """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models."""
 
+import os
 from pathlib import Path
 
 import click
@@ -30,8 +31,7 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
         raise ParamsError("--order belongs to --arpa")
 
     from seqlm.core.files import fresh_folder, write_table
-    from seqlm.ngrams.counts.counting import count_ngrams
-    from seqlm.ngrams.counts.engines import choose_engine, spark_master
+    from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
     from seqlm.ngrams.models.registry import fit_smoothings, save_models
     from seqlm.ngrams.statistics import describe, join_splits
     from seqlm.vocab.corpus import load_corpus
@@ -39,10 +39,10 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
     params = load(layout.params, "ngrams", NgramsParams)
     # The whole corpus is read, and refused if it is damaged, before anything is written.
     corpus = load_corpus(layout.corpus(kind), kind)
-    memory = None if params.memory == "auto" else params.memory
+    memory, spark = None if params.memory == "auto" else params.memory, os.environ.get("SPARK_MASTER") or None
     with fresh_folder(layout.counting_folder(kind)) as folder:
         train, vocab_size, order = corpus.splits["train"].ids, len(corpus.vocab), params.max_order[corpus.vocab.kind]
-        engine = choose_engine(train, vocab_size, order, memory, folder, spark_master())
+        engine = choose_engine(train, vocab_size, order, memory, folder, spark)
         counts = count_ngrams(train, vocab_size, order, engine)
         fits = fit_smoothings(counts, corpus.splits["val"].ids, params, has_unknown=corpus.vocab.token_kind.has_unknown)
         save_models(layout.ngrams(kind), counts, {name: fit.settings for name, fit in fits.items()}, corpus.vocab.key)
@@ -50,7 +50,7 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place
     with fresh_folder(layout.counting_folder(kind)) as folder:
-        tables = describe(join_splits(corpus, memory, folder, spark_master()))
+        tables = describe(join_splits(corpus, memory, folder, spark))
     for name, table in [*tables.items(), *(found for fit in fits.values() for found in fit.tables.items())]:
         write_table(layout.reports("ngrams", kind), name, table)
 

@@ -13,12 +13,12 @@ from seqlm.preprocess.settings import PreprocessParams
 @stage()
 def main(layout: Layout) -> None:
     """Clean the corpus and split it, in order, into train, val and test."""
-    from seqlm.core.files import write_csv, write_json
+    from seqlm.core.files import read_json, write_csv, write_json
     from seqlm.core.progress import quantity
-    from seqlm.preprocess.preparing import clean_and_split, name_of_raw_text
+    from seqlm.preprocess.preparing import clean_and_split
 
     params = load(layout.params, "preprocess", PreprocessParams)
-    name = name_of_raw_text(layout.raw_text, layout.corpus_record)
+    name = str(read_json(layout.corpus_record)["file"])  # by which its owner knows the text
     fractions = params.split.model_dump()
     result = clean_and_split(layout.raw_text, name, layout.splits, params.normalise, fractions)
     for warning in result.warnings:

@@ -9,9 +9,18 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def blocks(page: Path) -> list[list[str]]:
-    """Return the lines of each of the page's blocks of shell commands."""
-    found = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.M | re.DOTALL)
-    return [block.replace("\\\n", " ").splitlines() for block in found]
+    """Return the lines of each of the page's blocks of shell commands.
+
+    On pages of howto/, where a block of Python goes on from those before it, it is a command that runs them all.
+    """
+    found, python, program = [], page.parent.name == "howto", ""
+    for language, block in re.findall(r"^```(sh|python)\n(.*?)^```$", page.read_text(), re.M | re.DOTALL):
+        if language == "sh":
+            found.append(block.replace("\\\n", " ").splitlines())
+        elif python:
+            program += block
+            found.append(["python - <<'END'", *program.splitlines(), "END"])
+    return found
 
 
 def commands_in_text(page: Path) -> list[str]:

@@ -36,10 +36,6 @@ def clean(content: bytes, normalise: str) -> tuple[str, int, int]:
 
 
 def decode(content: bytes) -> str:
-    if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise DataError("UTF-32 text")
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError("UTF-16 text")
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     wrong, text = ([f"NUL byte at byte {content.index(0)}"] if 0 in content else []), ""
     try:

@@ -4,12 +4,14 @@ import argparse
 import sys
 from pathlib import Path
 
+import seqlm
 from seqlm.core.errors import SeqlmError
 
 
 def main() -> int:
     """Run a command; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m seqlm")
+    parser.add_argument("--version", action="version", version=f"seqlm {seqlm.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     export = commands.add_parser("export", help="write trained models to a folder that seqlm.open() reads")
     export.add_argument("folder", type=Path, help="the new folder")

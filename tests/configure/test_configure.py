@@ -103,6 +103,12 @@ def test_every_setting_has_a_comment() -> None:
     assert without == []
 
 
+def test_a_title_and_an_order_that_cannot_be_used_are_refused() -> None:
+    for value in ("a\x00b", "two\nlines"):
+        assert "report.title" in refusal(changed(("report", "title"), value))
+    assert "less than or equal to 20" in refusal(changed(("ngrams", "max_order", "char"), 99))
+
+
 def resolve(runs: Any, **top: object) -> dict[str, RunConfig]:
     return resolve_runs(PARAMS | top | {"runs": runs}, source="params.yaml")
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
 
 import pytest
@@ -30,6 +30,7 @@ def test_items_are_taken_as_they_are_needed() -> None:
             yield number
 
     results = imap(abs, items(), 2)
+    assert isinstance(results, Generator)
     assert next(results) == 0
     # Two threads have two items each, and one result was taken.
     assert len(taken) == 5

@@ -229,9 +229,10 @@ def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one(la
 def test_each_group_has_the_figures_of_its_best_model_on_val(layout: Layout) -> None:
     found = [each for each in collect(layout) if each.info.family != "mixture"]
     # A bit is ln 2 nats, and each token is a character.
-    nats = {"ngram": 1.65, "network": 1.55, "mixture": 1.45}
-    assert headlines(found) == pytest.approx({group: value / np.log(2) for group, value in nats.items()})
+    nats = {"best-ngram": 1.65, "best-network": 1.55, "best-mixture": 1.45}
+    assert headlines(found, [])["val"] == pytest.approx({name: value / np.log(2) for name, value in nats.items()})
     static = [one for one in found if not one.info.dynamic]
-    assert set(headlines(static)) == {"ngram", "network"}
+    assert set(headlines(static, ["good"])["test"]) == {"best-ngram", "best-network", "good"}
     mixture = next(one for one in collect(layout) if one.name == "good+counts")
-    assert headlines([*static, mixture])["mixture"] == mixture.metrics["val"]["bits_per_character"]
+    bits = {split: mixture.metrics[split]["bits_per_character"] for split in ("val", "test")}
+    assert {split: each["best-mixture"] for split, each in headlines([*static, mixture], []).items()} == bits

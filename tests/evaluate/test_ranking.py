@@ -114,7 +114,7 @@ def test_a_model_with_infinite_bits_is_not_compared() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "value", "shown", "missing"),
-    [(float, 1.23456, "1.235", "-"), (int, 12345, "12,345", "-"), (str, "x", "x", ""), (bool, True, "True", "")],
+    [(float, 1.23456, "1.23", "-"), (int, 12345, "12,345", "-"), (str, "x", "x", ""), (bool, True, "True", "")],
 )
 def test_a_column_shows_values_of_its_type(dtype: type, value: object, shown: str, missing: str) -> None:
     column = Column("new", "A new column.", lambda _: value, dtype, "new")
@@ -140,11 +140,11 @@ def test_the_table_by_hand(tmp_path: Path) -> None:
     made = table(STEADY, dynamic, score(ngram("never"), np.full(100, np.inf)))
     text = table_text(made)
     assert text.splitlines()[:5] == [
-        "model             test    95 %        to best     val  train  perplexity",
-        "lstm             2.164  ±1.254                  2.164  2.164        4.48",
-        "never         infinite                              -      -    infinite",
+        "model             test   95 %        to best    val  train  perplexity",
+        "lstm              2.16  ±1.25                  2.16   2.16        4.48",
+        "never         infinite                            -      -    infinite",
         "still learning: after predicting a piece of the test text, these models learn from it:",
-        "lstm+dynamic     1.443  ±1.254  −0.721 ±0.000  ^1.443      -        2.72",
+        "lstm+dynamic      1.44  ±1.25  −0.721 ±0.000  ^1.44      -        2.72",
     ]
     assert text.splitlines()[-1].startswith("^: settings, weights or the epoch were chosen on val")
     assert max(map(len, text.splitlines())) <= 100

@@ -44,6 +44,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 def test_the_command_saves_all_models(run: Layout, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seqlm", "export", "out", "--root", str(run.root)]
+    version = subprocess.run([*command[:3], "--version"], capture_output=True, text=True)
+    assert succeeded(version) == f"seqlm {seqlm.__version__}\n"
     unknown = subprocess.run([*command, "--model", "x"], cwd=tmp_path, capture_output=True, text=True)
     refused(unknown, 2, "there is no model 'x'")
     assert not (tmp_path / "out").exists()

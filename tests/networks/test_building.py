@@ -134,7 +134,7 @@ def test_a_network_of_automatic_differentiation_trains_scores_and_generates(
 
     # Dynamic evaluation learns a text that the training has not seen.
     other = np.tile([1, 3, 5, 2, 4], 60)
-    roots = gradient_rms(network, cycle, num_segments=20)
+    roots = gradient_rms(network, cycle, segment_length=32, num_segments=20)
     assert [root.shape for root in roots] == [weight.shape for weight in network.weights]
 
     def descend(adapted: Network) -> None:
@@ -153,7 +153,7 @@ from seqlm.models.dynamic import DynamicRule, dynamic_nll, gradient_rms, trained
 
 def results(network):
     ids = np.random.default_rng(0).integers(1, 6, 300)
-    roots = gradient_rms(network, ids, num_segments=9)
+    roots = gradient_rms(network, ids, segment_length=32, num_segments=9)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
     found = [
         stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),

@@ -1,6 +1,7 @@
 """Networks as compiled loops, against their equations or the framework's layers in double precision, and themselves."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,9 @@ def make(chosen: NetworkSettings, vocab_size: int = V) -> CompiledNetwork:
 
 def exact(chosen: NetworkSettings, model: CompiledNetwork) -> TorchNetwork:
     """Return the network of the same weights in double precision, which is not compiled."""
-    network = build_network(chosen.model_copy(update={"engine": "framework"}), model.vocab_size, 0).double()
+    network = build_network(chosen.model_copy(update={"engine": "framework"}), model.vocab_size, 0)
+    assert isinstance(network, TorchNetwork)
+    network.double()
     network.load_weights(model.weight_copies())
     return network
 
@@ -113,7 +116,7 @@ def networks(draw: st.DrawFn) -> NetworkSettings:
     cell, num_hiddens = draw(st.sampled_from([*CELLS, "scratch"])), draw(st.integers(1, 70))
     if cell == "scratch":
         return network_settings(cell, num_hiddens=num_hiddens, activation=draw(st.sampled_from(["tanh", "relu"])))
-    options = {"num_layers": draw(st.integers(1, 3)), "dropout": draw(st.sampled_from([0.0, 0.5]))}
+    options: dict[str, Any] = {"num_layers": draw(st.integers(1, 3)), "dropout": draw(st.sampled_from([0.0, 0.5]))}
     if embedding_size := draw(st.integers(0, 70)):
         options |= {"embedding": "learned", "embedding_size": embedding_size}
     return network_settings(**CELLS[cell], num_hiddens=num_hiddens, **options)

@@ -1,6 +1,7 @@
 """Scoring streams and windows: in chunks, and with vocabularies of thousands, against double precision."""
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def by_logits(network: Network, ids: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("make", [lambda: scratch(8, 6), lambda: framework("lstm", 6, num_layers=2)])
 @settings(deadline=None, max_examples=20)
 @given(size=st.integers(2, 60), chunk=st.integers(1, 70))
-def test_any_chunking_gives_the_same_scores(make, size: int, chunk: int) -> None:
+def test_any_chunking_gives_the_same_scores(make: Callable[[], Network], size: int, chunk: int) -> None:
     ids = np.random.default_rng(size).integers(0, 6, size)
     whole, parts = stream_nll(make(), ids), stream_nll(make(), ids, chunk=chunk)
     assert whole.shape == (size - 1,)
@@ -109,7 +110,7 @@ def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
     logits[4, -1] = torch.nan
     wanted = F.cross_entropy(logits.double(), targets, reduction="none").numpy()
     # With weights of zero, the logits are the biases.
-    weights = scratch(WIDTH, vocab_size)._packed_weights()
+    weights = scratch_network(vocab_size, WIDTH)._packed_weights()
     weights.outputs[:] = 0
     found = []
     for row, target in zip(logits, targets, strict=True):

@@ -94,36 +94,35 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
         ("\\data\\", "data", "not an ARPA file"),
         ("ngram 2=3", "ngram 3=3", "orders in turn"),
         ("ngram 2=3", "ngram 2=" + "3" * 5000, "expected ngram N=COUNT"),
-        ("-0.36\tb c", "x\tb c", "expected a number"),
+        ("-0.36\tb c", "x\tb c", "line 14: expected a number"),
         ("-0.36\tb c", "400\tb c", "expected the logarithms"),
         ("-0.36\tb c", "nan\tb c", "expected a number"),
         ("-0.36\tb c", "-0.3.6\tb c", "expected a number"),
         ("ngram 2=3", "ngram 2=99", "more n-grams than the file has room for"),
         ("-0.36\tb c", "-0.36\tb c\t999", "expected the logarithms"),
         ("-0.36\tb c", "-0.36\tb", "2 words"),
-        ("-0.36\tb c", "-0.36\tb d", "the word 'd' is not among the 1-grams"),
-        ("-0.36\tb c", "-0.36\ta b", "listed twice"),
-        ("\\end\\\n", "\\end\\\n\n-0.4\tb b\n", "line 18: text after"),
+        ("-0.36\tb c", "-0.36\tb d", "line 14: a word of this n-gram is not among the 1-grams"),
+        ("-0.36\tb c", "-0.36\ta b", "'a b' is listed twice"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(old: str, new: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "x.arpa"
     assert old in LMPLZ
     path.write_text(LMPLZ.replace(old, new))
-    with pytest.raises(DataError, match=rf"(?=.*line).*{complaint}"):
+    with pytest.raises(DataError, match=complaint):
         read_arpa(path)
 
 
-def test_a_probability_above_1_is_refused_by_its_ngram(tmp_path: Path) -> None:
+def test_a_probability_above_1_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.arpa"
     path.write_text(LMPLZ.replace("b\t-0.1760913", "b\t2"))
     read = read_arpa(path)
     assert len(read.probs(np.array([read.tokens.index(token) for token in ("a", "b", "a")]))) == 2  # no backoff of b
     ids = np.array([read.tokens.index(token) for token in ("a", "b", "b")])
     # 10 ** (2 - 0.6532) = 22.2
-    with pytest.raises(DataError, match=r"x\.arpa: the n-gram 'b b' has the probability 22\.2, more than 1"):
+    with pytest.raises(DataError, match=r"x\.arpa: its backoff weights give .* probability 22\.2, more than 1"):
         read.probs(ids)
-    with pytest.raises(DataError, match="the n-gram 'b b'"):
+    with pytest.raises(DataError, match="more than 1"):
         read.next_distribution(ids)
     # Rounding may take a probability a little above 1.
     path.write_text(LMPLZ.replace("b\t-0.1760913", "b\t0.6533"))
@@ -142,10 +141,15 @@ def test_1_grams_that_do_not_sum_to_1_are_warned_of(tmp_path: Path) -> None:
     assert read_arpa(Path(__file__).with_name("lmplz.arpa")).warnings == []
 
 
-def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(tmp_path: Path) -> None:
-    for name, content in (("x.arpa", b"\xef\xbb\xbf" + LMPLZ.encode()), ("y.arpa", gzip.compress(LMPLZ.encode()))):
-        (tmp_path / name).write_bytes(content)
-        assert sorted(read_arpa(tmp_path / name).tokens) == ["<unk>", "a", "b", "c"]
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbf" + LMPLZ.encode(), gzip.compress(LMPLZ.encode())])
+def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_bytes(content)
+    assert read_arpa(tmp_path / "x.arpa").tokens == ["<unk>", "a", "b", "c"]
+
+
+def test_a_form_feed_is_a_word_as_in_kenlm(tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_text(LMPLZ.replace("\tc", "\t\f").replace(" c", " \f"))
+    assert read_arpa(tmp_path / "x.arpa").tokens == ["<unk>", "a", "b", "\f"]
 
 
 def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from seqlm.core.errors import DataError, MachineError
-from seqlm.ngrams.counts import counting, engines
+from seqlm.ngrams.counts import counting
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
-from seqlm.ngrams.counts.counting import bytes_needed, count_ngrams
-from seqlm.ngrams.counts.engines import DuckDB, Spark, choose_engine
+from seqlm.ngrams.counts.counting import bytes_needed, choose_engine, count_ngrams
+from seqlm.ngrams.counts.engines import DuckDB, Spark
 from seqlm.ngrams.statistics import most_frequent
 
 TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
@@ -65,9 +65,9 @@ def test_what_needs_more_than_the_setting_is_counted_by_duckdb(tmp_path: Path, m
     assert fewest < needed < 2 * fewest
     assert choose_engine(TEXT, 1000, 3, needed, tmp_path) is None
     assert choose_engine(TEXT, 1000, 3, needed - 1, tmp_path) == DuckDB(needed - 1, tmp_path)
-    monkeypatch.setattr(engines, "machine_memory", lambda: 2 * needed)
+    monkeypatch.setattr(counting, "machine_memory", lambda: 2 * needed)
     assert choose_engine(TEXT, 1000, 3, None, tmp_path) is None
-    monkeypatch.setattr(engines, "machine_memory", lambda: 2 * needed - 2)
+    monkeypatch.setattr(counting, "machine_memory", lambda: 2 * needed - 2)
     assert choose_engine(TEXT, 1000, 3, None, tmp_path) == DuckDB(needed - 1, tmp_path)
     assert choose_engine(TEXT, 1000, 3, None, tmp_path, "local").address == "local"  # type: ignore[union-attr]
 

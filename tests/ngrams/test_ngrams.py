@@ -17,7 +17,6 @@ from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import ngram_models
-from smoke import change_params
 from stages_by_hand import RunStage, refused, succeeded
 from subwords import encode
 
@@ -55,12 +54,6 @@ def test_the_epsilons_are_chosen_on_val_and_not_on_test(run_stage: RunStage, tmp
         stored = json.loads((layout.ngrams("word") / "models.json").read_text())["settings"]
         chosen.append(stored["laplace"]["epsilons"][1])
     assert chosen[0] < chosen[1]
-
-
-def test_bad_settings_end_with_code_2(run_stage: RunStage, layout: Layout) -> None:
-    change_params(layout.params, {"ngrams.laplace.epsilons": [1, 1]})
-    refused(run_stage("ngrams", "--kind", "word"), 2, "epsilons must hold one value for each order")
-    assert not layout.ngrams("word").exists()
 
 
 def test_subwords_are_described_as_text_and_written_one_to_a_field(run_stage: RunStage, tmp_path: Path) -> None:

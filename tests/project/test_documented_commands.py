@@ -21,16 +21,18 @@ SKIPPED = {
     "export SEQLM_DATA_DIR": "there is no such folder",
     "dvc exp run -S device=cuda": "needs a GPU",
     "dvc exp run -S download.corpus=tiny_shakespeare": "downloads the corpus",
-    "dask ": "would outlive the test",
-    "DASK_": "needs a cluster",
+    "SPARK_MASTER": "needs a cluster",
     "dvc exp run -S NAME=VALUE": "stands for others",
 }
 # The runs that the pages name.
 RUNS = {
     "scratch-sequential": {"token": "char"},
     "concise-sequential": {"token": "char"},
-    "lstm": {"token": "char", "model": "lstm", "lr": 0.7, "checkpoint": "best", "dropout": 0.1, "max_tokens": None},
-}
+    "lstm": {
+        "token": "char", "model": "lstm", "num_layers": 2, "embedding": "learned", "embedding_size": 4, "lr": 0.7,
+        "checkpoint": "best", "dropout": 0.1, "max_tokens": None,
+    },
+}  # fmt: skip
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="make works in a virtual environment"),

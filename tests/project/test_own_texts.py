@@ -52,7 +52,7 @@ def test_a_text_gets_its_page(text: str, params: dict[str, Any], tmp_path: Path)
     workspace = workspace_of(tmp_path, text, params)
     said = workspace.run("dvc", "repro", timeout=3000)
     reports = workspace.folder / "reports"
-    page, table = (reports / "index.html").read_text(), (reports / "table.txt").read_text()
+    page, table = (reports / "index.html").read_text(), (reports / "summary.txt").read_text()
     assert "diary.txt" in page
     assert all(config.stem in table for config in (workspace.folder / "data/configs").glob("*.json"))
     for complaint in ("Warning", "Glyph", "findfont", "Traceback"):  # of libraries; ours begin with "warning: "

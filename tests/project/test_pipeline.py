@@ -90,7 +90,7 @@ def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean:
             module.write("\n\nPRIOR = 0.5\n")
     clean.run("dvc", "repro", "configure")
     found = changed_stages(clean)
-    assert {"evaluate", "ngrams@word", "score-ngrams@char", "score-word-to-char"} <= found
+    assert {"evaluate", "ngrams@word", "score-ngrams@char"} <= found
     assert not found & {"configure", "preprocess", "vocab@char", "train@plain", "score@plain", "gradients"}
     assert downstream(clean, {"evaluate"}) == {"evaluate", "generate", "report"}
 

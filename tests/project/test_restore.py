@@ -105,14 +105,14 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
     (repository.folder / "params.yaml").write_text(PARAMS.replace("line", "row"))
     (repository.folder / "new.txt").write_text("new")
     repository.git("add", "new.txt")
-    (repository.folder / "reports/score").mkdir(parents=True)
-    (repository.folder / "reports/score/gru.json").write_text("{}")  # Git does not know the results of a new run
+    (repository.folder / "reports/train").mkdir(parents=True)
+    (repository.folder / "reports/train/gru.json").write_text("{}")  # Git does not know the results of a new run
     assert "new.txt" in restored(repository)
     assert repository.git("status", "--porcelain") == ""
-    assert not (repository.folder / "reports/score").exists()
+    assert not (repository.folder / "reports/train").exists()
     repository.git("stash", "pop")
     assert (repository.folder / "new.txt").read_text() == "new"
-    assert (repository.folder / "reports/score/gru.json").read_text() == "{}"
+    assert (repository.folder / "reports/train/gru.json").read_text() == "{}"
 
 
 def test_restore_without_the_cache_says_what_makes_the_data(repository: TinyRepository) -> None:

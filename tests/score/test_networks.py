@@ -19,9 +19,9 @@ from seqlm.models.networks import StaticNetwork
 from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.compiled.parameters import scratch_parameters
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, stream_nll
-from seqlm.networks.parameters import scratch_parameters
 from seqlm.score import networks
 from seqlm.score.scores import TRAIN_SUBSET, Scores
 from seqlm.score.settings import DynamicParams

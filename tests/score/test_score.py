@@ -62,10 +62,8 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     assert set(dynamic.nll) == {"val", "test"}
     assert (dynamic.name, dynamic.info.dynamic, dynamic.info.members) == ("small+dynamic", True, ("small",))
     assert dynamic.metadata["choices"] == {"dynamic_lr": 0.001, "dynamic_decay": 0.01}
-    headline = json.loads(layout.reports("score", "small.json").read_text())
-    assert set(headline) == {"val_bits", "test_bits"}
-    # Five significant digits; each token is a character.
-    assert headline["test_bits"] == float(f"{static.nll['test'].mean() / np.log(2):.5g}")
+    # Each token is a character.
+    assert static.metrics["test"]["bits_per_character"] == pytest.approx(static.nll["test"].mean() / np.log(2))
     # A limit that train does not reach is none.
     unlimited = config("small").model_copy(update={"max_tokens": 10**6})
     write_config(layout.config("small"), unlimited)
@@ -215,8 +213,8 @@ def test_a_run_over_subwords(run_stage: RunStage, tmp_path: Path) -> None:
     layout = small_training.prepare_stage(tmp_path, TEXT, token="subword", max_tokens=200)
     for stage, *arguments in (("train", "--model", "x"), ("score", "--model", "x")):
         succeeded(run_stage(stage, *arguments))
-    headline = json.loads(layout.reports("score", "x.json").read_text())
-    assert 0 < headline["test_bits"] < 8
+    (scores,) = load_all(layout.scores_of_run("x"))
+    assert 0 < scores.metrics["test"]["bits_per_character"] < 8
     # The run saw 200 tokens of train; the characters of all but the first are scored.
     vocab, beginning = Vocab.load(layout.vocab("subword")), Heldout(layout, "subword").beginning_of_train(200)
     assert beginning is not None

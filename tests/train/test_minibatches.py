@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -111,11 +112,14 @@ def test_evaluations_and_patience_count_those_parts() -> None:
     assert len(stopped.progress.history) == 2
 
 
+def record_norm(seen: list[float], now: Trainer) -> None:
+    seen.append(float(now.network.weight_copies()["W_hh"].norm()))
+
+
 def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:
     norms: dict[int | None, list[float]] = {None: [], 320: []}
     for budget, seen in norms.items():
-        made = trainer(config(token_budget=budget))
-        made.train(lambda now, seen=seen: seen.append(float(now.network.weight_copies()["W_hh"].norm())))
+        trainer(config(token_budget=budget)).train(partial(record_norm, seen))
     without, bounded = (list(dict.fromkeys(seen)) for seen in norms.values())
     assert bounded == without[:16]
 

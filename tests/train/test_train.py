@@ -53,8 +53,9 @@ def test_the_stage_trains_on_train_and_evaluates_on_val(run_stage: RunStage, tmp
     changes = {"num_epochs": 2, "checkpoint": "best"}
     layout = prepare_stage(tmp_path, LINE * 15, "in and out again\n" * 9, "a sea\n" * 9, **changes)
     succeeded(run_stage("train", "--model", "x"))
-    ids = [load_split(layout.corpus("char"), split) for split in ("train", "val")]
-    made = Trainer(config(**changes), len(Vocab.load(layout.vocab("char"))), *ids, torch.device("cpu"))
+    train_ids, val_ids = (load_split(layout.corpus("char"), split) for split in ("train", "val"))
+    vocab = Vocab.load(layout.vocab("char"))
+    made = Trainer(config(**changes), len(vocab), train_ids, val_ids, torch.device("cpu"))
     made.train(lambda _: None)
     for row, wanted in zip(history_rows(layout), made.progress.history, strict=True):
         found = float(row["train_perplexity"]), float(row["val_perplexity"])

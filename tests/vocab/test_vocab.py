@@ -17,10 +17,10 @@ from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
 from seqlm.vocab import kinds as kinds_module
-from seqlm.vocab.corpus import SPLITS, Stream, build_corpus, load_corpus, load_split, prompts
-from seqlm.vocab.kinds import pieces, token_kind
+from seqlm.vocab.corpus import SPLITS, InternedText, build_corpus, load_corpus, load_split, prompts
+from seqlm.vocab.kinds import Interner, Kind, pieces, token_kind
 from seqlm.vocab.separators import Separators
-from seqlm.vocab.vocabulary import Kind, Vocab, choose_tokens
+from seqlm.vocab.vocabulary import Vocab, choose_tokens
 from smoke import change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
 from subwords import write_splits
@@ -49,16 +49,6 @@ def test_the_vocabulary_is_built_from_train_only_and_saved_whole(tmp_path: Path)
     loaded = Vocab.load(tmp_path / "vocab.json")
     assert loaded == vocab
     assert loaded.encode(["b", "?"]).tolist() == [2, 0]
-
-
-def test_a_vocabulary_of_another_kind_or_format_is_refused(tmp_path: Path) -> None:
-    build(tmp_path, "abab\n")
-    path = tmp_path / "vocab.json"
-    with pytest.raises(DataError, match=r"holds tokens of kind char, not word: run the vocab stage again$"):
-        Vocab.load(path, "word")
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    with pytest.raises(DataError, match=r"not in format 6, .*: run the vocab stage again$"):
-        Vocab.load(path)
 
 
 def test_the_book_has_the_vocabularies_of_the_book(book: Path, tmp_path: Path) -> None:
@@ -143,7 +133,8 @@ def test_a_corpus_equals_that_of_plain_python(
             assert ids.tolist() == reference.encode(stream, tokens)
             assert ids.dtype == np.min_scalar_type(len(tokens) - 1)
             info = vocab.splits[split]
-            assert (info.num_tokens, info.num_unknown) == (len(stream), np.count_nonzero(ids == 0))
+            assert info.num_tokens == len(stream)
+            assert info.num_unknown == np.count_nonzero(ids == 0)
             assert info.num_chars == len(reference.tokens(content, "char", separator))
             encoded = corpus.splits[split]
             assert len(encoded) == len(stream)
@@ -163,12 +154,12 @@ def test_pieces_end_before_blanks_and_a_long_word_is_whole(monkeypatch: pytest.M
 def test_streams_are_kept_in_small_types(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds_module, "_PIECE", 300)
     text = "".join(chr(0x100 + number) for number in range(256)) + " " * 45 + chr(0x300) * 2 + "\n"
-    stream = Stream.of(text, token_kind("char").interner("", None), "")
+    stream = InternedText.of(text, Interner(token_kind("char"), ""), "")
     # The first piece has 257 kinds, so numbers up to 256, which take two bytes.
     assert [part.dtype for part in stream.parts] == [np.uint16, np.uint16]
     assert np.concatenate(stream.parts).tolist() == [*range(256), *[256] * 45, 257, 257]
-    assert (stream.num_chars, stream.occurrences.tolist()) == (303, [1] * 256 + [45, 2])
-    small = Stream.of("abab\n", token_kind("char").interner("", None), "")
+    assert (stream.num_chars, stream.occurrences(258).tolist()) == (303, [1] * 256 + [45, 2])
+    small = InternedText.of("abab\n", Interner(token_kind("char"), ""), "")
     assert [part.dtype for part in small.parts] == [np.uint8]
 
 
@@ -176,14 +167,6 @@ def test_a_text_beyond_memory_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("seqlm.core.memory.machine_memory", lambda: 100)
     with pytest.raises(MachineError, match=r"^a text of .* needs about 0 GB of memory, and this machine has 0: use"):
         build(tmp_path, "the sea\n" * 3)
-
-
-def test_unknown_tokens_are_numbered_by_first_appearance(tmp_path: Path) -> None:
-    build(tmp_path, "a b\n", "a c\n", "d c\n", kind="word")
-    # c and d are unknown: c in val, then d and c in test.
-    corpus = load_corpus(tmp_path)
-    assert corpus.unknown_tokens == ["c", "d"]
-    assert corpus.splits["test"].unknown.tolist() == [1, 0]
 
 
 LINE = "the sea and the tide\n"
@@ -214,21 +197,17 @@ def stage(run_stage: RunStage, layout: Layout) -> Stage:
         ("auto", "letters", "", ""),  # a corpus of the registry, joined as in the book
         ("auto", "letters", " ", " "),  # a user's own file
         ("auto", "none", "", "\n"),  # raw text keeps its line ends
-        (" ", "letters", "", " "),
         ("", "none", " ", ""),
-        ("\n", "letters", " ", "\n"),
     ],
 )
 def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
     setting: str, normalise: str, recorded: str, separator: str, stage: Stage, layout: Layout
 ) -> None:
     write_json(layout.corpus_record, {"line_separator": recorded})
-    settings = {"vocab__line_separator": setting, "preprocess__normalise": normalise}
-    for kind, num_tokens in (("char", 9 + len(separator)), ("word", 2)):
-        succeeded(stage(kind, *["so\ninstead\n"] * 3, **settings))
-        vocab = Vocab.load(layout.vocab(kind))
-        assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, num_tokens)
-        assert vocab.num_chars["test"] == 9 + len(separator)
+    succeeded(stage("char", *["so\ninstead\n"] * 3, vocab__line_separator=setting, preprocess__normalise=normalise))
+    vocab = Vocab.load(layout.vocab("char"))
+    assert (vocab.line_separator, vocab.splits["test"].num_tokens) == (separator, 9 + len(separator))
+    assert vocab.num_chars["test"] == 9 + len(separator)
 
 
 def test_a_min_freq_that_leaves_nothing_is_refused(stage: Stage, layout: Layout) -> None:

@@ -55,13 +55,6 @@ def fetch(url: str, folder: Path, corpus: Corpus) -> Path:
         raise DataError(f"{url}: {error}") from error
 
 
-def _require_hash(path: Path, corpus: Corpus) -> Path:
-    """Return ``path``. Raises DataError unless it has the SHA-256 of ``corpus``."""
-    if (found := sha256_of_file(path)) != corpus.sha256:
-        raise DataError(f"{path}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}")
-    return path
-
-
 def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
     """Whether ``name`` is a registered corpus; otherwise it must be the path of a file, relative to ``root``.
 
@@ -88,10 +81,11 @@ class Sources:
         Each source that fails is logged. Raises DataError if a source has other bytes,
         DownloadError if none can be reached.
         """
-        if not corpus.urls:
-            return _require_hash(self.sample, corpus)
-        if self.data_folder is not None and (own := self.data_folder / corpus.file).exists():
-            return _require_hash(own, corpus)
+        here = self.sample if not corpus.urls else self.data_folder and self.data_folder / corpus.file
+        if here and (here.exists() or not corpus.urls):
+            if (found := sha256_of_file(here)) != corpus.sha256:
+                raise DataError(f"{here}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}")
+            return here
         wrong: DataError | None = None
         for url in corpus.urls:
             try:
@@ -114,14 +108,14 @@ def get_registered(
     log say so; but it never replaces another text, which would be lost. Raises DownloadError or
     DataError.
     """
-    used, reason = name, None
-    if not _is(text, registry[name]):
+    present, used, reason = sha256_of_file(text) if text.is_file() else None, name, None
+    if present != registry[name].sha256:
         try:
             path = sources.find(name, registry[name], log)
         except DownloadError as error:
             if fallback is None or fallback == name:
                 raise
-            if text.exists() and not _is(text, registry[fallback]):
+            if present not in (None, registry[fallback].sha256):
                 raise DownloadError(
                     f"{error}; {text} holds another text, which {fallback!r} does not replace: set download.corpus "
                     "back to that one, or remove the file"
@@ -131,16 +125,12 @@ def get_registered(
             path = sources.find(fallback, registry[fallback], log)
         with replacing(text) as temporary:
             shutil.copyfile(path, temporary)
-    return _record(used, registry[used].model_dump(exclude={"urls"}), name, reason)
+    return _record(used, name, reason) | registry[used].model_dump(exclude={"urls"})
 
 
-def _is(text: Path, corpus: Corpus) -> bool:
-    return text.is_file() and sha256_of_file(text) == corpus.sha256
-
-
-def _record(name: str, described: dict[str, Any], requested: str, reason: str | None = None) -> dict[str, Any]:
+def _record(name: str, requested: str, reason: str | None = None) -> dict[str, Any]:
     """Return what is known of a corpus; ``reason`` says why it is another one than was requested."""
-    return {"name": name, "requested": requested, "fallback": reason is not None, "reason": reason} | described
+    return {"name": name, "requested": requested, "fallback": reason is not None, "reason": reason}
 
 
 def copy_own_text(path: Path, text: Path, name: str | None = None) -> dict[str, Any]:
@@ -159,7 +149,6 @@ def copy_own_text(path: Path, text: Path, name: str | None = None) -> dict[str, 
                 raise DataError(f"{name}: not a complete gzip file: {error}") from error
         if target.tell() == 0:
             raise DataError(f"{name}: empty: use another text")
-    own: dict[str, Any] = {"file": path.name, "sha256": sha256_of_file(text), "bytes": text.stat().st_size}
+    own = {"file": path.name, "sha256": sha256_of_file(text), "bytes": text.stat().st_size}
     # A space, so that the last word of a line and the first of the next stay two words.
-    own |= {"line_separator": " ", "licence": "", "description": "your file"}
-    return _record(path.name, own, path.name)
+    return _record(path.name, path.name) | own | {"line_separator": " ", "licence": "", "description": "your file"}

@@ -14,8 +14,8 @@ from seqlm.core.cells import is_missing
 from seqlm.evaluate.ranking import Result
 from seqlm.score.scores import TRAIN_SUBSET
 
-DIGITS = 3
-"""Digits after the decimal point with which bits per character are printed."""
+DIGITS = 2
+"""Digits after the decimal point with which bits per character are printed: more are not certain for every network."""
 
 Cells = Mapping[str, Any]
 """A row of table.csv: column -> value; missing values are None or nan."""
@@ -80,7 +80,7 @@ def _difference(row: Cells) -> str:
     if is_missing(row["best_difference"]):
         return ""
     mark = "~ " if row["best_verdict"] == "not significant" else ""
-    return f"{mark}{row['best_difference']:+.{DIGITS}f}".replace("-", "−") + f" ±{row['best_margin']:.{DIGITS}f}"
+    return f"{mark}{row['best_difference']:+.3f}".replace("-", "−") + f" ±{row['best_margin']:.3f}"
 
 
 COLUMNS = [

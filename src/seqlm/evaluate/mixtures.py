@@ -8,13 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
 from seqlm.core.files import remove_others, write_checksummed
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.models.info import DESCRIPTION_FORMAT, describe_mixture
-from seqlm.models.mixture import Weights, mix
+from seqlm.models.mixture import mix
 from seqlm.models.scored_text import ScoredText
 from seqlm.score.scores import NUM_PARTNERS, Scores, load_all, make_scores, val_bits
 from seqlm.vocab.kinds import KINDS
@@ -108,7 +109,7 @@ def save_mixtures(folder: Path, scores: Sequence[Scores]) -> None:
         write_checksummed(folder / f"{name}.json", {"format": DESCRIPTION_FORMAT} | value)
 
 
-def choose_weights(nll: Sequence[Nll]) -> Weights:
+def choose_weights(nll: Sequence[Nll]) -> NDArray[np.float64]:
     """Return the weights that make a text most likely, by expectation maximisation from equal weights.
 
     The log likelihood is concave in the weights, so there is one maximum. Tokens to which no member gives any

@@ -130,13 +130,17 @@ def diagnosed(scores: Sequence[Scores]) -> list[Scores]:
     return sorted(found, key=lambda score: float(score.nll["val"].sum()))
 
 
-def headlines(scores: Sequence[Scores]) -> dict[str, float | None]:
-    """Return the bits per character on val of the best mixture or dynamic model, network and n-gram model.
+def headlines(scores: Sequence[Scores], runs: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """Return the bits per character on val and test that experiments are compared by.
 
-    The last two are static. A group without a model is missing.
+    They are those of the best mixture or dynamic model on val, network and n-gram model, the last two static, and of
+    each run. A group without a model is missing.
     """
     best: dict[str, Scores] = {}
     for score in sorted(scores, key=val_bits):
-        best.setdefault("mixture" if score.info.dynamic else score.info.family, score)
-    groups = (group for group in ("mixture", "network", "ngram") if group in best)
-    return {group: best[group].metrics["val"]["bits_per_character"] for group in groups}
+        best.setdefault("best-mixture" if score.info.dynamic else f"best-{score.info.family}", score)
+    shown = dict(sorted(best.items())) | {score.name: score for score in scores if score.name in runs}
+    return {
+        split: {name: each.metrics[split]["bits_per_character"] for name, each in shown.items()}
+        for split in ("val", "test")
+    }

@@ -21,7 +21,6 @@ from seqlm.models.spelling import unknown_costs
 from seqlm.models.surprisals import EncodedText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
-from seqlm.ngrams.models.base import split_texts
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import separator_nll
 from seqlm.vocab.subwords import BYTE_TOKENS
@@ -55,9 +54,7 @@ class ArpaLanguageModel(LanguageModel):
         kind: Kind = "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
         tokens = [UNKNOWN, *marks, *words]
         separator = "\n" if kind == "word" or "\n" in places else ""
-        info = ModelInfo(
-            model.name, "ngram", kind, 0, counted_token=kind, smoothing="ARPA", order=model.counts.max_order
-        )
+        info = ModelInfo(model.file, "ngram", kind, 0, counted_token=kind, smoothing=model.smoothing, order=model.order)
         super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}))
         self.model = model
         self._places = np.array([places.get(token, -1) for token in tokens], np.int64)
@@ -75,7 +72,7 @@ class ArpaLanguageModel(LanguageModel):
 
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return -log p of tokens 2 to N of each text."""
-        return [-log(probs) for probs in split_texts(self.model.probs, [self.to_file_ids(ids) for ids in texts])]
+        return [-log(probs) for probs in self.model.texts_probs([self.to_file_ids(ids) for ids in texts])]
 
     def reader(self) -> Reader:
         """Return a reader of a new text, the beginning of a sentence."""
@@ -120,7 +117,7 @@ class _ArpaReader(Reader):
         self._context: Ids = model.vocab.encode([_BEGIN] if model.has_marks else [])
 
     def read(self, token: int) -> None:
-        self._context = np.append(self._context, token)[-max(self._model.model.counts.max_order - 1, 1) :]
+        self._context = np.append(self._context, token)[-max(self._model.model.order - 1, 1) :]
 
     def next_probs(self) -> Probs:
         return self._model.next_probs(self._context)

@@ -29,7 +29,7 @@ RMS_SEGMENTS = 1000
 """Segments of train whose gradients give the root mean squares: with more, these hardly change."""
 DAMPING = 0.3
 """This share of the average root mean square is added to each one before dividing by it."""
-WARMUP = 64
+SEGMENT_WARMUP = 64
 """Tokens that the network reads before a segment of train."""
 NUM_PARTS = 8
 """The segments of train are summed in this many parts, whatever the number of threads, so that sums have one order."""
@@ -85,7 +85,7 @@ def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np
     with observed.without_subnormals():
         for start in starts.tolist():
             raise_if_cancelled()
-            state, before = observed.initial_state(1), min(start, WARMUP)
+            state, before = observed.initial_state(1), min(start, SEGMENT_WARMUP)
             stream = np.asarray(ids[start - before : start + length + 1], np.int64)  # not all of a large text at once
             if before > 0:
                 state = observed.advance_state(stream[None, :before], state)

@@ -17,17 +17,16 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
-from seqlm.ngrams.settings import Epsilon
-from seqlm.ngrams.settings import Unknown as Unknown
+from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
-from seqlm.vocab.corpus import Stream
-from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.corpus import InternedText
+from seqlm.vocab.kinds import Interner, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
 from seqlm.vocab.subwords import sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
-By = Literal["char", "word"]
+Token = Literal["char", "word"]
 Smoothing = Literal["kneser_ney", "laplace"]
 Normalise = Literal["letters", "none"]
 _checked = partial(check_argument, function="fit_ngram")
@@ -38,7 +37,7 @@ _LONGEST_PATH = 256
 def fit_ngram(
     texts: str | Iterable[str | Sequence[str]],
     order: int = 3,
-    by: By = "word",
+    by: Token = "word",
     smoothing: Smoothing = "kneser_ney",
     *,
     normalise: Normalise = "none",
@@ -56,7 +55,7 @@ def fit_ngram(
     argument, and DataError if the texts have fewer tokens than ``order``.
     """
     order = _checked(order, "order", Order)
-    by = _checked(by, "by", By)
+    by = _checked(by, "by", Token)
     smoothing = _checked(smoothing, "smoothing", Smoothing)
     normalise = _checked(normalise, "normalise", Normalise)
     min_freq = _checked(min_freq, "min_freq", _MinFreq)
@@ -69,22 +68,24 @@ def fit_ngram(
     separator = "\n" if normalise == "none" else " "
     kind = token_kind(by)
     text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-    interner = kind.interner(separator, None)
-    stream = Stream.of(text, interner, separator)
+    interner = Interner(kind, separator)
+    stream = InternedText.of(text, interner, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text
-    num_tokens = int(stream.occurrences.sum())
+    seen = interner.tokens()
+    occurrences = stream.occurrences(len(seen))
+    num_tokens = int(occurrences.sum())
     if num_tokens < order:
         raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
     try:
-        tokens, counted, ids = choose_tokens(kind, interner.tokens(), stream.occurrences, min_freq)
+        tokens, counted, ids = choose_tokens(kind, seen, occurrences, min_freq)
     except ParamsError as error:
         problem = f"no {kind.noun} of the texts occurs so often: lower it"
         raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
     train = np.concatenate([ids[part] for part in stream.parts])
     split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
-    del stream, interner
+    del stream, interner, seen
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 

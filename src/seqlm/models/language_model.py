@@ -9,6 +9,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict, Unpack, overload
 
@@ -21,7 +22,6 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
 from seqlm.core.settings import Seed, check_argument
-from seqlm.core.text import words as split_words
 from seqlm.models.info import ModelInfo
 from seqlm.models.sampling import Probs, SamplingConfig
 from seqlm.models.scored_text import Ids
@@ -172,9 +172,8 @@ class LanguageModel(ABC):
     def encode(self, text: str, begin: int = 0) -> EncodedText:
         """Return a cleaned text as tokens; those before position ``begin`` are only read."""
         tokens, vocab = self.vocab.tokenize(text), self.vocab
-        ids, is_scored = vocab.encode(tokens), np.ones(len(tokens), bool)
-        is_scored[: self._num_tokens_before(begin, text, tokens)] = False
-        own = [token for token, scored in zip(tokens, is_scored.tolist(), strict=True) if scored] if begin else tokens
+        is_scored = anchors(text, vocab, tokens) >= begin if begin else np.ones(len(tokens), bool)
+        ids, own = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
         part = text[begin:]
         separators = 0.0 if vocab.token_kind.is_lossless else self._shape_nll(_WORD.sub("x", part))
         return EncodedText(
@@ -182,16 +181,6 @@ class LanguageModel(ABC):
             spelling=unknown_costs(vocab, own, ids[is_scored]), separator_nll=separators,
             num_chars=len(part.replace("\n", vocab.line_separator)),
         )  # fmt: skip
-
-    def _num_tokens_before(self, begin: int, text: str, tokens: Sequence[str]) -> int:
-        kind = self.vocab.token_kind
-        if not begin:
-            return 0
-        if kind.is_character:
-            return len(text[:begin].replace("\n", self.vocab.line_separator))
-        if not kind.is_lossless:
-            return len(split_words(text[:begin].replace("\n", " ")))
-        return int(np.count_nonzero(anchors(text, self.vocab, tokens) < begin))
 
     def _read_text(self, text: object, context: object, space: Space = "before") -> EncodedText:
         """Return a text, cleaned like the corpus, as tokens. Raises as :func:`require_text` does."""

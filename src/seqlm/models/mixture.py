@@ -13,12 +13,9 @@ from seqlm.models.language_model import LanguageModel, Reader
 from seqlm.models.sampling import Probs
 from seqlm.models.scored_text import Ids
 
-Weights = NDArray[np.float64]
-"""The weight of each member; they sum to 1."""
 
-
-def mix(nll: Sequence[Nll], weights: Weights) -> Nll:
-    """Return the surprisals of the mixture of models whose surprisals are ``nll``."""
+def mix(nll: Sequence[Nll], weights: NDArray[np.float64]) -> Nll:
+    """Return the surprisals of the mixture of models whose surprisals are ``nll``; the weights sum to 1."""
     probs = np.zeros(len(nll[0]))
     for weight, each in zip(weights, nll, strict=True):
         probs += weight * exp(-each)
@@ -47,7 +44,7 @@ class Mixture(LanguageModel):
 
 
 class _MixtureReader(Reader):
-    def __init__(self, readers: Sequence[Reader], weights: Weights) -> None:
+    def __init__(self, readers: Sequence[Reader], weights: NDArray[np.float64]) -> None:
         self._readers, self._weights = readers, weights
 
     def read(self, token: int) -> None:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seqlm.core.errors import ParamsError
 from seqlm.core.files import (
@@ -18,14 +19,16 @@ from seqlm.core.files import (
     write_errors,
 )
 from seqlm.core.layout import Layout, as_path
-from seqlm.models.language_model import LanguageModel
+
+if TYPE_CHECKING:
+    from seqlm.models.language_model import LanguageModel
 
 _FORMAT = 4
 _NAME = "export.json"
 _ADVICE = "save the models again"
 
 
-def save(folder: str | Path, models: Iterable[LanguageModel]) -> int:
+def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
     """Write models, from a run or fitted, and the members of mixtures to a new folder; return the number of files.
 
     The training text goes along only if one of the models needs it. Raises ParamsError if the folder exists and is not

@@ -24,8 +24,8 @@ from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 NLL_OF_ANY_CHARACTER = math.log(NUM_CODE_POINTS)
 ORDER = 4
-_KEPT_DISTRIBUTIONS = 1000
-"""Distributions of the next character that are cached; with thousands of characters, each is large."""
+_KEPT_PROBABILITIES = 5_000_000
+"""Probabilities of the next character that are cached: with thousands of characters, those of few contexts."""
 _KEPT_COSTS = 10_000
 """Words whose costs are cached."""
 _KEPT_MODELS = 4
@@ -67,7 +67,9 @@ class SpellingModel:
     @cached_property
     def _after(self) -> Callable[[str], NDArray[np.float64]]:
         model, encode = self._model, self._encode
-        return lru_cache(_KEPT_DISTRIBUTIONS)(lambda context: model.next_distribution(encode(context)))
+        return lru_cache(_KEPT_PROBABILITIES // len(self._indices))(
+            lambda context: model.next_distribution(encode(context))
+        )
 
     @cached_property
     def _cost(self) -> Callable[[str], float]:

@@ -17,9 +17,9 @@ from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.networks.compiled.network import CompiledNetwork
+from seqlm.networks.compiled.parameters import PARAMETERS, Parameters
 from seqlm.networks.kinds import KINDS
 from seqlm.networks.network import Network
-from seqlm.networks.parameters import PARAMETERS, Parameters
 from seqlm.networks.settings import NetworkSettings
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NoReturn, Protocol, cast
+from typing import BinaryIO, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,10 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
-from seqlm.ngrams.backoff import BackoffTables
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, NO_NUMBER, read_lines, write_lines
+from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, Bytes, Longs, read_lines, write_lines
+from seqlm.ngrams.models.base import InterpolatedModel
+from seqlm.ngrams.models.kneser_ney import KneserNey
 
 MARKS = ("<s>", "</s>")
 _SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})")
@@ -61,57 +62,29 @@ def unescape(field: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), field)
 
 
-class Listable(Protocol):
-    """A model whose n-grams can be listed with probabilities and weights."""
-
-    @property
-    def counts(self) -> NgramCounts:
-        """The n-grams of each order."""
-        ...
-
-    @property
-    def order(self) -> int:
-        """The highest order that is listed."""
-        ...
-
-    def probs_of_rows(self, n: int, rows: slice, below: Probs, /) -> Probs:
-        """Return p of some n-grams of order n; ``below`` has those of all n-grams of order n - 1."""
-        ...
-
-    def backoff_weights(self, n: int, rows: slice, /) -> Probs:
-        """Return the weights of some n-grams of order n as contexts; none at the highest order."""
-        ...
-
-
-def write_arpa(path: Path, model: Listable, tokens: Sequence[str]) -> None:
+def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     """Write a model; ``tokens`` names each id. A path that ends in ``.gz`` is compressed.
 
     Logarithms have eight decimals. Equal models give equal bytes.
     """
     # One search in all tokens, because hardly a vocabulary of words has anything to escape.
     is_plain = {"", *MARKS}.isdisjoint(tokens) and not _SPECIAL.search("".join(tokens))
-    fields = _Fields([field.encode() for field in (tokens if is_plain else map(escape, tokens))])
+    fields = [field.encode() for field in (tokens if is_plain else map(escape, tokens))]
+    letters, starts = np.frombuffer(b"".join(fields), np.uint8), np.cumsum([0, *map(len, fields)])
     with replacing(path) as temporary, ExitStack() as stack:
         file: BinaryIO = stack.enter_context(temporary.open("wb"))
         if path.suffix == ".gz":
             packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
             file = cast("BinaryIO", stack.enter_context(packed))
-        for part in _parts(model, fields):
+        for part in _parts(model, letters, starts):
             file.write(part)
 
 
-class _Fields:
-    """The fields of all tokens in a row."""
+def _parts(model: KneserNey, letters: Bytes, starts: Longs) -> Iterator[bytes | memoryview]:
+    """Yield the parts of the file; several threads make the lists of n-grams, block by block.
 
-    def __init__(self, fields: list[bytes]) -> None:
-        self.letters = np.frombuffer(b"".join(fields), np.uint8)
-        self.starts = np.cumsum([0, *map(len, fields)])
-        """Where in the letters each field begins, and where the last one ends."""
-        self.lengths = np.diff(self.starts)
-
-
-def _parts(model: Listable, fields: _Fields) -> Iterator[bytes | memoryview]:
-    """Yield the parts of the file; several threads make the lists of n-grams, block by block."""
+    The field of token t are the ``letters`` from ``starts[t]`` to ``starts[t + 1]``.
+    """
     sizes = [len(table) for table in model.counts.tables[: model.order]]
     listed = [sizes[0] + len(MARKS), *sizes[1:]]
     header = "".join(f"ngram {order}={size}\n" for order, size in enumerate(listed, start=1))
@@ -124,12 +97,14 @@ def _parts(model: Listable, fields: _Fields) -> Iterator[bytes | memoryview]:
             yield "".join(f"{NEVER:g}\t{mark}{weight}\n" for mark in MARKS).encode()
         probs = np.empty(size if order < model.order else 0)  # the next order needs them
         blocks = (slice(start, min(start + _BLOCK_ROWS, size)) for start in range(0, size, _BLOCK_ROWS))
-        yield from imap(partial(_lines, model, fields, order, below, probs), blocks)
+        yield from imap(partial(_lines, model, letters, starts, order, below, probs), blocks)
         below = probs
     yield b"\n\\end\\\n"
 
 
-def _lines(model: Listable, fields: _Fields, order: int, below: Probs, all_probs: Probs, rows: slice) -> memoryview:
+def _lines(
+    model: KneserNey, letters: Bytes, starts: Longs, order: int, below: Probs, all_probs: Probs, rows: slice
+) -> memoryview:
     """Return the lines of some n-grams of an order. Below the highest, their probabilities go to ``all_probs`` too.
 
     ``below`` has the probabilities of all n-grams of the order below.
@@ -139,9 +114,9 @@ def _lines(model: Listable, fields: _Fields, order: int, below: Probs, all_probs
         all_probs[rows] = probs
     tokens = model.counts.table(order).tokens_of(np.arange(rows.start, rows.stop))
     weights = model.backoff_weights(order, rows)
-    num_bytes = int(fields.lengths[tokens].sum()) + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n"))
-    text = np.empty(num_bytes, np.uint8)
-    end = write_lines(probs, tokens, weights, fields.letters, fields.starts, text)
+    num_letters = int((starts[tokens + 1] - starts[tokens]).sum())
+    text = np.empty(num_letters + len(probs) * (2 * _BYTES_OF_NUMBER + order + len("\t\n")), np.uint8)
+    end = write_lines(probs, tokens, weights, letters, starts, text)
     return text[:end].data
 
 
@@ -152,44 +127,57 @@ _SHORTEST_LINE = len("0 a\n")
 
 
 @dataclass(frozen=True, eq=False)
-class ArpaModel(BackoffTables):
-    """A model that was read, over tokens of its own. The counts are not in the format and are 1."""
+class ArpaModel(InterpolatedModel):
+    """A model that was read, over tokens of its own. The counts are not in the format and are 1.
 
-    name: str
+    An n-gram that is not listed has the weight of its context times the probability of the n-gram without its first
+    token.
+    """
+
+    smoothing = "ARPA"
+    backoff = "lower"
+
+    counts: NgramCounts
+    order: int
+    listed: list[Probs]
+    """The probabilities of the n-grams of order n, at index n - 1."""
+    backoffs: list[Probs]
+    """Their weights as contexts, below the highest order."""
+    file: str
     """The name of its file."""
     tokens: list[str]
 
     @property
     def warnings(self) -> list[str]:
         """What a user should know about the model's probabilities."""
-        if abs((total := math.fsum(self.listed[0])) - 1) <= _TOLERANCE_OF_SUM:
+        if abs((total := math.fsum(self.unigram)) - 1) <= _TOLERANCE_OF_SUM:
             return []
-        return [f"{self.name}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
+        return [f"{self.file}: the probabilities of the 1-grams sum to {total:.3g}, not to 1: do not trust its scores"]
 
-    def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
-        """Return p of tokens 2..N of a stream, each given those before it.
+    @property
+    def unigram(self) -> Probs:
+        """The probability of each token without any context."""
+        return self.listed[0]
 
-        ``places``: the place of each token in its text, if several texts follow one another. Raises DataError, which
-        names the n-gram, if one is larger than 1.
-        """
-        result = super().probs(ids, places)
-        if len(result) and result[worst := int(result.argmax())] > _MAX_PROB:
-            self._fail(ids[: worst + 2], result[worst])
-        return result
+    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+        """Return the probabilities of some n-grams of order n, and the weights of their contexts."""
+        return self.listed[n - 1][rows], self.backoffs[n - 2][contexts]
+
+    def mixed(self, is_seen: NDArray[np.bool_] | np.bool_, shares: Probs, backed_off: Probs) -> Probs:
+        """Return the probabilities of n-grams that are listed, and what the others back off to."""
+        return self._checked(np.where(is_seen, shares, backed_off))
 
     def next_distribution(self, context: Ids) -> Probs:
         """Return p of every token after ``context``. Raises DataError as :meth:`probs` does."""
-        result = super().next_distribution(context)
-        if result[worst := int(result.argmax())] > _MAX_PROB:
-            self._fail(np.append(context, worst), result[worst])
-        return result
+        return self._checked(super().next_distribution(context))
 
-    def _fail(self, ids: Ids, prob: float) -> NoReturn:
-        ngram = " ".join(escape(self.tokens[index]) for index in ids[-self.counts.max_order :])
-        raise DataError(
-            f"{self.name}: the n-gram {ngram!r} has the probability {prob:.3g}, more than 1, by its backoff weights: "
-            "make the file again"
-        )
+    def _checked(self, probs: Probs) -> Probs:
+        if (largest := probs.max(initial=0)) > _MAX_PROB:
+            raise DataError(
+                f"{self.file}: its backoff weights give an n-gram the probability {largest:.3g}, more than 1: "
+                "make the file again"
+            )
+        return probs
 
 
 def read_arpa(path: Path) -> ArpaModel:
@@ -197,7 +185,10 @@ def read_arpa(path: Path) -> ArpaModel:
 
     Raises DataError, with the line, if the file is truncated, binary, or does not contain what its header says.
     """
-    return _Reader(path).read()
+    try:
+        return _Reader(path).read()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: binary, not an ARPA file") from error
 
 
 class _Reader:
@@ -210,46 +201,41 @@ class _Reader:
     def read(self) -> ArpaModel:
         import pandas as pd
 
-        sizes, counts, tokens = self._header(), NgramCounts([]), list[str]()
-        listed, backoffs = list[NDArray[np.floating]](), list[NDArray[np.floating]]()
+        sizes, counts, tokens, listed, backoffs = self._header(), NgramCounts([]), list[str](), [], []
         for order, size in enumerate(sizes, start=1):
             self._expect(f"\\{order}-grams:")
-            keys, logs, begin = np.empty(size, np.int64), np.empty((2, size)), self._position
+            keys, logs = np.empty(size, np.int64), np.empty((2, size))
             for rows, words, logs[:, rows], spans in self._chunks(order, size):
                 keys[rows] = words[:, 0].view(np.int64) if order == 1 else self._keys(words, spans, counts)
                 if order == 1:
-                    tokens += self._decoded(spans)
+                    tokens += [unescape(self._text[begin:end].decode()) for begin, end in spans.tolist()]
             ranked = np.argsort(keys)
-            if len(same := np.flatnonzero(np.diff(keys[ranked]) == 0)):
-                self._position = begin
-                places = np.concatenate([spans[:, 0] for *_, spans in self._chunks(order, size)])
-                self._fail(f"this {order}-gram is listed twice", places[ranked[same[0] : same[0] + 2].max()])
+            same = ranked[1:][np.diff(keys[ranked]) == 0]
             if order == 1:  # tokens keep the order in which they are listed
                 self._index, keys, ranked = pd.Index(keys), np.arange(size), np.arange(size)
             counts.append(keys[ranked], np.broadcast_to(np.uint8(1), size))
-            for column, found in zip(logs, (listed, backoffs), strict=True):
-                found.append(exp(column[ranked] * math.log(10)))
+            if len(same):
+                twice = counts.table(order).tokens_of(np.flatnonzero(ranked == same[0]))[0]
+                raise DataError(f"{self._path}: {' '.join(tokens[token] for token in twice)!r} is listed twice")
+            listed.append(exp(logs[0][ranked] * math.log(10)))
+            if order < len(sizes):  # no context is as long as the longest n-grams
+                backoffs.append(exp(logs[1][ranked] * math.log(10)))
         self._expect("\\end\\")
-        if self._text[self._position :].strip(_SEPARATORS + b"\n"):
-            self._next_line()
-            self._fail("text after \\end\\", self._line)
         if MARKS[0] in tokens:  # it never follows, although KenLM lists it with probability 1
             listed[0][tokens.index(MARKS[0])] = 10.0**NEVER
-        return ArpaModel(counts, listed, backoffs, shown(Path(self._path.name)), list(map(unescape, tokens)))
+        return ArpaModel(counts, len(sizes), listed, backoffs, shown(Path(self._path.name)), tokens)
 
     def _header(self) -> list[int]:
         """Return the number of n-grams of each order."""
         self._expect("\\data\\", ": not an ARPA file")
         sizes: list[int] = []
-        while not (line := self._next_line()).startswith("\\"):
+        while not (line := self._next_line()).startswith("\\") or not sizes:
             found = re.fullmatch(r"ngram (\d{1,9})\s*=\s*(\d{1,18})", line)
             if not found or int(found[1]) != len(sizes) + 1:
                 self._fail("expected ngram N=COUNT, orders in turn", self._line)
             sizes.append(int(found[2]))
             if sizes[-1] * _SHORTEST_LINE > len(self._text):
                 self._fail("more n-grams than the file has room for", self._line)
-        if not sizes:
-            self._fail("a header without orders", self._line)
         self._position = self._line
         return sizes
 
@@ -263,10 +249,9 @@ class _Reader:
         while done < size:
             room = min(size - done, _ROWS_AT_ONCE)
             logs, words, spans = np.empty((room, 2)), np.empty((room, order), np.uint64), np.empty((room, 2), np.int64)
-            num_rows, self._position, missing = read_lines(text, self._position, order, logs, words, spans)
-            if missing:
-                number = "a number" if missing == NO_NUMBER else f"a number, {order} words and perhaps a number"
-                self._fail(f"expected {number}", self._position)
+            num_rows, self._position, is_broken = read_lines(text, self._position, order, logs, words, spans)
+            if is_broken:
+                self._fail(f"expected a number, {order} words and perhaps a number", self._position)
             if not num_rows:
                 self._fail(f"{done} {order}-grams where the header says {size}", self._position)
             is_wrong = ~((logs[:num_rows, 0] <= 0) & (np.abs(logs[:num_rows, 1]) <= _MAX_LOGARITHM))
@@ -277,20 +262,12 @@ class _Reader:
             yield slice(done, done + num_rows), words[:num_rows], logs[:num_rows].T, spans[:num_rows]
             done += num_rows
 
-    def _decoded(self, spans: Rows) -> list[str]:
-        try:
-            return [self._text[begin:end].decode() for begin, end in spans.tolist()]
-        except UnicodeDecodeError as error:
-            raise DataError(f"{self._path}: binary, not an ARPA file") from error
-
     def _keys(self, words: NDArray[np.uint64], spans: Rows, counts: NgramCounts) -> Rows:
         """Return the keys of n-grams of the order above the tables, given the hashes of their words."""
         ids = self._index.get_indexer(words.view(np.int64).ravel()).reshape(words.shape).astype(np.int64)
         if (ids < 0).any():
-            row, place = divmod(int((ids < 0).argmax()), ids.shape[1])
-            line = self._text[spans[row, 0] :].split(b"\n", 1)[0].decode(errors="replace")
-            word = re.split("[ \t\r\0]+", line)[place]
-            self._fail(f"the word {word!r} is not among the 1-grams", spans[row, 0])
+            row = int((ids < 0).any(axis=1).argmax())
+            self._fail("a word of this n-gram is not among the 1-grams", spans[row, 0])
         prefixes = ids[:, 0]
         for place in range(1, ids.shape[1] - 1):
             prefixes = counts.table(place + 1).find(prefixes, ids[:, place])

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import Floats, log
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Rows
-from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.counts.engines import choose_engine
+from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
 from seqlm.vocab.corpus import EncodedCorpus
 from seqlm.vocab.vocabulary import UNKNOWN
 
@@ -160,7 +159,7 @@ def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: 
     """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
 
     The stream is written to ``folder``, which must exist as long as it is used, and mapped into memory. ``memory``,
-    ``spark``: how it is counted (:func:`seqlm.ngrams.counts.engines.choose_engine`).
+    ``spark``: how it is counted (:func:`seqlm.ngrams.counts.counting.choose_engine`).
     """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""
@@ -183,19 +182,18 @@ def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: 
 def first_positions(ids: Ids, counts: NgramCounts, order: int) -> NDArray[np.int64]:
     """Return the position at which each n-gram of an order first occurs in a stream; :data:`NOWHERE` if it does not.
 
-    The search is fast if few n-grams are counted.
+    The search ends where all have occurred, so it is fast if few, frequent n-grams are counted.
     """
     firsts = np.full(len(counts.table(order)), NOWHERE)
-    begins = counts.table(1).counts > 0
-    # From the end to the beginning, because of several assignments the last one holds.
-    for start in reversed(range(0, len(ids) - order + 1, _BLOCK)):
-        block = ids[start : start + _BLOCK + order - 1].astype(np.int64)
-        positions = np.flatnonzero(begins[block[: len(block) - order + 1]])
-        rows = block[positions]
-        for n in range(2, order + 1):
-            rows = counts.table(n).find(rows, block[positions + n - 1])
-            positions, rows = positions[rows >= 0], rows[rows >= 0]
-        firsts[rows[::-1]] = positions[::-1] + start
+    for start in range(0, len(ids) - order + 1, _BLOCK):
+        rows = counts.rows_of(ids[start : start + _BLOCK + order - 1], order)[-1]
+        positions = np.flatnonzero(rows >= 0)
+        rows = rows[positions]
+        is_new = firsts[rows] == NOWHERE
+        # Of several assignments to one place, the last one holds.
+        firsts[rows[is_new][::-1]] = positions[is_new][::-1] + start
+        if NOWHERE not in firsts:
+            break
     return firsts
 
 
@@ -274,12 +272,11 @@ def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows
 
 def _min_freq_table(counts: NDArray[np.integer]) -> TableRows:
     """Return the vocabulary's size against ``min_freq`` (exercise 8.2-2), ``<unk>`` included."""
-    rows: TableRows = []
-    for min_freq in _MIN_FREQS:
-        kept = counts >= min_freq
-        share = float(counts[~kept].sum() / counts.sum())
-        rows.append({"min_freq": min_freq, "vocabulary_size": int(kept.sum()) + 1, "unknown_share": share})
-    return rows
+    return [
+        {"min_freq": least, "vocabulary_size": int((counts >= least).sum()) + 1,
+         "unknown_share": float(counts[counts < least].sum() / counts.sum())}
+        for least in _MIN_FREQS
+    ]  # fmt: skip
 
 
 def _head(text: CorpusStream) -> dict[str, Any]:

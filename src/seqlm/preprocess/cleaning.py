@@ -6,8 +6,9 @@ other than A-Z and a-z becomes one space; then the ends are stripped and the let
 bytes of UTF-8: a letter A-Z is one byte, and no byte of another character looks like one.
 """
 
-import codecs
 import unicodedata
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters
@@ -18,12 +19,6 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors
 from seqlm.core.text import LINE_END, SPACE
 
-# That of UTF-32 begins with one of UTF-16.
-_OTHER_ENCODINGS = {
-    codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}  # fmt: skip
-
 
 def read_raw(path: Path, name: str) -> str:
     """Return a text file as it is, but for a byte order mark and line ends, which become ``\\n``.
@@ -33,22 +28,15 @@ def read_raw(path: Path, name: str) -> str:
     """
     with read_errors(path):
         data = path.read_bytes()
-    for mark, encoding in _OTHER_ENCODINGS.items():
-        if data.startswith(mark):
-            advice = f"convert it to UTF-8 (for example iconv -f {encoding} -t UTF-8)"
-            raise DataError(f"{name}: {encoding} text: {advice}")
-
-    def fail(offset: int, what: str, advice: str) -> DataError:
-        before = data[:offset].replace(b"\r\n", b"\n")
-        line = before.count(b"\n") + before.count(b"\r") + 1
-        return DataError(f"{name}: line {line}: {what} at byte {offset}: {advice}")
-
-    if (nul := data.find(0)) >= 0:
-        raise fail(nul, "NUL byte", "this is not a text file")
+    offset, problem = data.find(0), "NUL byte at byte {}: this is not a text file"
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise fail(error.start, "not UTF-8", "convert it") from error
+        offset, problem = error.start, "not UTF-8 at byte {}: convert it, for example with iconv -t UTF-8"
+    if offset >= 0:
+        before = data[:offset].replace(b"\r\n", b"\n")
+        line = before.count(b"\n") + before.count(b"\r") + 1
+        raise DataError(f"{name}: line {line}: {problem.format(offset)}")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -64,21 +52,33 @@ class Letters:
     @classmethod
     def of(cls, text: str) -> "Letters":
         """Count the letters of a text."""
-        data = unicodedata.normalize("NFC", text).encode()
-        plain = len(data.translate(None, _NO_LETTERS))
-        if data.isascii():
-            return cls(plain, 0)
-        others = data.translate(None, bytes(range(0x80))).decode()
-        counts = np.bincount(np.frombuffer(others.encode("utf-32-le"), np.uint32))
-        foreign = sum(int(counts[code]) for code in np.flatnonzero(counts).tolist() if chr(code).isalpha())
+        plain, others = 0, Counter[str]()
+        for block in _blocks(text):
+            plain += len(block.encode().translate(None, _NO_LETTERS))
+            if not block.isascii():
+                others.update(block.encode().translate(None, _ASCII).decode())
+        foreign = sum(count for character, count in others.items() if character.isalpha())
         return cls(plain + foreign, foreign)
 
 
 _NO_LETTERS = bytes(byte for byte in range(256) if chr(byte) not in ascii_letters)
 _LOWER = bytes(ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else SPACE for byte in range(256))
 """What cleaning makes of each byte: a small letter, a line end, or a space."""
+_ASCII = bytes(range(0x80))
 _LONG = 10_000
 """Bytes of a text that NumPy cleans faster than a loop over its lines."""
+_BLOCK = 1 << 16
+"""Characters that are worked on at once: they stay in the processor's cache, and few blocks need composing."""
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield a text in NFC, in blocks of whole lines, each without its last line end."""
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start + _BLOCK)
+        end = end if end >= 0 else len(text)
+        yield unicodedata.normalize("NFC", text[start:end])
+        start = end + 1
 
 
 def clean_text(text: str, normalise: str) -> str:
@@ -87,9 +87,12 @@ def clean_text(text: str, normalise: str) -> str:
     ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC). Lines are kept,
     empty ones too.
     """
-    lines = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
-    if normalise != "letters":
-        return lines
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+    return "\n".join(map(_with_letters_only if normalise == "letters" else str, _blocks(lines)))
+
+
+def _with_letters_only(lines: str) -> str:
+    """Return lines as the book cleans them."""
     plain = lines.encode().translate(_LOWER)
     if len(plain) < _LONG:
         return "\n".join([" ".join(line.split()) for line in plain.decode().split("\n")])

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, temporary_folder
+from seqlm.core.files import read_errors, write_bytes
 from seqlm.core.memory import require_memory
 from seqlm.core.progress import quantity
 from seqlm.core.text import TextSize
@@ -54,12 +54,17 @@ _SEARCHED = 1 << 20
 """How many characters of a text's beginning and of its end are searched for Project Gutenberg's markers."""
 
 
-def boilerplate_share(text: str) -> float:
-    """Return the share of a text that is before the start marker and after the end marker; 0 if it has neither."""
+def boilerplate_warnings(text: str) -> list[str]:
+    """Return what a user should know about text in a raw file that is not the corpus."""
     start, ends = _START.search(text[:_SEARCHED]), list(_END.finditer(text[-_SEARCHED:]))
     before = start.start() if start else 0
     after = min(len(text), _SEARCHED) - ends[-1].start() if ends else 0
-    return (before + after) / max(len(text), 1)
+    if not (before or after):
+        return []
+    return [
+        f"{(before + after) / len(text):.1%} of the text is Project Gutenberg's header and licence, before its line "
+        "'*** START OF' and after '*** END OF': remove them, or models learn from one and are scored on the other"
+    ]
 
 
 MIN_CHARACTERS = 500
@@ -92,18 +97,20 @@ def clean_and_split(
 ) -> Preprocessed:
     """Clean the text of a file and write ``NAME.txt`` to ``folder`` for each of the ``fractions``, in order.
 
-    ``name`` is what errors call the file. No split is replaced before all are complete. Raises DataError for text that
-    cannot be decoded, that cleaning drops more than a tenth of, or that is too short, and MachineError for one that is
-    too large for this machine's memory.
+    ``name`` is what errors call the file. Raises DataError for text that cannot be decoded, that cleaning drops
+    more than a tenth of, or that is too short, and MachineError for one that is too large for this machine's
+    memory.
     """
-    if not path.exists():
-        raise DataError(f"{path}: no such file: run the stage that writes it")
-    require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
+    with read_errors(path):
+        require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
     raw = read_raw(path, name)
     letters, warnings = Letters.of(raw), boilerplate_warnings(raw)
     try:
-        if normalise == "letters":
-            require_latin(letters)
+        if normalise == "letters" and letters.foreign_letters > _MAX_FOREIGN_SHARE * letters.letters:
+            raise DataError(
+                f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and would be dropped: "
+                "keep them with -S preprocess.normalise=none"
+            )
         text = (clean_text(raw, normalise) + "\n").encode()
         del raw
         require_enough(TextSize.of(text), normalise, MIN_CHARACTERS)
@@ -115,28 +122,10 @@ def clean_and_split(
                 raise DataError(f"the {split} split has {has}, and needs two: change preprocess.split")
     except DataError as error:
         raise DataError(f"{name}: {error}") from error
-    with temporary_folder(folder) as work:
-        for split, part in parts.items():
-            (work / f"{split}.txt").write_bytes(part)
-        for split in parts:
-            (work / f"{split}.txt").replace(folder / f"{split}.txt")
+    for split, part in parts.items():
+        write_bytes(folder / f"{split}.txt", part)
     first_lines = next(iter(parts.values()))[:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
     return Preprocessed(first_lines, sizes, letters, decoding_warnings(letters, normalise) + warnings)
-
-
-def name_of_raw_text(path: Path, record: Path) -> str:
-    """Return the name by which its owner knows the text that the download stage wrote, from its ``record``."""
-    return str(read_json(record)["file"]) if record.exists() else str(path)
-
-
-def boilerplate_warnings(text: str) -> list[str]:
-    """Return what a user should know about text in a raw file that is not the corpus."""
-    if not (share := boilerplate_share(text)):
-        return []
-    return [
-        f"{share:.1%} of the text is Project Gutenberg's header and licence, before its line '*** START OF' and "
-        "after '*** END OF': remove them, or models learn from one and are scored on the other"
-    ]
 
 
 def decoding_warnings(letters: Letters, normalise: str) -> list[str]:
@@ -145,15 +134,6 @@ def decoding_warnings(letters: Letters, normalise: str) -> list[str]:
     if normalise != "letters" or share < _FOREIGN_SHARE_WORTH_A_WARNING:
         return []
     return [f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"]
-
-
-def require_latin(letters: Letters) -> None:
-    """Raise DataError if cleaning would drop more than a tenth of the letters of a text."""
-    if letters.foreign_letters > _MAX_FOREIGN_SHARE * letters.letters:
-        raise DataError(
-            f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and would be dropped: "
-            "keep them with -S preprocess.normalise=none"
-        )
 
 
 def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:

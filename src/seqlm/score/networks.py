@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from itertools import product
 
-from seqlm.core.files import write_metrics
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
 from seqlm.models.dynamic import DynamicNetwork
@@ -21,10 +20,8 @@ NUM_TUNING_TOKENS = 20_000
 
 
 def score_run(layout: Layout, run: str, params: ScoreParams, log: Log) -> None:
-    """Score a run; write its scores, and the figures that experiments are compared by."""
-    metrics = save_all(layout.scores_of_run(run), _scores(layout, run, params.dynamic, log), log)
-    bits = {f"{split}_bits": metrics[run][split]["bits_per_character"] for split in ("val", "test")}
-    write_metrics(layout.reports("score", f"{run}.json"), bits)
+    """Score a run, and write its scores."""
+    save_all(layout.scores_of_run(run), _scores(layout, run, params.dynamic, log), log)
 
 
 def _scores(layout: Layout, run: str, dynamic: DynamicParams | None, log: Log) -> Iterator[Scores]:

@@ -92,20 +92,18 @@ def if_better(dynamic: Scores, static: Scores, log: Log) -> Iterator[Scores]:
         log(f"{dynamic.name}: left out, because {static.name} is as good on val")
 
 
-def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> dict[str, Mapping[str, dict[str, Any]]]:
+def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
     """Write the scores of each model to a subfolder with its name; remove all other subfolders.
 
-    The scores of a model are one array for each split, and ``score.json``. Returns the metrics by model. The bits on
-    val are logged.
+    The scores of a model are one array for each split, and ``score.json``. The bits on val are logged.
     """
-    metrics = {}
+    names = []
     folder.mkdir(parents=True, exist_ok=True)
     for each, seconds in clocked(scores):
         save_scores(folder / each.name, each)
-        metrics[each.name] = each.metrics
+        names.append(each.name)
         log(f"{each.name}: {shown_bits(each.metrics['val'])} on val, {seconds:.1f} s")
-    remove_others(list(metrics), folder)
-    return metrics
+    remove_others(names, folder)
 
 
 def drop_needless_train(folder: Path, kind: Kind) -> None:

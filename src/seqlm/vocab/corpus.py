@@ -41,30 +41,26 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Stream:
+class InternedText:
     """A text as ids by first appearance, before the vocabulary is known."""
 
     parts: list[NDArray[np.integer]]
-    occurrences: NDArray[np.int64]
-    """How often each id occurs, up to the largest one."""
     num_chars: int
     """Characters of the text with its lines joined."""
 
     @classmethod
     def of(cls, text: str, interner: Interner, line_separator: str) -> Self:
         """Intern a text, whose last line end joins nothing."""
-        text, parts, occurrences = text.removesuffix("\n"), [], np.zeros(0, np.int64)
-        for piece in pieces(text):
-            ids = interner.intern(piece)
-            counts = np.bincount(ids, minlength=len(occurrences))
-            counts[: len(occurrences)] += occurrences
-            occurrences = counts
-            parts.append(ids.astype(np.min_scalar_type(max(len(counts) - 1, 0))))
-        return cls(parts, occurrences, len(text) + text.count("\n") * (len(line_separator) - 1))
+        text = text.removesuffix("\n")
+        parts = [ids.astype(np.min_scalar_type(ids.max(initial=0))) for ids in map(interner.intern, pieces(text))]
+        return cls(parts, len(text) + text.count("\n") * (len(line_separator) - 1))
 
-    def num_of(self, is_one: NDArray[np.bool_]) -> int:
-        """Return how many tokens have an id that is true in ``is_one``."""
-        return int(self.occurrences[is_one[: len(self.occurrences)]].sum())
+    def occurrences(self, num_ids: int) -> NDArray[np.int64]:
+        """Return how often each id occurs; shape ``(num_ids,)``."""
+        counts = np.zeros(num_ids, np.int64)
+        for part in self.parts:
+            counts += np.bincount(part, minlength=num_ids)
+        return counts
 
 
 def build_corpus(
@@ -85,22 +81,21 @@ def build_corpus(
     """
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
-    found, train = token_kind(kind), read_text(texts["train"])
-    separators = None if found.is_lossless else estimate_separators("".join(sample(train)), line_separator)
-    interner = found.interner(line_separator, tokenizer)
-    streams = {"train": Stream.of(train, interner, line_separator)}
-    del train
-    streams |= {split: Stream.of(read_text(texts[split]), interner, line_separator) for split in list(texts)[1:]}
+    found = token_kind(kind)
+    interner = Interner(found, line_separator, tokenizer)
+    streams = {split: InternedText.of(read_text(path), interner, line_separator) for split, path in texts.items()}
+    passages = "".join(sample(read_text(texts["train"])))
+    separators = None if found.is_lossless else estimate_separators(passages, line_separator)
     seen = interner.tokens()
-    tokens, counts, ids = choose_tokens(found, seen, streams["train"].occurrences, None if tokenizer else min_freq)
-    is_unknown = ids == 0
-    splits = {}
+    occurrences = {split: stream.occurrences(len(seen)) for split, stream in streams.items()}
+    tokens, counts, ids = choose_tokens(found, seen, occurrences["train"], None if tokenizer else min_freq)
+    is_unknown, splits = ids == 0, {}
+    numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)
     for split, stream in streams.items():
-        num_tokens, num_unknown = int(stream.occurrences.sum()), stream.num_of(is_unknown)
+        num_tokens, num_unknown = int(occurrences[split].sum()), int(occurrences[split][is_unknown].sum())
         digest = write_blocks(split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in stream.parts))
         splits[split] = SplitInfo(num_tokens, stream.num_chars, num_unknown, digest)
-        numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)
-        unknown = (numbers[part[is_unknown[part]]] for part in (stream.parts if num_unknown else []))
+        unknown = (numbers[part[is_unknown[part]]] for part in stream.parts)
         write_blocks(folder / f"unknown_{split}.npy", numbers.dtype, num_unknown, unknown)
     write_json(folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()])
     vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)
@@ -210,7 +205,11 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
     val, test = vocab.splits["val"], vocab.splits["test"]
     if not kind.has_unknown:
         return []
-    new = _new_share(train, len(vocab), val.num_tokens)
+    # What the end of train, as long as val, has for the first time.
+    end = np.bincount(train[-min(val.num_tokens, len(train) // 2) :], minlength=len(vocab))
+    is_new = np.asarray(vocab.counts) <= end
+    is_new[0] = True
+    new = float(end[is_new].sum() / max(end.sum(), 1))
     advice = "such as a licence or another language"
     if _is_jump(new, val.unknown_share):
         found.append(
@@ -235,17 +234,6 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
 def _is_jump(before: float, after: float) -> bool:
     """Return whether a share of unknown tokens grows by more than one text lets expect."""
     return after > max(_UNKNOWN_RATIO * before, before + _UNKNOWN_JUMP)
-
-
-def _new_share(train: NDArray[np.integer], vocab_size: int, length: int) -> float:
-    """Return the share of the last ``length`` tokens of train, at most half, that the text before them lacks."""
-    start = len(train) - min(length, len(train) // 2)
-    is_known = np.zeros(vocab_size, bool)
-    for begin in range(0, start, _BLOCK):
-        is_known[train[begin : min(begin + _BLOCK, start)]] = True
-    is_known[0] = False
-    num_known = sum(int(is_known[train[i : i + _BLOCK]].sum()) for i in range(start, len(train), _BLOCK))
-    return 1 - num_known / max(len(train) - start, 1)
 
 
 AUTO = "auto"

@@ -6,8 +6,7 @@ To the rest of the pipeline a kind is what :class:`TokenKind` says; only :data:`
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -18,15 +17,8 @@ from pydantic import Field
 
 from seqlm.core.files import read_text
 from seqlm.core.settings import Section
-from seqlm.core.text import NUM_CODE_POINTS, words
-from seqlm.vocab.subwords import (
-    SubwordParams,
-    SubwordTokenizer,
-    decode_subwords,
-    num_characters,
-    sample,
-    train_tokenizer,
-)
+from seqlm.core.text import words
+from seqlm.vocab.subwords import BYTES, SubwordParams, SubwordTokenizer, sample, train_tokenizer
 
 _PIECE = 1 << 22
 """Characters of a text that are split into tokens at once, so that few of the tokens exist at the same time."""
@@ -37,56 +29,6 @@ class CountedParams(Section):
 
     min_freq: Annotated[int, Field(ge=0, le=10**9)]
     """Tokens that occur less often in train are left out of the vocabulary."""
-
-
-class Interner:
-    """Gives each token an id at its first appearance."""
-
-    def __init__(self, split: Callable[[str], Iterable[str]]) -> None:
-        """Take the function that splits a piece of text into tokens."""
-        self._split = split
-        self._ids: defaultdict[str, int] = defaultdict()
-        self._ids.default_factory = self._ids.__len__
-
-    def intern(self, piece: str) -> NDArray[np.integer]:
-        """Return the ids of the tokens of a piece of text; shape ``(num_tokens,)``."""
-        return np.fromiter(map(self._ids.__getitem__, self._split(piece)), np.uint32)
-
-    def tokens(self) -> list[str]:
-        """Return the tokens seen so far, in the order of their ids."""
-        return list(self._ids)
-
-
-class CharInterner(Interner):
-    """Looks up all characters of a piece at once, by their code points."""
-
-    def __init__(self, line_separator: str) -> None:
-        super().__init__(lambda piece: piece.replace("\n", line_separator))
-        self._table = np.full(NUM_CODE_POINTS, -1, np.int32)
-        """The id of each code point, -1 if it was not seen yet."""
-
-    def intern(self, piece: str) -> NDArray[np.integer]:
-        """Return the ids of the characters of a piece of text."""
-        codes = np.frombuffer("".join(self._split(piece)).encode("utf-32-le"), np.uint32)
-        for code in dict.fromkeys(codes[self._table[codes] < 0].tolist()):
-            self._table[code] = self._ids[chr(code)]
-        return self._table[codes]
-
-
-class SubwordInterner(Interner):
-    """Gives subwords the library's ids; all of them count as seen."""
-
-    def __init__(self, tokenizer: SubwordTokenizer, split: Callable[[str], Iterable[str]]) -> None:
-        super().__init__(split)
-        self._tokenizer = tokenizer
-
-    def intern(self, piece: str) -> NDArray[np.integer]:
-        """Return the ids of the subwords of a piece of text."""
-        return np.fromiter(chain.from_iterable(map(self._tokenizer.encode, self._split(piece))), np.uint32)
-
-    def tokens(self) -> list[str]:
-        """Return all subwords."""
-        return self._tokenizer.tokens
 
 
 class TokenKind(ABC):
@@ -118,10 +60,6 @@ class TokenKind(ABC):
     def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
         """Return the tokens of a text, or the pretokens that a tokenizer splits; the text may have line ends."""
 
-    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of the tokens of a text."""
-        return Interner(partial(self.pretokenize, line_separator=line_separator))
-
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of tokens."""
         return self.separator.join(tokens)
@@ -144,10 +82,6 @@ class CharKind(TokenKind):
     def pretokenize(self, text: str, line_separator: str) -> str:
         """Return the text with its lines joined: it is a sequence of its characters."""
         return text.replace("\n", line_separator)
-
-    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of characters."""
-        return CharInterner(line_separator)
 
 
 class WordKind(TokenKind):
@@ -185,18 +119,13 @@ class SubwordKind(TokenKind):
             found = [part for pretoken in found for part in _PARTS.findall(pretoken)]
         return found if line_separator else [pretoken for pretoken in found if pretoken != "\n"]
 
-    def interner(self, line_separator: str, tokenizer: SubwordTokenizer | None) -> Interner:
-        """Return an interner of subwords, which has all of them from the start."""
-        assert tokenizer is not None
-        return SubwordInterner(tokenizer, partial(self.pretokenize, line_separator=line_separator))
-
     def join(self, tokens: Iterable[str]) -> str:
         """Return the text of subwords; bytes that form no character become U+FFFD."""
-        return decode_subwords(tokens)
+        return b"".join(BYTES.get(token) or token.encode() for token in tokens).decode("utf-8", "replace")
 
     def length(self, token: str) -> int:
         """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""
-        return num_characters(token)
+        return int(BYTES[token][0] & 0xC0 != 0x80) if token in BYTES else len(token)
 
     def train_tokenizer(self, path: Path, line_separator: str, settings: Section) -> SubwordTokenizer:
         """Train a tokenizer on a sample of the training split."""
@@ -218,18 +147,37 @@ KINDS: tuple[Kind, ...] = tuple(ALL)
 """The names of all kinds."""
 
 
+class Interner:
+    """Gives each token an id at its first appearance; subwords have those of their tokenizer, and all count as seen."""
+
+    def __init__(self, kind: TokenKind, line_separator: str, tokenizer: SubwordTokenizer | None = None) -> None:
+        """Take the kind of token, what joins lines, and the tokenizer if these are subwords."""
+        self._kind, self._line_separator, self._tokenizer = kind, line_separator, tokenizer
+        self._ids: defaultdict[str, int] = defaultdict()
+        self._ids.default_factory = self._ids.__len__
+
+    def intern(self, piece: str) -> NDArray[np.integer]:
+        """Return the ids of the tokens of a piece of text; shape ``(num_tokens,)``."""
+        tokens = self._kind.pretokenize(piece, self._line_separator)
+        if self._tokenizer:
+            return np.fromiter(chain.from_iterable(map(self._tokenizer.encode, tokens)), np.uint32)
+        if not self._kind.is_character:
+            return np.fromiter(map(self._ids.__getitem__, tokens), np.uint32)
+        import pandas as pd
+
+        places, found = pd.factorize(np.frombuffer("".join(tokens).encode("utf-32-le"), np.uint32))
+        ids: NDArray[np.integer] = np.array([self._ids[chr(code)] for code in found], np.uint32)[places]
+        return ids
+
+    def tokens(self) -> list[str]:
+        """Return the tokens seen so far, in the order of their ids."""
+        return self._tokenizer.tokens if self._tokenizer else list(self._ids)
+
+
 def pieces(text: str) -> Iterator[str]:
     """Yield a text in pieces that cut no token: all but the first begin with a space or a line end."""
-    start = 0
-    while len(text) - start > _PIECE:
-        stop = max(text.rfind(" ", start + 1, start + _PIECE), text.rfind("\n", start + 1, start + _PIECE))
-        if stop < 0:
-            after = (text.find(blank, start + _PIECE) for blank in " \n")
-            stop = min((place for place in after if place >= 0), default=len(text))
-        yield text[start:stop]
-        start = stop
-    if start < len(text):
-        yield text[start:]
+    # As much as fits before a blank or the end, or a longer word.
+    return (found[0] for found in re.finditer(rf"(?s).{{1,{_PIECE}}}(?=[ \n]|\Z)|.[^ \n]*", text))
 
 
 def token_kind(name: str) -> TokenKind:

@@ -1,9 +1,12 @@
 """What separates words, which models over words do not predict."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+
+from seqlm.core.text import LINE_END, SPACE, TextSize
 
 BLANKS = " \n"
 """The characters that separate words."""
@@ -42,19 +45,23 @@ def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
 
     The texts have their line ends; ``line_separator`` is empty, a space or a line end.
     """
-    # The last line end joins no lines. A tab separates words as a space does.
-    texts = [text.removesuffix("\n").replace("\t", " ") for text in texts]
-    joined = [text.replace("\n", line_separator) for text in texts]
-
-    def count(pattern: str, among: Sequence[str]) -> int:
-        return sum(len(re.findall(pattern, text)) for text in among)
-
     blanks = [blank for blank in BLANKS if blank == " " or blank == line_separator]
-    after_word = {blank: count(f"[^ \n]{blank}", joined) for blank in blanks}
-    if line_separator == "":
-        after_word[NO_SEPARATOR] = count(r"[^ \n]\n+(?=[^ \n])", texts)
-    after_blank = {blank: count(f"(?<=[ \n]){blank}", joined) for blank in blanks}
-    after_blank[WORD_BEGINS] = count("(?<=[ \n])[^ \n]", joined)
+    after_word = dict.fromkeys(blanks if line_separator else [*blanks, NO_SEPARATOR], 0)
+    after_blank = dict.fromkeys([*blanks, WORD_BEGINS], 0)
+    for text in texts:
+        # The last line end joins no lines. A tab separates words as a space does.
+        lines = text.removesuffix("\n").replace("\t", " ")
+        joined = lines.replace("\n", line_separator)
+        values = np.frombuffer(joined.encode(), np.uint8)
+        is_blank = (values == SPACE) | (values == LINE_END)
+        for blank in blanks:
+            is_this = values[1:] == ord(blank)
+            after_blank[blank] += int(np.count_nonzero(is_this & is_blank[:-1]))
+            after_word[blank] += int(np.count_nonzero(is_this & ~is_blank[:-1]))
+        after_blank[WORD_BEGINS] += int(np.count_nonzero(~is_blank[1:] & is_blank[:-1]))
+        if not line_separator:  # which makes one word of two
+            sizes = [TextSize.of(f"{each}\n".encode()) for each in (lines, joined)]
+            after_word[NO_SEPARATOR] += sizes[0].words - sizes[1].words
     return Separators(after_word, after_blank)
 
 

@@ -29,18 +29,8 @@ if TYPE_CHECKING:
 
 BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """The names that the library gives to the tokens of the 256 bytes."""
-_BYTES = {token: bytes([byte]) for byte, token in enumerate(BYTE_TOKENS)}
+BYTES = {token: bytes([byte]) for byte, token in enumerate(BYTE_TOKENS)}
 _UNKNOWN = "<unk>"
-
-
-def decode_subwords(tokens: Iterable[str]) -> str:
-    """Return the text of subwords; bytes that form no character become U+FFFD."""
-    return b"".join(_BYTES.get(token) or token.encode() for token in tokens).decode("utf-8", "replace")
-
-
-def num_characters(token: str) -> int:
-    """Return how many characters begin in a subword: among the bytes of a character, only the first counts."""
-    return int(_BYTES[token][0] & 0xC0 != 0x80) if token in _BYTES else len(token)
 
 
 _CACHE_SIZE = 1 << 18

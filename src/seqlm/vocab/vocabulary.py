@@ -142,11 +142,9 @@ def choose_tokens(
     Returns them, their counts, and for each token of ``seen`` its index in the vocabulary, 0 for those that it lacks.
 
     ``seen`` are the tokens of all splits in the order of their first appearance, and ``occurrences`` is how often each
-    of them occurs in train; it may be shorter. ``min_freq``: tokens that occur less often are left out and count as
-    ``<unk>``; None: all are kept, even those that do not occur in train. Raises ParamsError if none is left.
+    of them occurs in train. ``min_freq``: tokens that occur less often are left out and count as ``<unk>``; None: all
+    are kept, even those that do not occur in train. Raises ParamsError if none is left.
     """
-    if min_freq is None:
-        occurrences = np.pad(occurrences, (0, len(seen) - len(occurrences)))
     # A stable sort keeps tokens of equal frequency in the order of their first appearance.
     ranked = np.argsort(-occurrences, kind="stable")
     ranked = ranked[occurrences[ranked] >= (0 if min_freq is None else max(min_freq, 1))]

@@ -18,12 +18,12 @@ from seqlm.core.compiling import jit_entry
 from seqlm.core.threads import imap
 from seqlm.networks.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens
 from seqlm.networks.compiled.logsumexp import Nll, nll_of_outputs
+from seqlm.networks.compiled.parameters import Parameters, places
 from seqlm.networks.compiled.team import in_threads, new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, padded
 from seqlm.networks.compiled.training import CompiledGradients
 from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack_weights
 from seqlm.networks.network import Network
-from seqlm.networks.parameters import Parameters, places
 
 if TYPE_CHECKING:
     from torch import Tensor

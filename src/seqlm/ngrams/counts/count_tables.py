@@ -97,21 +97,9 @@ class Table:
             table = table.below
         return np.stack([rows, *reversed(columns)], axis=1)
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield the rows in blocks that never separate n-grams with the same prefix.
-
-        So each block can sum over contexts of its own. At order 1, where the prefix is empty, it is a single block.
-        """
-        start = 0
-        while start < len(self):
-            stop = min(start + BLOCK_ROWS, len(self))
-            if stop < len(self):
-                prefix = int(self.keys[stop]) // self.vocab_size
-                stop = self._first_row(prefix * self.vocab_size)
-                if stop <= start:  # one context fills the block
-                    stop = self._first_row((prefix + 1) * self.vocab_size)
-            yield slice(start, stop)
-            start = stop
+    def blocks(self) -> list[slice]:
+        """Return the rows in blocks."""
+        return [slice(start, min(start + BLOCK_ROWS, len(self))) for start in range(0, len(self), BLOCK_ROWS)]
 
     def sum_by_context(self, values: Callable[[slice], NDArray[np.number]]) -> Probs:
         """Return, for each row of the table below, the sum of ``values(rows)`` over the n-grams that continue it.
@@ -119,13 +107,8 @@ class Table:
         At order 1 there is one context, the empty one.
         """
         sums = np.zeros(1 if self.below is None else len(self.below))
-
-        def add(rows: slice) -> None:
-            prefixes, _ = self.split(rows)
-            first, last = int(prefixes[0]), int(prefixes[-1]) + 1
-            sums[first:last] = np.bincount(prefixes - first, values(rows), last - first)
-
-        for_each(add, self.blocks())
+        for rows in self.blocks():
+            np.add.at(sums, self.split(rows)[0], values(rows))
         return sums
 
     @cached_property

@@ -6,36 +6,20 @@ are counted as pairs of their prefix's row in the table below and their last tok
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
+from seqlm.core.memory import machine_memory
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, IDS_AT_ONCE, Ids, NgramCounts
-
-Part = tuple[NDArray[np.integer], NDArray[np.integer]]
-"""Rising keys, and how often each occurs."""
+from seqlm.ngrams.counts.engines import DuckDB, Part, Spark
 
 _LARGEST_KEY = 2**63 - 1
 
 
-class Engine(Protocol):
-    """What counts keys that do not fit into memory."""
-
-    def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
-        """Return the counts of the keys ``(c1 * base + c2) * base + ...`` of some columns, for n-grams of an order.
-
-        The arrays that are returned are files mapped into memory, which may be changed.
-        """
-        ...
-
-    def store(self, blocks: Iterator[Ids], order: int) -> Ids:
-        """Return numbers that come in blocks as one array, mapped from a file."""
-        ...
-
-
-def count_ngrams(ids: Ids, vocab_size: int, max_order: int, engine: Engine | None = None) -> NgramCounts:
+def count_ngrams(ids: Ids, vocab_size: int, max_order: int, engine: DuckDB | None = None) -> NgramCounts:
     """Count the n-grams of order 1 to ``max_order`` in one stream of tokens, in memory or with an engine.
 
     Raises DataError if the stream has fewer than ``max_order`` tokens.
@@ -50,15 +34,34 @@ def count_ngrams(ids: Ids, vocab_size: int, max_order: int, engine: Engine | Non
     for (keys, _), (below, _) in zip(packed[:0:-1], packed[-2::-1], strict=True):
         _replace_prefixes_by_rows(keys, below, vocab_size)
     counts = NgramCounts([_unigrams(ids, vocab_size), *packed])
+    rows = ids  # of the n-gram at each position; those of an order are found while the one below is counted
+    if engine is None and 1 < packable < max_order:
+        rows = np.unique(_keys(_columns(ids, packable), vocab_size), return_inverse=True)[1]
     for order in range(packable + 1, max_order + 1):
-        rows = (counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1))
         if engine is None:
-            longer = _run_lengths(_keys([np.concatenate(list(rows))[:-1], ids[order - 1 :]], vocab_size))
+            pairs = _keys([rows[:-1], ids[order - 1 :]], vocab_size)
+            keys, rows, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
+            counts.append(keys, sizes)
         else:
-            longer = engine.count([engine.store(rows, order)[:-1], ids[order - 1 :]], vocab_size, order)
-        counts.append(*longer)
+            blocks = (counts.rows_of(block, order - 1)[-1] for block in _overlapping(ids, order - 1))
+            counts.append(*engine.count([engine.store(blocks, order)[:-1], ids[order - 1 :]], vocab_size, order))
     counts.starts = [int(rows[0]) for rows in counts.rows_of(ids[:max_order], max_order)]
     return counts
+
+
+def choose_engine(
+    ids: Ids, vocab_size: int, max_order: int, memory: int | None, folder: Path, spark: str | None = None
+) -> DuckDB | None:
+    """Return what counts a stream of tokens; None if it is counted in memory.
+
+    ``memory``: bytes that counting may take; None: half of what this machine has. ``folder``: for the counts of an
+    engine, and what it spills; it must exist as long as they are used. ``spark``: the address of a Spark cluster, which
+    then counts in any case.
+    """
+    if spark is not None:
+        return Spark(memory or 1 << 30, folder, spark)
+    memory = memory or int(machine_memory() * _SHARE_OF_MACHINE)
+    return None if bytes_needed(ids, vocab_size, max_order) <= memory else DuckDB(memory, folder)
 
 
 def bytes_needed(ids: Ids, vocab_size: int, max_order: int) -> int:
@@ -73,6 +76,8 @@ def bytes_needed(ids: Ids, vocab_size: int, max_order: int) -> int:
     return int(len(ids) * (_BYTES_OF_KEY + _BYTES_OF_ENTRY * entries))
 
 
+_SHARE_OF_MACHINE = 0.5
+"""Share of this machine's memory that is used if the setting is ``auto``."""
 _BYTES_OF_KEY = 17
 """The packed key of each position, the distinct ones among them, and whether one differs from the one before."""
 _BYTES_OF_ENTRY = 32

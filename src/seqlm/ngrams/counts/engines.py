@@ -4,7 +4,6 @@ Both answer the same query over packed n-grams, divide it, and spill to disk by 
 sorted, as files that are mapped into memory.
 """
 
-import os
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,40 +12,24 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlm.core.errors import MachineError
 from seqlm.core.extras import needs_extra
-from seqlm.core.memory import machine_memory
 from seqlm.ngrams.counts.count_tables import IDS_AT_ONCE, Ids
-from seqlm.ngrams.counts.counting import Engine, Part, bytes_needed
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+Part = tuple[NDArray[np.integer], NDArray[np.integer]]
+"""Rising keys, and how often each occurs."""
 _COUNT = "SELECT key, count(*) AS n FROM packed GROUP BY key"
 _SHARE_OF_ENGINE = 0.5
 """Share of the memory setting that DuckDB may take for a query; the rest is for Python, and for what is mapped."""
-_SHARE_OF_MACHINE = 0.5
-"""Share of this machine's memory that is used if the setting is ``auto``."""
 _VECTORS = IDS_AT_ONCE // 2048
 """Blocks of 2,048 rows that are fetched at once."""
 _CONNECT_S = 10
 """Seconds to wait for a cluster to answer."""
-
-
-def choose_engine(
-    ids: Ids, vocab_size: int, max_order: int, memory: int | None, folder: Path, spark: str | None = None
-) -> Engine | None:
-    """Return what counts a stream of tokens; None if it is counted in memory.
-
-    ``memory``: bytes that counting may take; None: half of what this machine has. ``folder``: for the counts of an
-    engine, and what it spills; it must exist as long as they are used. ``spark``: the address of a Spark cluster, which
-    then counts in any case.
-    """
-    if spark is not None:
-        return Spark(memory or 1 << 30, folder, spark)
-    memory = memory or int(machine_memory() * _SHARE_OF_MACHINE)
-    return None if bytes_needed(ids, vocab_size, max_order) <= memory else DuckDB(memory, folder)
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,10 @@ class DuckDB:
     folder: Path
 
     def count(self, columns: Sequence[Ids], base: int, order: int) -> Part:
-        """Return the counts of keys (:meth:`seqlm.ngrams.counts.counting.Engine.count`)."""
+        """Return the counts of the keys ``(c1 * base + c2) * base + ...`` of some columns, for n-grams of an order.
+
+        The arrays that are returned are files mapped into memory, which may be changed.
+        """
         with self._connected(columns, base) as connection:
             return self._fetched(connection, _COUNT, order)
 
@@ -152,8 +138,3 @@ class Spark(DuckDB):
             raise MachineError(
                 f"the Spark cluster at {self.address} does not answer: start it, or unset SPARK_MASTER"
             ) from error
-
-
-def spark_master() -> str | None:
-    """Return the address of the cluster that the environment names, if it does."""
-    return os.environ.get("SPARK_MASTER") or None

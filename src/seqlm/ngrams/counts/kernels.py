@@ -21,8 +21,6 @@ _TEN = np.uint64(10)
 _NUL, _RETURN, _BACKSLASH = 0, ord("\r"), ord("\\")
 _NINE, _PLUS, _EXPONENT = np.uint64(ord("9")), ord("+"), ord("e")
 _FNV_BASIS, _FNV_PRIME = np.uint64(0xCBF2_9CE4_8422_2325), np.uint64(0x100_0000_01B3)
-NO_NUMBER, NO_FIELD = 1, 2
-"""What :func:`read_lines` misses in a line."""
 DECIMALS = 8
 """Of the logarithms in an ARPA file."""
 NEVER = -99.0
@@ -108,12 +106,12 @@ def _write_logarithm(prob: float, text: Bytes, end: int) -> int:
 @compiled(nogil=True)
 def read_lines(
     text: Bytes, position: int, order: int, logs: Floats, words: Hashes, spans: Longs
-) -> tuple[int, int, int]:
+) -> tuple[int, int, bool]:
     """Read lines of n-grams in the ARPA format from a position on, at most as many as ``logs`` has rows.
 
     For each line, writes its two logarithms to ``logs``, 0 for a missing weight, the hashes of its words to ``words``,
     and where its first word begins and ends to ``spans``. Returns how many lines were read, the position of the next
-    line, which is a section's if it begins with a backslash, and what the line there misses, 0 for nothing.
+    line, which is a section's if it begins with a backslash, and whether the line there is no n-gram.
     """
     rows = 0
     while rows < len(logs):
@@ -124,29 +122,25 @@ def read_lines(
             break
         line = position
         logs[rows, 0], position = _number(text, position)
-        if position < 0:
-            return rows, line, NO_NUMBER
-        for word in range(order):
+        for word in range(order if position >= 0 else 0):
             position = begin = _after_blanks(text, position)
             mixed = _FNV_BASIS
             while position < len(text) and not _is_separator(text[position]):
                 mixed = (mixed ^ np.uint64(text[position])) * _FNV_PRIME
                 position += 1
             if position == begin:
-                return rows, line, NO_FIELD
+                return rows, line, True
             words[rows, word] = mixed
             if word == 0:
                 spans[rows, 0], spans[rows, 1] = begin, position
         position, logs[rows, 1] = _after_blanks(text, position), 0.0
-        if position < len(text) and text[position] != _LINE_END:
+        if 0 <= position < len(text) and text[position] != _LINE_END:
             logs[rows, 1], position = _number(text, position)
-            if position < 0:
-                return rows, line, NO_NUMBER
             position = _after_blanks(text, position)
-            if position < len(text) and text[position] != _LINE_END:
-                return rows, line, NO_FIELD
+        if position < 0 or (position < len(text) and text[position] != _LINE_END):
+            return rows, line, True
         rows += 1
-    return rows, position, 0
+    return rows, position, False
 
 
 @compiled(nogil=True)
@@ -157,8 +151,8 @@ def _is_separator(byte: int) -> bool:
 
 @compiled(nogil=True)
 def _after_blanks(text: Bytes, position: int) -> int:
-    """Return where the separators of fields from a position on end."""
-    while position < len(text) and text[position] != _LINE_END and _is_separator(text[position]):
+    """Return where the separators of fields from a position on end; -1 for -1."""
+    while 0 <= position < len(text) and text[position] != _LINE_END and _is_separator(text[position]):
         position += 1
     return position
 
@@ -166,40 +160,30 @@ def _after_blanks(text: Bytes, position: int) -> int:
 @compiled(nogil=True)
 def _number(text: Bytes, position: int) -> tuple[float, int]:
     """Return the number at a position and where it ends, -1 if there is none."""
-    is_negative, position = _sign(text, position)
-    begin = position
-    digits, position = _digits(text, position, 0.0)
-    seen, decimals = position - begin, 0
-    if position < len(text) and text[position] == _POINT:
-        begin = position + 1
-        digits, position = _digits(text, begin, digits)
-        decimals = position - begin
-        seen += decimals
-    power = -decimals
-    if seen and position < len(text) and (text[position] | 0x20) == _EXPONENT:
-        lowers, begin = _sign(text, position + 1)
-        exponent, position = _digits(text, begin, 0.0)
-        seen = position - begin
-        power += int(-exponent if lowers else exponent)
-    if seen == 0 or (position < len(text) and not _is_separator(text[position])):
+    digits, decimals, position = _decimal(text, position)
+    if 0 <= position < len(text) and (text[position] | 0x20) == _EXPONENT:
+        exponent, _, position = _decimal(text, position + 1)
+        decimals -= int(exponent)
+    if position < 0 or (position < len(text) and not _is_separator(text[position])):
         return 0.0, -1
     # Up to 15 digits and powers of 22, both are exact, so that the quotient is the nearest number.
-    found = digits / 10.0**-power if power < 0 else digits * 10.0**power
-    return -found if is_negative else found, position
+    return digits / 10.0**decimals if decimals > 0 else digits * 10.0**-decimals, position
 
 
 @compiled(nogil=True)
-def _sign(text: Bytes, position: int) -> tuple[bool, int]:
-    """Return whether there is a minus at a position, and the position after a sign."""
+def _decimal(text: Bytes, position: int) -> tuple[float, int, int]:
+    """Return the digits at a position as a number, how many of them follow a point, and where they end, -1 for none."""
+    sign, digits, num_digits, point = 1.0, 0.0, 0, -1
     if position < len(text) and (text[position] == _MINUS or text[position] == _PLUS):
-        return text[position] == _MINUS, position + 1
-    return False, position
-
-
-@compiled(nogil=True)
-def _digits(text: Bytes, position: int, number: float) -> tuple[float, int]:
-    """Return a number followed by the digits at a position, and where they end."""
-    while position < len(text) and _ZERO <= text[position] <= _NINE:
-        number = number * 10 + (text[position] - _ZERO)
+        sign = -1.0 if text[position] == _MINUS else 1.0
         position += 1
-    return number, position
+    while position < len(text):
+        if _ZERO <= text[position] <= _NINE:
+            digits = digits * 10 + (text[position] - _ZERO)
+            num_digits += 1
+        elif text[position] == _POINT and point < 0:
+            point = position
+        else:
+            break
+        position += 1
+    return sign * digits, position - point - 1 if point >= 0 else 0, position if num_digits else -1

@@ -1,11 +1,12 @@
 """What every n-gram language model offers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlm.core.elementary import log
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
@@ -64,32 +65,14 @@ class NGramModel(ABC):
         return Fit()
 
     @classmethod
-    @abstractmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
         """Return the models of this method, the lowest order first; ``settings`` are those that :meth:`fit` chose."""
+        raise NotImplementedError  # a model that another program made is read from a file
 
 
 def token_nll(model: NGramModel, ids: Ids) -> Probs:
     """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of probability 0."""
     return -log(model.probs(ids))
-
-
-def split_texts(probs: Callable[[Ids, Rows], Probs], texts: Sequence[Ids]) -> list[Probs]:
-    """Return p of tokens 2..N of each text, computed together.
-
-    ``probs`` returns p of tokens 2..N of texts that follow one another, given the place of each token in its text.
-    """
-    lengths = np.array([len(ids) for ids in texts], np.int64)
-    ends = np.cumsum(lengths)
-    if not len(texts) or not ends[-1]:
-        return [np.empty(0) for _ in texts]
-    places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
-    found = probs(np.concatenate(texts), places)
-    # p of the first token of a text is not asked for.
-    return [
-        found[max(end - length, 0) : max(end - 1, 0)]
-        for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
-    ]
 
 
 @dataclass(frozen=True)
@@ -136,8 +119,16 @@ class InterpolatedModel(NGramModel):
         """Return the shares of some n-grams of order n, by their rows, and the weights of their contexts."""
 
     def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
-        """Return p of tokens 2..N of each of some texts."""
-        return split_texts(self.probs, texts)
+        """Return p of tokens 2..N of each of some texts, which are looked up as one."""
+        lengths = np.array([len(ids) for ids in texts], np.int64)
+        ends = np.cumsum(lengths)
+        if not len(texts) or not ends[-1]:
+            return [np.empty(0) for _ in texts]
+        places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+        found = self.probs(np.concatenate(texts), places)
+        # p of the first token of a text is not asked for.
+        bounds = zip(ends.tolist(), lengths.tolist(), strict=True)
+        return [found[max(end - length, 0) : max(end - 1, 0)] for end, length in bounds]
 
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N. ``places``: the place of each token in its text, if several follow one another."""
@@ -145,7 +136,7 @@ class InterpolatedModel(NGramModel):
         for n, contexts, rows in self.counts.lookups(ids, self.order):
             shares, weights = self.interpolation(n, rows, contexts)
             back = unigram if self.backoff == "unigram" else result
-            mixed = np.where(rows >= 0, shares, 0.0) + np.where(contexts >= 0, weights, 1.0) * back[n - 2 :]
+            mixed = self.mixed(rows >= 0, shares, np.where(contexts >= 0, weights, 1.0) * back[n - 2 :])
             if places is not None:
                 mixed = np.where(places[n - 1 :] >= n - 1, mixed, result[n - 2 :])
             result = np.concatenate([result[: n - 2], mixed])
@@ -160,5 +151,10 @@ class InterpolatedModel(NGramModel):
                 tokens, rows = self.counts.table(n).continuations(context_row)
                 shares, weight = self.interpolation(n, rows, slice(context_row, context_row + 1))
                 result *= weight
-                result[tokens] += shares
+                result[tokens] = self.mixed(np.True_, shares, result[tokens])
         return result
+
+    def mixed(self, is_seen: NDArray[np.bool_] | np.bool_, shares: Probs, backed_off: Probs) -> Probs:
+        """Return p of n-grams from their shares and the weighted P_back."""
+        found: Probs = np.where(is_seen, shares, 0.0) + backed_off
+        return found

@@ -45,11 +45,6 @@ def build_models(counts: NgramCounts, settings: Mapping[str, Mapping[str, Any]])
     return {model.name: model for model in models}
 
 
-def highest_orders(models: Mapping[str, NGramModel]) -> list[NGramModel]:
-    """Return the model of the highest order of each smoothing method. The uniform model, of order 0, is left out."""
-    return list({model.smoothing: model for model in models.values() if model.order > 0}.values())
-
-
 FORMAT = 8
 
 
