@@ -6,7 +6,6 @@ of one line.
 """
 
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,8 @@ from seqlm.core.layout import as_path
 if TYPE_CHECKING:
     from seqlm.core.settings import Device
     from seqlm.models.arpa import ArpaLanguageModel
-    from seqlm.models.fitting import By, Normalise, Smoothing, Unknown
+    from seqlm.models.fitting import fit_ngram as fit_ngram
     from seqlm.models.index import Models
-    from seqlm.models.ngrams import NGram
 
 __all__ = ["SeqlmError", "__version__", "fit_ngram", "open", "open_arpa"]
 
@@ -26,11 +24,15 @@ __version__: str
 
 
 def __getattr__(name: str) -> Any:
-    """Return the version, which takes a while to find, when it is asked for."""
+    """Return what takes a while to import when it is asked for."""
     if name == "__version__":
         from importlib.metadata import version
 
         return version("seqlm")
+    if name == "fit_ngram":
+        from seqlm.models.fitting import fit_ngram
+
+        return fit_ngram
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -59,22 +61,3 @@ def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     model = arpa.open_arpa(path, warnings.warn)
     model.opened_by = open_arpa, (path.resolve(),)
     return model
-
-
-def fit_ngram(
-    texts: str | Iterable[str],
-    order: int = 3,
-    by: "By" = "word",
-    smoothing: "Smoothing" = "kneser_ney",
-    *,
-    normalise: "Normalise" = "none",
-    min_freq: int = 1,
-    unknown: "Unknown" = "good_turing",
-    epsilon: float = 1.0,
-) -> "NGram":
-    """Return an n-gram model of some texts. See :func:`seqlm.models.fitting.fit_ngram`."""
-    from seqlm.models import fitting
-
-    return fitting.fit_ngram(
-        texts, order, by, smoothing, normalise=normalise, min_freq=min_freq, unknown=unknown, epsilon=epsilon
-    )

@@ -17,7 +17,7 @@ from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
 from seqlm.vocab import kinds as kinds_module
-from seqlm.vocab.corpus import SPLITS, Stream, build_corpus, load_corpus, load_split, prompts
+from seqlm.vocab.corpus import SPLITS, InternedText, build_corpus, load_corpus, load_split, prompts
 from seqlm.vocab.kinds import Interner, Kind, pieces, token_kind
 from seqlm.vocab.separators import Separators
 from seqlm.vocab.vocabulary import Vocab, choose_tokens
@@ -154,12 +154,12 @@ def test_pieces_end_before_blanks_and_a_long_word_is_whole(monkeypatch: pytest.M
 def test_streams_are_kept_in_small_types(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds_module, "_PIECE", 300)
     text = "".join(chr(0x100 + number) for number in range(256)) + " " * 45 + chr(0x300) * 2 + "\n"
-    stream = Stream.of(text, Interner(token_kind("char"), ""), "")
+    stream = InternedText.of(text, Interner(token_kind("char"), ""), "")
     # The first piece has 257 kinds, so numbers up to 256, which take two bytes.
     assert [part.dtype for part in stream.parts] == [np.uint16, np.uint16]
     assert np.concatenate(stream.parts).tolist() == [*range(256), *[256] * 45, 257, 257]
     assert (stream.num_chars, stream.occurrences(258).tolist()) == (303, [1] * 256 + [45, 2])
-    small = Stream.of("abab\n", Interner(token_kind("char"), ""), "")
+    small = InternedText.of("abab\n", Interner(token_kind("char"), ""), "")
     assert [part.dtype for part in small.parts] == [np.uint8]
 
 

@@ -17,17 +17,16 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
-from seqlm.ngrams.settings import Epsilon
-from seqlm.ngrams.settings import Unknown as Unknown
+from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
-from seqlm.vocab.corpus import Stream
+from seqlm.vocab.corpus import InternedText
 from seqlm.vocab.kinds import Interner, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
 from seqlm.vocab.subwords import sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
-By = Literal["char", "word"]
+Token = Literal["char", "word"]
 Smoothing = Literal["kneser_ney", "laplace"]
 Normalise = Literal["letters", "none"]
 _checked = partial(check_argument, function="fit_ngram")
@@ -38,7 +37,7 @@ _LONGEST_PATH = 256
 def fit_ngram(
     texts: str | Iterable[str | Sequence[str]],
     order: int = 3,
-    by: By = "word",
+    by: Token = "word",
     smoothing: Smoothing = "kneser_ney",
     *,
     normalise: Normalise = "none",
@@ -56,7 +55,7 @@ def fit_ngram(
     argument, and DataError if the texts have fewer tokens than ``order``.
     """
     order = _checked(order, "order", Order)
-    by = _checked(by, "by", By)
+    by = _checked(by, "by", Token)
     smoothing = _checked(smoothing, "smoothing", Smoothing)
     normalise = _checked(normalise, "normalise", Normalise)
     min_freq = _checked(min_freq, "min_freq", _MinFreq)
@@ -70,7 +69,7 @@ def fit_ngram(
     kind = token_kind(by)
     text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
     interner = Interner(kind, separator)
-    stream = Stream.of(text, interner, separator)
+    stream = InternedText.of(text, interner, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text
     seen = interner.tokens()

@@ -41,7 +41,7 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Stream:
+class InternedText:
     """A text as ids by first appearance, before the vocabulary is known."""
 
     parts: list[NDArray[np.integer]]
@@ -83,7 +83,7 @@ def build_corpus(
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found = token_kind(kind)
     interner = Interner(found, line_separator, tokenizer)
-    streams = {split: Stream.of(read_text(path), interner, line_separator) for split, path in texts.items()}
+    streams = {split: InternedText.of(read_text(path), interner, line_separator) for split, path in texts.items()}
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
     seen = interner.tokens()
