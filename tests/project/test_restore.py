@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -130,18 +129,6 @@ def test_what_dvc_has_not_stored_is_moved_aside(repository: TinyRepository) -> N
     assert (repository.folder / folder / "out.txt").read_text() == "trained by hand for hours"
 
 
-@pytest.mark.slow
-def test_an_experiment_that_added_a_result_becomes_a_branch(repository: TinyRepository) -> None:
-    # The commands of docs/howto/experiments.md. Git does not know reports/row.txt here, and the branch has it.
-    repository.run("dvc", "exp", "run", "--name", "row", "--set-param", "unit=row")
-    repository.run("dvc", "exp", "apply", "row")
-    assert "reports/row.txt" in restored(repository)
-    repository.run("dvc", "exp", "branch", "row", "try-row")
-    repository.git("checkout", "--quiet", "try-row")
-    repository.run("dvc", "checkout")
-    assert (repository.folder / "reports/row.txt").read_text() == "row"
-
-
 def test_restore_sees_a_change_that_git_takes_for_none(repository: TinyRepository) -> None:
     # As DVC changes a setting: to as many bytes, in the second in which Git recorded the file.
     params = repository.folder / "params.yaml"
@@ -184,14 +171,3 @@ def test_restore_does_not_interrupt_git(command: str, repository: TinyRepository
     before = repository.git("status", "--porcelain")
     assert "Git is in the middle of something" in refused(repository)
     assert repository.git("status", "--porcelain") == before
-
-
-def test_nobody_reads_what_restore_prints(repository: TinyRepository) -> None:
-    (repository.folder / "mine.txt").write_text("changed\n")
-    reader, writer = os.pipe()
-    os.close(reader)
-    script = [sys.executable, str(ROOT / "tools" / "restore.py")]
-    with os.fdopen(writer, "wb") as pipe:
-        done = subprocess.run(script, cwd=repository.folder, env=repository.environment, stdout=pipe, stderr=-1)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert repository.git("status", "--porcelain") == ""
