@@ -32,7 +32,7 @@ def read_raw(path: Path, name: str) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        offset, problem = error.start, "not UTF-8 at byte {}: convert it, for example with iconv -t UTF-8"
+        offset, problem = error.start, "not UTF-8 at byte {}: convert it, for example with iconv -f ENCODING -t UTF-8"
     if offset >= 0:
         before = data[:offset].replace(b"\r\n", b"\n")
         line = before.count(b"\n") + before.count(b"\r") + 1
