@@ -7,9 +7,8 @@ from functools import cache
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
 from seqlm.models.language_model import LanguageModel
-from seqlm.train.samples import occurs
 from seqlm.train.settings import run_names
-from seqlm.vocab.corpus import AUTO, load_split, prompts
+from seqlm.vocab.corpus import AUTO, load_split, occurs, prompts
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 

@@ -10,7 +10,7 @@ from seqlm.core.errors import DataError
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.corpus import AUTO, prompts
+from seqlm.vocab.corpus import AUTO, occurs, prompts
 from seqlm.vocab.vocabulary import Vocab
 
 FIRST_ROWS, EVEN_ROWS = 10, 40
@@ -29,14 +29,6 @@ def sample_prefix(config: RunConfig, vocab: Vocab, train_ids: NDArray[np.integer
     with suppress(DataError):
         return prompts(vocab, val_ids, 1)[0]
     return ""
-
-
-def occurs(wanted: NDArray[np.integer], ids: NDArray[np.integer]) -> bool:
-    """Return whether some tokens, all of them known, follow one another in a stream."""
-    places = np.arange(len(ids) - len(wanted) + 1)
-    for number, token in enumerate(wanted.tolist()):
-        places = places[ids[places + number] == token]
-    return bool(len(places)) and 0 not in wanted
 
 
 def is_sampled(row: int, num_rows: int) -> bool:

@@ -256,3 +256,11 @@ def prompts(vocab: Vocab, ids: NDArray[np.integer], count: int) -> list[str]:
     if not found:
         raise DataError("val begins with nothing to continue: set the prefixes")
     return found
+
+
+def occurs(wanted: NDArray[np.integer], ids: NDArray[np.integer]) -> bool:
+    """Return whether some tokens, all of them known, follow one another in a stream."""
+    places = np.arange(len(ids) - len(wanted) + 1)
+    for number, token in enumerate(wanted.tolist()):
+        places = places[ids[places + number] == token]
+    return bool(len(places)) and 0 not in wanted
