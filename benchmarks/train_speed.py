@@ -33,7 +33,6 @@ from seqlm.networks.building import build_network
 from seqlm.networks.compiled.tiles import add_product, empty_panels
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network
-from seqlm.networks.noise import RandomNoise
 from seqlm.networks.settings import NetworkSettings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
@@ -210,7 +209,11 @@ def train_gated(network: Network, shape: Shape, device: torch.device, count: int
     """Train for some minibatches, the framework's layers with its own AdamW, and return tokens per second."""
     generator = torch.Generator(device).manual_seed(0)
     ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.num_steps + 1), generator=generator, device=device)
-    noise = RandomNoise(generator, shape.batch_size, slice(0, shape.batch_size))
+
+    def draw_mask(size: int, dropout: float) -> torch.Tensor:
+        factors = torch.empty(shape.batch_size, 1, size, device=device)
+        return factors.bernoulli_(1 - dropout, generator=generator).div_(1 - dropout)
+
     parameters, state = list(network.parameters()), network.initial_state(shape.batch_size)
     step: Callable[[], object] = partial(Optimizer("adamw", parameters).step, ADAM_LR)
     if isinstance(network, FrameworkRNN):
@@ -219,7 +222,7 @@ def train_gated(network: Network, shape: Shape, device: torch.device, count: int
         for minibatch in range(count + 1):
             if minibatch == 1:  # the first one makes buffers and starts threads
                 start = time.perf_counter()
-            _, state = network.compute_gradients(ids[:, :-1], ids[:, 1:], state, noise)
+            _, state = network.compute_gradients(ids[:, :-1], ids[:, 1:], state, draw_mask)
             torch.nn.utils.clip_grad_norm_(parameters, CLIP)
             step()
         if device.type == "cuda":

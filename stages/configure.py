@@ -17,7 +17,7 @@ def main(layout: Layout) -> None:
     than comments and messages.
     """
     from seqlm.configure.fingerprints import fingerprints
-    from seqlm.configure.settings import check_values, describe_runs, require_devices
+    from seqlm.configure.settings import check_values
     from seqlm.core.files import remove_others, write_text
     from seqlm.core.settings import read_params
     from seqlm.networks.kinds import KINDS
@@ -25,7 +25,6 @@ def main(layout: Layout) -> None:
 
     params = read_params(layout.params)
     runs = check_values(params, source=str(layout.params))
-    require_devices(params, runs)
     entry_of_run = {name: KINDS[config.model].network.partition(":")[0] for name, config in runs.items()}
     code = fingerprints(Path(__file__).parents[1], entry_of_run)
     remove_others([f"{name}.json" for name in runs], layout.configs)
@@ -34,7 +33,7 @@ def main(layout: Layout) -> None:
         write_config(layout.config(name), config)
     for name, text in code.items():
         write_text(layout.code / name, text)
-    click.echo("\n".join(describe_runs(params, runs)))
+    click.echo("\n".join(f"{name}: {config.describe()}" for name, config in runs.items()))
 
 
 if __name__ == "__main__":

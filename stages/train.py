@@ -58,15 +58,14 @@ def main(layout: Layout, run: str) -> None:
                 return
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
-            reports = layout.reports("train", run)
             keep = partial(keep_sample, prefix=vocab.encode(vocab.tokenize(prefix)))
-            train_to_end(trainer, checkpoint, keep, vocab, prefix, reports)
+            train_to_end(trainer, checkpoint, keep, vocab, prefix)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
             save_network(layout.run(run), run, config, vocab.key, weights, engine)
             write_json(layout.samples_of_run(run), describe_samples(trainer.progress.samples, vocab, prefix))
+            reports = layout.reports("train", run)
             write_table(reports, "history", history_table(run, history))
-            # Last: it says that the history is complete.
             write_table(reports, "summary", summarise(trainer.progress, trainer.num_parameters, epoch, engine))
             checkpoint.remove_all()
 

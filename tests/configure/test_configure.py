@@ -3,20 +3,18 @@
 import copy
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from default_params import PARAMS_FILE
-from seqlm.configure.settings import check_values, describe_runs, resolve_runs
+from seqlm.configure.settings import check_values, resolve_runs
 from seqlm.core.errors import ParamsError
 from seqlm.core.settings import read_params
 from seqlm.train.settings import RunConfig
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, prepare, refused, run_python, succeeded
+from stages_by_hand import RunStage, refused, succeeded
 
 PARAMS = read_params(PARAMS_FILE)
 WRONG = [{"a": "mapping"}, float("nan"), float("inf"), 10**30, "\x00" * 10_001]
@@ -122,31 +120,13 @@ def test_a_run_overrides_the_defaults() -> None:
     assert runs["a"].run == "a"
 
 
-def test_each_run_is_described_by_its_network_and_its_differences() -> None:
-    # What `dvc exp run -S '+runs.b={token: char, model: gru}'` makes of an entry b that is there already.
-    entry = {"token": "word", "model": "lstm", "num_layers": 2, "embedding": "learned", "lr": 0.5, "max_tokens": None}
-    runs = {"a": {"token": "char", "lr": PARAMS["train"]["lr"]}, "b": entry | {"token": "char", "model": "gru"}}
-    first, second = describe_runs(PARAMS, resolve(runs))
-    assert first == "a: scratch over char tokens, 512 hidden units; differs from train in nothing"
-    assert second == (
-        "b: gru over char tokens, 2 layers of 512 hidden units; differs from train in "
-        "model: gru, num_layers: 2, embedding: learned, max_tokens: null, lr: 0.5"
-    )
-
-
 @pytest.mark.parametrize(
     ("runs", "complaint"),
     [
         ({}, "runs: must map at least one run's name to its settings"),
         ({"char-x": {}}, "does not begin with char-"),
-        ({"../up": {}}, "runs.'../up': a run's name has 1 to 100 letters from a to z"),
-        ({"": {}}, "runs.'': a run's name has 1 to 100 letters"),
-        ({"x" * 101: {}}, "a run's name has 1 to 100 letters"),
-        ({"-x": {}}, "begins with a letter or digit"),
-        ({"end.": {}}, "does not end with '.'"),
-        ({True: {}}, "runs.True: YAML reads this name as a number, a date, a truth value or null"),
-        ({"2026-01-99": {}}, "YAML reads this name as"),
-        ({"lstm": {"token": "char"}, "LSTM": {"token": "char"}}, "with the name lstm are the same"),
+        ({"../up": {}}, "runs.'../up': a run's name is text of 1 to 100 letters from a to z"),
+        *(({name: {}}, f"runs.{name!r}: a run's name is text") for name in ("", "x" * 101, "-x", "end.", True)),
         ({"a": 3}, "runs.a = 3: must be a mapping of settings"),
         ({"a": None}, "runs.a.token: missing"),
     ],
@@ -160,7 +140,7 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
     ("own", "complaint"),
     [
         ({"seed": None}, "runs.a.seed = None: should be a valid integer"),
-        ({"run": "y"}, "runs.a.run: a run's name is its key in runs, not one of its settings"),
+        ({"run": "y"}, "must be a mapping of settings other than run, its name"),
         ({"launcher": "python"}, "runs.a.launcher: unknown setting (check the spelling)"),
         ({"format": 1}, "runs.a.format: unknown setting (check the spelling)"),
         ({"num_layers": 2}, "model scratch needs num_layers: 1"),
@@ -171,46 +151,8 @@ def test_a_run_needs_a_good_name_and_a_kind_of_token(runs: object, complaint: st
     ],
 )
 def test_a_runs_settings_must_be_known_and_fit_together(own: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ParamsError, match=rf"^(?=params\.yaml: runs\.a)[^{{]*{re.escape(complaint)}"):
+    with pytest.raises(ParamsError, match=rf"^(?=params\.yaml: runs\.a).*{re.escape(complaint)}"):
         resolve({"a": {"token": "char"} | own})
-
-
-@pytest.mark.parametrize(
-    ("own", "complaint"),
-    [
-        ({}, "model transformer needs embedding: learned"),
-        ({"embedding": "learned"}, "num_heads must divide num_hiddens"),
-    ],
-)
-def test_a_transformer_says_what_it_needs(own: dict, complaint: str, run_stage: RunStage, tmp_path: Path) -> None:
-    shutil.copyfile(ROOT / "params.yaml", tmp_path / "params.yaml")
-    run = {"token": "char", "model": "transformer", "num_heads": 3}
-    change_params(tmp_path / "params.yaml", {"runs.x": run | own})
-    refused(run_stage("configure"), 2, f"error: params.yaml: runs.x: {complaint}\n")
-
-
-@pytest.mark.parametrize("setting", ["device", "runs.lstm.device"])
-def test_a_device_that_the_machine_lacks_is_refused(setting: str, run_stage: RunStage, tmp_path: Path) -> None:
-    # No machine has both.
-    device = "cuda" if torch.backends.mps.is_available() else "mps"
-    change_params(tmp_path / "params.yaml", {setting: device})
-    refused(run_stage("configure"), 5, f"error: {setting}: {device}: this machine has none: set device to auto or one")
-    assert not (tmp_path / "data/configs").exists()
-
-
-@pytest.mark.parametrize("device", ["cpu", "auto"])
-def test_settings_that_name_no_other_device_are_checked_without_pytorch(device: str, tmp_path: Path) -> None:
-    change_params(prepare(tmp_path) / "params.yaml", {"device": device})
-    script = (
-        "import runpy, sys\n"
-        "script, folder = sys.argv[1:3]\n"
-        "sys.path.insert(0, folder)\n"
-        "del sys.argv[1:3]\n"
-        "try: runpy.run_path(script, run_name='__main__')\n"
-        "except SystemExit as end: assert not end.code and 'torch' not in sys.modules\n"
-    )
-    stages = ROOT / "stages"
-    succeeded(run_python(script, stages / "configure.py", stages, "--root", tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -155,10 +155,6 @@ def test_cuts_by_hand() -> None:
     assert float(keep.mean()) == pytest.approx(1, abs=0.02)
     # There is no randomized truncation of length 1.
     assert truncation.truncations([1, 4]) == STRATEGIES
-    # In short training only the truncation is random.
-    noise = truncation.TruncationNoise(lambda: torch.zeros(5, 2))
-    assert torch.equal(noise.dropout_mask(3, 0.5), torch.ones(1, 1, 3))
-    assert torch.equal(noise.bptt_keep(5), torch.zeros(5, 2))
 
 
 def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> None:

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from compiled_networks import compute, distance, network_settings, printed_with_each_width, scratch_network, threads
-from seqlm.gradients.truncation import TruncationNoise
 from seqlm.networks.building import build_network, open_network, save_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
-from seqlm.networks.network import continue_prefixes
-from seqlm.networks.noise import Noise, RandomNoise
+from seqlm.networks.network import DropoutMask, continue_prefixes
 from seqlm.networks.scratch import ScratchRNN
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
@@ -64,8 +62,14 @@ def draw(model: CompiledNetwork, batch_size: int = B, num_steps: int = T, seed: 
     return ids[:, :-1].numpy(), ids[:, 1:].numpy(), state.numpy()
 
 
-def noise(batch_size: int) -> RandomNoise:
-    return RandomNoise(torch.Generator().manual_seed(3), batch_size, slice(0, batch_size))
+def masks(batch_size: int) -> DropoutMask:
+    """Return a function that draws the same masks in the same order."""
+    generator = torch.Generator().manual_seed(3)
+
+    def draw_mask(size: int, dropout: float) -> Tensor:
+        return torch.empty(batch_size, 1, size).bernoulli_(1 - dropout, generator=generator).div_(1 - dropout)
+
+    return draw_mask
 
 
 def in_double(state: np.ndarray, network: TorchNetwork) -> Tensor | list:
@@ -84,15 +88,14 @@ def for_loops(state: Tensor | list) -> Tensor:
 
 def require_exact_gradients(
     chosen: NetworkSettings, model: CompiledNetwork, num_threads: int, *minibatch: np.ndarray,
-    noises: list[Noise] | None = None, close: float = 1e-5,
+    keep: Tensor | None = None, close: float = 1e-5,
 ) -> None:  # fmt: skip
-    """Compare with double precision; ``noises`` are the compiled network's and the same in double precision."""
+    """Compare with double precision."""
     inputs, targets, state = minibatch
-    own_noise, its_noise = noises or [noise(len(inputs)), noise(len(inputs))]
-    nll, after, gradient = compute(model, num_threads, *minibatch, own_noise)
+    nll, after, gradient = compute(model, num_threads, *minibatch, masks(len(inputs)), keep)
     wanted_network = exact(chosen, model)
     wanted, wanted_after = wanted_network.compute_gradients(
-        inputs, targets, in_double(state, wanted_network), its_noise
+        inputs, targets, in_double(state, wanted_network), masks(len(inputs)), None if keep is None else keep.double()
     )
     np.testing.assert_allclose(nll, wanted, rtol=close, atol=close)
     # With relu, all units may be zero.
@@ -127,11 +130,10 @@ def networks(draw: st.DrawFn) -> NetworkSettings:
 def test_gradients_of_any_shape_are_those_of_double_precision(
     chosen: NetworkSettings, vocab_size: int, batch_size: int, num_steps: int, num_threads: int, is_cut: bool
 ) -> None:
-    model, noises = make(chosen, vocab_size), None
+    model, keep = make(chosen, vocab_size), None
     if is_cut and chosen.model == "scratch":
         keep = torch.empty(num_steps, batch_size).bernoulli_(0.5, generator=torch.Generator().manual_seed(2)) / 0.5
-        noises = [TruncationNoise(lambda: keep), TruncationNoise(keep.double)]
-    require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps), noises=noises)
+    require_exact_gradients(chosen, model, num_threads, *draw(model, batch_size, num_steps), keep=keep)
 
 
 @pytest.mark.parametrize("num_hiddens", [256, 512])
@@ -150,10 +152,10 @@ def test_any_number_of_threads_gives_the_same_bits(kind: str) -> None:
     layers = {} if kind == "scratch" else {"num_layers": 3}
     model = make(FULL[kind].model_copy(update={"num_hiddens": 70, **layers}))
     minibatch = draw(model, 19, 20)
-    alone = compute(model, 1, *minibatch, noise(19))
+    alone = compute(model, 1, *minibatch, masks(19))
     read_alone = model.logits(minibatch[0], minibatch[2])
     for num_threads in (2, 3):
-        together = compute(model, num_threads, *minibatch, noise(19))
+        together = compute(model, num_threads, *minibatch, masks(19))
         assert all(np.array_equal(one, other) for one, other in zip(alone, together, strict=True))
         model.num_threads = num_threads
         read_together = model.logits(minibatch[0], minibatch[2])
@@ -265,7 +267,6 @@ import hashlib, numpy as np, torch
 from compiled_networks import network_settings
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.tiles import WIDTH
-from seqlm.networks.noise import RandomNoise
 torch.set_num_threads(1)
 print(WIDTH)
 layers = {"num_layers": 2, "embedding": "learned", "embedding_size": 20, "dropout": 0.4}
@@ -274,8 +275,9 @@ for kind in ("scratch", "rnn", "lstm", "gru"):
     values = torch.randn(model.flat.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 12
     model.flat[:] = values
     ids = torch.randint(0, 28, (20, 35), generator=torch.Generator().manual_seed(1)).numpy()
-    noise = None if kind == "scratch" else RandomNoise(torch.Generator().manual_seed(3), 20, slice(0, 20))
-    nll, _ = model.compute_gradients(ids, np.roll(ids, 1, 1), model.initial_state(20), noise)
+    generator = torch.Generator().manual_seed(3)
+    draw_mask = lambda size, dropout: torch.empty(20, 1, size).bernoulli_(1 - dropout, generator=generator)
+    nll, _ = model.compute_gradients(ids, np.roll(ids, 1, 1), model.initial_state(20), draw_mask)
     logits, _ = model.logits(ids, model.initial_state(20))
     found = (model.gradient, nll, logits)
     print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())

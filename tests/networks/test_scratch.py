@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqlm.gradients.truncation import TruncationNoise
 from seqlm.networks.scratch import ScratchRNN
 
 V, H, B, T = 7, 5, 3, 6
@@ -49,8 +48,7 @@ def by_autograd(
 def test_gradients_equal_those_of_autograd(activation: str, keep_probability: float) -> None:
     model, (inputs, targets, state), generator = make(activation), draw(), torch.Generator().manual_seed(3)
     keep = torch.empty(T, B, dtype=torch.float64).bernoulli_(keep_probability, generator=generator) / keep_probability
-    noise = TruncationNoise(lambda: keep) if keep_probability < 1 else None
-    nats, _ = model.compute_gradients(inputs, targets, state, noise)
+    nats, _ = model.compute_gradients(inputs, targets, state, keep=keep if keep_probability < 1 else None)
     loss, expected = by_autograd(model, inputs, targets, state, keep)
     assert float(nats.mean()) == pytest.approx(float(loss), rel=1e-12)
     for name, parameter in model.named_parameters():

@@ -79,15 +79,10 @@ def test_generation_gives_the_logits_of_reading(window: int, num_read: int) -> N
         np.testing.assert_allclose(step(tokens), wanted[:, index], rtol=1e-9, atol=1e-12)
 
 
-class FixedNoise:
-    """Drops the same units each time: half of those of the first row, and the other half of those of the second."""
-
-    def __init__(self) -> None:
-        mask = torch.tensor([2.0, 0.0, 0.0, 2.0, 2.0, 0.0, 2.0, 0.0], dtype=torch.float64)
-        self.masks = torch.stack([mask, 2 - mask])[:, None]  # (B, 1, h)
-
-    def dropout_mask(self, size: int, dropout: float) -> Tensor:  # noqa: ARG002
-        return self.masks
+def fixed_mask(_size: int, _dropout: float) -> Tensor:
+    """Drop the same units each time: half of those of the first row, and the other half of those of the second."""
+    mask = torch.tensor([2.0, 0.0, 0.0, 2.0, 2.0, 0.0, 2.0, 0.0], dtype=torch.float64)
+    return torch.stack([mask, 2 - mask])[:, None]  # (B, 1, h)
 
 
 @pytest.mark.parametrize("num_read", [0, 3, 9])
@@ -95,7 +90,7 @@ class FixedNoise:
 def test_gradients_are_those_of_finite_differences(num_read: int, tied: bool) -> None:
     made, ids = network(5, dropout=0.5, tie_weights=tied), text(2, 17)
     state = made.advance_state(ids[:, :num_read], made.initial_state(2)) if num_read else made.initial_state(2)
-    minibatch = ids[:, num_read:-1], ids[:, num_read + 1 :], state, FixedNoise()
+    minibatch = ids[:, num_read:-1], ids[:, num_read + 1 :], state, fixed_mask
     generator = torch.Generator().manual_seed(2)
     made.compute_gradients(*minibatch)
     gradients = {name: parameter.grad for name, parameter in made.named_parameters()}
@@ -112,12 +107,11 @@ def test_gradients_are_those_of_finite_differences(num_read: int, tied: bool) ->
 
 @torch.no_grad()
 def test_rows_of_a_minibatch_keep_their_dropout_masks_in_all_windows() -> None:
-    made, ids, noise = network(4, dropout=0.5), text(1, 11), FixedNoise()
-    logits, _ = made(ids.expand(2, -1), made.initial_state(2), noise)
+    made, ids = network(4, dropout=0.5), text(1, 11)
+    logits, _ = made(ids.expand(2, -1), made.initial_state(2), fixed_mask)
     for row in range(2):
-        alone = FixedNoise()
-        alone.masks = noise.masks[row : row + 1]
-        torch.testing.assert_close(made(ids, made.initial_state(1), alone)[0][0], logits[row], rtol=1e-9, atol=1e-12)
+        alone, _ = made(ids, made.initial_state(1), lambda *_, row=row: fixed_mask(8, 0.5)[row : row + 1])
+        torch.testing.assert_close(alone[0], logits[row], rtol=1e-9, atol=1e-12)
     assert not torch.allclose(logits[0], logits[1])
 
 

@@ -38,8 +38,8 @@ def test_runs_are_overfitted_if_their_perplexity_on_val_rises() -> None:
 @pytest.mark.parametrize(
     ("repeat", "said"),
     [
-        (1.0, "repeating the last value has the smallest error: 1.00 ({0}), 3.00 (MLP) and 4.00 (RNN)."),
-        (3.5, "the MLP has the smallest error: 3.00 (MLP), 3.50 ({0}) and 4.00 (RNN)."),
+        (1.0, "repeating the last value has the smallest error: 1.00 ({0}), 3.00 (MLP), 4.00 (RNN)."),
+        (3.5, "the MLP has the smallest error: 3.00 (MLP), 3.50 ({0}), 4.00 (RNN)."),
     ],
 )  # fmt: skip
 def test_whether_repeating_the_last_value_beats_the_networks(repeat: float, said: str) -> None:
@@ -60,7 +60,7 @@ def test_context_helps_one_model_and_misleads_another() -> None:
     )
     assert captions.position_caption(positions, ["rnn"], LABELS).startswith("Context misleads the RNN")
     flat = positions.assign(perplexity=9.0)
-    assert captions.position_caption(flat, ["lstm"], LABELS) == "Context hardly helps the LSTM."
+    assert captions.position_caption(flat, ["lstm"], LABELS) == ""
     assert captions.position_caption(positions.iloc[:1], ["lstm"], LABELS) == ""
 
 

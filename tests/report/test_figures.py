@@ -13,9 +13,9 @@ from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
 from seqlm.report.drawing import contrasting, draw_all, smoothed
 from seqlm.report.figures import style
-from seqlm.report.figures.charts import class_figure, highlights_figure
+from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import Plot, draw, read_plots
-from seqlm.report.figures.style import LineStyle, model_styles, svg_text
+from seqlm.report.figures.style import LineStyle, svg_text
 from seqlm.report.page import inline_svg
 from smoke import ROOT
 
@@ -89,12 +89,7 @@ def test_charts_accept_models_without_some_values() -> None:
     assert ">95 % interval<" in svg_text(highlights_figure(table))
     with warnings.catch_warnings(action="error"):  # of a layout without room for the axes
         svg_text(highlights_figure(table.assign(label="a name that is longer than the figure is wide" * 4)))
-    rows = [("a", "space", 0.2, 1.0), ("b", "space", 0.2, 2.0), ("a", "海", 0.8, 3.0), ("b", "海", 0.8, 4.0)]
-    classes = pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
-    drawn = svg_text(class_figure(classes, model_styles(table), ["a", "b"]))
-    assert all(f">{value}.00</text>" in drawn for value in (1, 2, 3, 4))
-    assert "海" in drawn  # no font here may have it: that is left to the browser
-    assert "<svg" in svg_text(class_figure(classes, {}, []))
+    assert "海" in svg_text(highlights_figure(table.assign(label="海")))  # fonts for it are left to the browser
 
 
 def test_the_best_of_each_family_and_the_worst_model_are_contrasted() -> None:
@@ -138,7 +133,7 @@ def test_a_table_that_is_missing_leaves_the_figures_as_they_were(tmp_path: Path)
     layout = Layout(tmp_path)
     shutil.copytree(ROOT / "reports" / "evaluate", layout.reports("evaluate"))
     shutil.copy(ROOT / "dvc.yaml", tmp_path)
-    write_text(layout.figure("evaluate-classes"), "old")
+    write_text(layout.figure("evaluate-orders"), "old")
     with pytest.raises(DataError, match=r"zipf\.csv: no such file: run the stage that writes it"):
         draw_all(layout)
     assert [path.read_text() for path in layout.figure("x").parent.iterdir()] == ["old"]

@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -168,12 +169,12 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
     # Models that keep learning come last, under a heading of their own.
     before = page[: page.index('scope="rowgroup"><span>Still learning')].count('<th scope="row">')
     assert table.index[table["dynamic"]].tolist() == list(range(before, len(table)))
-    assert f'data-model="{ABSOLUTE.name}"' in page
     captions = [*map(unbroken, all_findings(table).values()), *all_captions(layout, table).values()]
     assert all(html.escape(caption, quote=False).replace("'", "&#39;") in page for caption in captions)
-    names = table.set_index("model")["label"]
-    assert f">{names[MIXTURE]}: weight of {names[ABSOLUTE.name]}<" in page
-    assert f">{names[RUN.name + '+dynamic']}: learning rate while it predicts<" in page
+    classes = read_csv(layout.reports("evaluate", "classes.csv"))
+    letter = classes[classes["token_class"] == "first letter"].set_index("model")
+    cells = page[page.index('<th scope="row">first letter</th>') :].partition("</tr>")[0]
+    assert f"<td>{letter.loc[ABSOLUTE.name, 'bits']:.2f}</td>" in cells
 
 
 def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, table: pd.DataFrame) -> None:
@@ -226,34 +227,31 @@ def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout)
         assert part not in page, part
 
 
-def test_what_cleaning_dropped_is_at_the_top(layout: Layout) -> None:
-    path = layout.reports("preprocess", "summary.json")
-    summary = read_json(path)
-    assert "dropped" not in build_page(layout, "Models", NO_PARITY)
-    write_json(path, summary | {"decoding": {"letters": 200, "foreign_letters": 33}})
+def page_with(layout: Layout, path: Path, **changes: object) -> str:
+    """Return the page after changes of a report, which is then as before."""
+    before = read_json(path)
+    write_json(path, before | changes)
     page = build_page(layout, "Models", NO_PARITY)
-    write_json(path, summary)
-    top = page[: page.index("<main")]
+    write_json(path, before)
+    return page
+
+
+def test_what_a_reader_should_know_about_the_text_is_at_the_top(layout: Layout) -> None:
+    before = build_page(layout, "Models", NO_PARITY)
+    assert not [said for said in ("dropped", "Read these results with care") if said in before]
+    decoding = {"letters": 200, "foreign_letters": 33}
+    top = page_with(layout, layout.reports("preprocess", "summary.json"), decoding=decoding).partition("<main")[0]
     assert "16.5 % of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them." in top
+    warning = "30.0% of the words of val are unknown: val may hold other text"
+    top = page_with(layout, layout.reports("vocab", "word", "summary.json"), warnings=[warning]).partition("<main")[0]
+    assert "<li>30.0 % of the words of val are unknown: val may hold other text.</li>" in top
 
 
 def test_numbers_that_round_to_zero_have_no_sign(layout: Layout) -> None:
     path = layout.reports("ngrams", "word", "summary.json")
-    summary = read_json(path)
-    write_json(path, summary | {"zipf": summary["zipf"] | {"1": summary["zipf"]["1"] | {"alpha_least_squares": -1e-9}}})
-    page = build_page(layout, "Models", NO_PARITY)
-    write_json(path, summary)
+    zipf = read_json(path)["zipf"]
+    page = page_with(layout, path, zipf=zipf | {"1": zipf["1"] | {"alpha_least_squares": -1e-9}})
     assert "here it is 0.00, and" in page
-
-
-def test_warnings_of_the_vocabularies_are_at_the_top(layout: Layout) -> None:
-    path = layout.reports("vocab", "word", "summary.json")
-    summary = read_json(path)
-    assert "Read these results with care" not in build_page(layout, "Models", NO_PARITY)
-    write_json(path, summary | {"warnings": ["30.0% of the words of val are unknown: val may hold other text"]})
-    page = build_page(layout, "Models", NO_PARITY)
-    write_json(path, summary)
-    assert "<li>30.0 % of the words of val are unknown: val may hold other text.</li>" in page[: page.index("<main")]
 
 
 @pytest.fixture(scope="module")

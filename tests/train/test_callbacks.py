@@ -9,7 +9,7 @@ import pytest
 
 from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.train.callbacks import checkpoint_writer, describe_plan, live_history, train_to_end
+from seqlm.train.callbacks import checkpoint_writer, describe_plan, train_to_end
 from seqlm.train.checkpoints import Checkpoint
 from seqlm.train.history import history_table, summarise
 from seqlm.train.trainer import Trainer
@@ -29,40 +29,6 @@ def test_an_overflowing_perplexity_on_val_is_empty_with_a_reason(tmp_path: Path)
     summary = read_json(tmp_path / "summary.json")
     assert (summary["last_epoch_train_perplexity"], summary["last_val_perplexity"]) == (1, None)
     assert summary["reason"] == "perplexity on val is too large for a number 2 of 2 times"
-
-
-def interrupt(made: Trainer, reports: Path) -> None:
-    with live_history(reports) as write:
-        write(made)
-        raise KeyboardInterrupt
-
-
-def test_the_history_grows_at_each_evaluation_and_a_failed_training_removes_it(tmp_path: Path) -> None:
-    made, lengths, history = trainer(config(num_epochs=5, eval_every=2)), set(), tmp_path / "history.csv"
-    with live_history(tmp_path) as write:
-
-        def after_minibatch(trained: Trainer) -> None:
-            write(trained)
-            lengths.add(len(read_csv(history)) if history.exists() else 0)
-
-        made.train(after_minibatch)
-    assert lengths == {0, 1, 2, 4, 5}  # the first row and the last, and every second one
-    live = history.read_bytes()
-    write_table(tmp_path, "history", history_table("x", made.progress.history))
-    assert live == history.read_bytes()
-    with pytest.raises(KeyboardInterrupt):
-        interrupt(made, tmp_path)
-    assert not history.exists()
-
-
-def test_the_history_of_an_older_result_stays_until_training_ends(tmp_path: Path) -> None:
-    for name in ("history.csv", "summary.json"):
-        (tmp_path / name).write_text("old")
-    made = trainer(config(num_epochs=1))
-    made.train(lambda _: None)
-    with pytest.raises(KeyboardInterrupt):
-        interrupt(made, tmp_path)
-    assert (tmp_path / "history.csv").read_text() == "old"
 
 
 INTERRUPTED = """
@@ -94,7 +60,7 @@ def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
 
     # 14 of 9 minibatches an epoch.
     with pytest.raises(Interrupted, match=f"^interrupted at epoch 1.556; `{again}` continues from there$"):
-        train_to_end(made, checkpoint, press, VOCAB, "", tmp_path)
+        train_to_end(made, checkpoint, press, VOCAB, "")
     saved = checkpoint.load()
     assert saved is not None
     assert saved["progress"]["minibatches"] == 14
@@ -107,7 +73,7 @@ def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        train_to_end(trainer(config()), Checkpoint(tmp_path, "x"), press, VOCAB, "", tmp_path)
+        train_to_end(trainer(config()), Checkpoint(tmp_path, "x"), press, VOCAB, "")
 
 
 def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
 """The trainer in the library, and its evaluations on val: all of a short one, passages of a long one."""
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from compiled_networks import printed_with_each_width, threads
+from compiled_networks import threads
 from seqlm.core.errors import DivergenceError
 from seqlm.core.metrics import perplexity
 from seqlm.networks.building import build_network
@@ -159,24 +158,6 @@ def test_one_thread_and_two_train_the_same_weights(model: str) -> None:
     alone, together = ended
     assert equal(alone.network.weight_copies(), together.network.weight_copies())
     assert alone.progress == together.progress
-
-
-TRAIN = """
-import hashlib, json, sys
-import torch
-from seqlm.networks.compiled.tiles import WIDTH
-from small_training import config, trained
-torch.set_num_threads(1)
-ended = trained(config(model="lstm", **json.loads(sys.argv[1])))
-weights = b"".join(weight.numpy().tobytes() for weight in ended.network.weight_copies().values())
-print(WIDTH, hashlib.sha256(weights).hexdigest(), ended.progress.history)
-"""
-
-
-@pytest.mark.slow
-def test_narrow_registers_train_the_same_weights() -> None:
-    wide, narrow = printed_with_each_width(TRAIN, json.dumps(GATED))
-    assert wide == narrow
 
 
 LONG = np.random.default_rng(1).integers(1, 6, 20_000)

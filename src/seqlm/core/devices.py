@@ -5,15 +5,15 @@ import torch
 from seqlm.core.errors import MachineError
 
 
-def resolve_device(name: str, where: str = "") -> torch.device:
+def resolve_device(name: str) -> torch.device:
     """Return the device of this name; ``auto`` is the first of cuda, mps, cpu that is available.
 
-    Raises MachineError if the device is missing: training never moves to the CPU unasked. ``where`` begins its message.
+    Raises MachineError if the device is missing: training never moves to the CPU unasked.
     """
     is_available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     available = [device for device, found in is_available.items() if found]
     if name != "auto" and name not in available:
         raise MachineError(
-            f"{where}device: {name}: this machine has none: set device to auto or one of: {', '.join(available)}"
+            f"device: {name}: this machine has none: set device to auto or one of: {', '.join(available)}"
         )
     return torch.device(available[0] if name == "auto" else name)

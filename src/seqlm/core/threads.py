@@ -15,15 +15,10 @@ _local = threading.local()
 """In a thread that works for :func:`imap`: ``is_over``, an event that is set when nobody waits for its result."""
 
 
-def num_processors() -> int:
-    """Return how many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 def default_threads() -> int:
-    """Return how many threads are worth starting: one per processor, at most eight."""
-    return min(num_processors(), _MAX_THREADS)
+    """Return how many threads are worth starting: one per processor that this process may use, at most eight."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MAX_THREADS)
 
 
 def imap(function: Callable[[T], R], items: Iterable[T], num_threads: int | None = None) -> Iterator[R]:

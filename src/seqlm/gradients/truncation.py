@@ -25,22 +25,6 @@ Callback = Callable[[int], None]
 """Called with the number of trained minibatches, before the first and after each."""
 
 
-@dataclass(frozen=True)
-class TruncationNoise:
-    """The noise of minibatches (:class:`~seqlm.networks.noise.Noise`) in which only the truncation is random."""
-
-    draw: Callable[[], Tensor | None]
-    """Draws factors on what each step sends back, shape ``(T, B)``; None: all are 1."""
-
-    def dropout_mask(self, size: int, dropout: float) -> Tensor:  # noqa: ARG002 (there is no dropout)
-        """Return factors of 1."""
-        return torch.ones(1, 1, size)
-
-    def bptt_keep(self, num_steps: int) -> Tensor | None:  # noqa: ARG002 (``draw`` knows its steps)
-        """Return the factors of the truncation."""
-        return self.draw()
-
-
 def draw_windows(ids: Ids, batch_size: int, num_steps: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return random windows of ``num_steps + 1`` tokens, shape ``(batch_size, num_steps + 1)``.
 
@@ -63,17 +47,16 @@ def train_briefly(
 ) -> list[float]:
     """Train a network, each window from the zero state, and return the loss of each minibatch, in nats per token.
 
-    Equal seeds see equal minibatches. ``draw`` draws the truncation, as for :class:`TruncationNoise`. Training ends
+    Equal seeds see equal minibatches. ``draw`` draws the truncation (:meth:`Truncation.draw`). Training ends
     before a step whose loss or gradient is not finite: the list is then too short.
     """
-    rng, noise = np.random.default_rng(seed), TruncationNoise(draw)
-    optimizer = Optimizer("adamw", network.parameters())
+    rng, optimizer = np.random.default_rng(seed), Optimizer("adamw", network.parameters())
     losses: list[float] = []
     callback(0)
     for index in range(params.num_minibatches):
         window = draw_windows(ids, BATCH_SIZE, params.num_steps, rng)
         inputs, targets, state = window[:, :-1], window[:, 1:], network.initial_state(BATCH_SIZE)
-        nll, _ = network.compute_gradients(inputs, targets, state, noise)
+        nll, _ = network.compute_gradients(inputs, targets, state, keep=draw())
         gradients = _gradients(network)
         norm, loss = _norm(gradients), float(nll_array(nll).sum()) / inputs.size
         if not (math.isfinite(norm) and math.isfinite(loss)):
@@ -140,10 +123,10 @@ def gradient_draws(
 ) -> Floats:
     """Return gradients of all weights over windows ``(B, T + 1)``, shape ``(num_draws, weights)``."""
     inputs, targets, state = windows[:, :-1], windows[:, 1:], network.initial_state(len(windows))
-    noise = TruncationNoise(lambda: truncation.draw(inputs.shape[1], len(windows), generator))
     gradients = []
     for _ in range(num_draws):
-        network.compute_gradients(inputs, targets, state, noise)
+        keep = truncation.draw(inputs.shape[1], len(windows), generator)
+        network.compute_gradients(inputs, targets, state, keep=keep)
         gradients.append(np.concatenate([gradient.double().flatten().numpy() for gradient in _gradients(network)]))
     return np.stack(gradients)
 

@@ -85,7 +85,11 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     ``device`` may also be ``auto``. Raises DataError if a file is missing, changed, of another format, of other
     settings, of another vocabulary, or of another run, and MachineError if there is no such device or no PyTorch.
     """
-    settings, weights = _read_network(folder, run, vocab)
+    stored, weights = read_weights(folder, run, vocab)
+    try:
+        settings = check(stored, "network", NetworkSettings, source=str(folder / _DESCRIPTION))
+    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
+        raise DataError(f"{error}: {_ADVICE}") from error
     if parameters := _compiled_parameters(settings, vocab[0], device):
         if {name: weight.shape for name, weight in weights.items()} != parameters.shapes:
             raise _not_its_weights(folder)
@@ -112,15 +116,6 @@ def _compiled_parameters(settings: NetworkSettings, vocab_size: int, device: "st
     """
     runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma() and settings.model in PARAMETERS
     return PARAMETERS[settings.model](settings, vocab_size) if runs_compiled else None
-
-
-def _read_network(folder: Path, run: str, vocab: VocabKey) -> tuple[NetworkSettings, dict[str, Any]]:
-    """Return the settings and the weights of a stored network. Raises DataError as :func:`open_network` does."""
-    stored, weights = read_weights(folder, run, vocab)
-    try:
-        return check(stored, "network", NetworkSettings, source=str(folder / _DESCRIPTION)), weights
-    except ParamsError as error:  # a setting is newer than the stored network, or older than this version
-        raise DataError(f"{error}: {_ADVICE}") from error
 
 
 def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:

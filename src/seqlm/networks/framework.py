@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from seqlm.networks.network import Ids
-from seqlm.networks.noise import Noise
+from seqlm.networks.network import DropoutMask
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
 
@@ -51,20 +50,10 @@ class FrameworkRNN(TorchNetwork):
         zeros = self.output.weight.detach().new_zeros(1, batch_size, self.num_hiddens)
         return [(zeros, zeros.clone()) if self._has_cell else zeros for _ in self.layers]
 
-    def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
+    def forward(self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None) -> tuple[Tensor, State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
-        outputs, new_state = self._outputs(ids, state, noise)
-        return self.output(outputs), new_state
-
-    @torch.no_grad()
-    def advance_state(self, ids: Ids, state: State) -> State:
-        """Return the state after ids ``(B, T)``."""
-        return self._outputs(self.tensor(ids), state)[1]
-
-    def _outputs(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
-        """Return what the last layer outputs, ``(B, T, h)``, and the new state."""
         if self.embedding is not None:
-            hidden = self._drop(self.embedding(ids), noise)  # (B, T, E)
+            hidden = self._drop(self.embedding(ids), draw_mask)  # (B, T, E)
         else:
             # Not F.one_hot, which makes integers of eight bytes first.
             hidden = self.output.weight.new_zeros(*ids.shape, self.vocab_size)  # (B, T, V)
@@ -72,13 +61,11 @@ class FrameworkRNN(TorchNetwork):
         new_state: State = []
         for layer, layer_state in zip(self.layers, state, strict=True):
             hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
-            hidden = self._drop(hidden, noise)
+            hidden = self._drop(hidden, draw_mask)
             new_state.append(layer_state)
-        return hidden, new_state
+        return self.output(hidden), new_state
 
-    def _drop(self, hidden: Tensor, noise: Noise | None) -> Tensor:
-        return (
-            hidden
-            if noise is None or self._dropout == 0
-            else hidden * noise.dropout_mask(hidden.shape[2], self._dropout)
-        )
+    def _drop(self, hidden: Tensor, draw_mask: DropoutMask | None) -> Tensor:
+        if draw_mask is None or self._dropout == 0:
+            return hidden
+        return hidden * draw_mask(hidden.shape[2], self._dropout)

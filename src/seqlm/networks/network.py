@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
 
-    from seqlm.networks.noise import Noise
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -28,6 +26,10 @@ looks inside."""
 Weights = list[Any]
 """Parameters, or numbers of the same shapes: arrays, or tensors of a network that PyTorch computes. Both add, multiply
 and divide in the same way."""
+
+DropoutMask = Callable[[int, float], "Tensor"]
+"""Draws factors of shape ``(B, 1, size)`` for a tensor ``(B, T, size)``, given the size and the dropout: 0 or
+1 / (1 - dropout)."""
 
 _LOGITS_AT_ONCE = 1 << 22
 """Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
@@ -75,13 +77,19 @@ class Network(ABC):
 
     @abstractmethod
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: State, noise: "Noise | None" = None
+        self,
+        inputs: Ids,
+        targets: Ids,
+        state: State,
+        draw_mask: DropoutMask | None = None,
+        keep: "Tensor | None" = None,
     ) -> tuple[Any, State]:
         """Set the gradients to those of the mean loss; return each target's -log p and the new state.
 
         ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on the device
         (:func:`nll_array` reads both), so that training need not wait for it. The given state is a constant: truncated
-        backpropagation through time. Without ``noise`` nothing is dropped.
+        backpropagation through time. Without ``draw_mask`` nothing is dropped; ``keep`` ``(T, B)`` has factors on the
+        gradient that each step sends back (8.7.8), which only an RNN from scratch has.
         """
 
     @property

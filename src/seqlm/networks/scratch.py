@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.networks.network import Ids
-from seqlm.networks.noise import Noise
+from seqlm.networks.network import DropoutMask, Ids
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
 
@@ -59,7 +58,12 @@ class ScratchRNN(TorchNetwork):
         return self.b_h.detach().new_zeros(batch_size, self.num_hiddens)
 
     @torch.no_grad()
-    def forward(self, ids: Tensor, state: Tensor, noise: Noise | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def forward(
+        self,
+        ids: Tensor,
+        state: Tensor,
+        draw_mask: DropoutMask | None = None,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step; no dropout."""
         _, logits, after = self._run(ids.T, state)
         return logits.view(*ids.T.shape, -1).transpose(0, 1), after
@@ -81,10 +85,10 @@ class ScratchRNN(TorchNetwork):
 
     @torch.no_grad()
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: Tensor, noise: Noise | None = None
-    ) -> tuple[Tensor, Tensor]:
+        self, inputs: Ids, targets: Ids, state: Tensor, draw_mask: DropoutMask | None = None,  # noqa: ARG002
+        keep: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """Do what :meth:`Network.compute_gradients` does."""
-        keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
         steps, wanted = self.tensor(inputs).T, self.tensor(targets).T  # (T, B)
         hiddens, logits, after = self._run(steps, state)
         outputs = hiddens[1:].flatten(0, 1)  # (T * B, h)

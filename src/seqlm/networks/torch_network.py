@@ -12,8 +12,7 @@ from torch.nn import functional as F
 
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import imap
-from seqlm.networks.network import Ids, Logits, Network, State, map_state, tokens_at_once
-from seqlm.networks.noise import Noise
+from seqlm.networks.network import DropoutMask, Ids, Logits, Network, State, map_state, tokens_at_once
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,10 +31,10 @@ class TorchNetwork(nn.Module, Network):
     engine = "framework"
 
     @abstractmethod
-    def forward(self, ids: Tensor, state: State, noise: Noise | None = None) -> tuple[Tensor, State]:
+    def forward(self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None) -> tuple[Tensor, State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step.
 
-        ``noise`` gives the dropout masks of a training run.
+        ``draw_mask`` gives the dropout masks of a training run.
         """
 
     @property
@@ -79,11 +78,12 @@ class TorchNetwork(nn.Module, Network):
         return step
 
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: State, noise: Noise | None = None
-    ) -> tuple[Tensor, State]:
+        self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
+        keep: Tensor | None = None,  # noqa: ARG002
+    ) -> tuple[Tensor, State]:  # fmt: skip
         """Do what :meth:`Network.compute_gradients` does. The new state is detached from the graph."""
         self.zero_grad(set_to_none=True)
-        logits, new_state = self(self.tensor(inputs), state, noise)
+        logits, new_state = self(self.tensor(inputs), state, draw_mask)
         losses = F.cross_entropy(logits.flatten(0, 1), self.tensor(targets).flatten(), reduction="none")  # (B * T,)
         torch.autograd.backward(losses.mean())
         return losses.detach().view(inputs.shape), map_state(Tensor.detach, new_state)

@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqlm.networks.network import Ids
-from seqlm.networks.noise import Noise
+from seqlm.networks.network import DropoutMask, Ids
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
 
@@ -128,12 +127,12 @@ class Transformer(TorchNetwork):
         """Return the empty window of ``batch_size`` rows, shape ``(batch_size, 0)``."""
         return torch.empty(batch_size, 0, dtype=torch.int64, device=self.device)
 
-    def forward(self, ids: Tensor, state: Tensor, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, ids: Tensor, state: Tensor, draw_mask: DropoutMask | None = None) -> tuple[Tensor, Tensor]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the window after the last step, ``(B, p)``."""
         windows, state, num_known = self._windows(ids, state)  # (B, K, w)
         rows = windows.flatten(0, 1)
-        at_once = len(rows) if noise is not None else max(_TOKENS_AT_ONCE // rows.shape[1], 1)
-        hidden = torch.cat([self._hidden(part, noise) for part in torch.split(rows, at_once)])  # (B * K, w, h)
+        at_once = len(rows) if draw_mask is not None else max(_TOKENS_AT_ONCE // rows.shape[1], 1)
+        hidden = torch.cat([self._hidden(part, draw_mask) for part in torch.split(rows, at_once)])  # (B * K, w, h)
         hidden = torch.unflatten(hidden, 0, windows.shape[:2])
         # Each window but the first one predicts only what follows the overlap.
         hidden = torch.cat([hidden[:, 0], hidden[:, 1:, self._overlap :].flatten(1, 2)], 1)
@@ -159,17 +158,20 @@ class Transformer(TorchNetwork):
         """Return the last half of a window that is full, and any other as it is."""
         return window if window.shape[1] < self.window else window[:, self.window - self._overlap :]
 
-    def _hidden(self, ids: Tensor, noise: Noise | None) -> Tensor:
+    def _hidden(self, ids: Tensor, draw_mask: DropoutMask | None) -> Tensor:
         """Return what the output layer reads, ``(N, T, h)``, for N windows of T tokens."""
-        rotation, drop = (self._cosines[: ids.shape[1]], self._sines[: ids.shape[1]]), partial(self._drop, noise=noise)
+        rotation, drop = (
+            (self._cosines[: ids.shape[1]], self._sines[: ids.shape[1]]),
+            partial(self._drop, draw_mask=draw_mask),
+        )
         hidden = drop(self.embedding(ids))
         for layer in self.layers:
             hidden = layer(hidden, rotation, drop)
         normed: Tensor = self.norm(hidden)
         return normed
 
-    def _drop(self, hidden: Tensor, noise: Noise | None) -> Tensor:
-        if noise is None or self._dropout == 0:
+    def _drop(self, hidden: Tensor, draw_mask: DropoutMask | None) -> Tensor:
+        if draw_mask is None or self._dropout == 0:
             return hidden
-        mask = noise.dropout_mask(hidden.shape[2], self._dropout)  # (B, 1, h)
+        mask = draw_mask(hidden.shape[2], self._dropout)  # (B, 1, h)
         return hidden * mask.repeat_interleave(len(hidden) // len(mask), 0)

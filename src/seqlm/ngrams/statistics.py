@@ -184,11 +184,14 @@ def first_positions(ids: Ids, counts: NgramCounts, order: int) -> NDArray[np.int
 
     The search ends where all have occurred, so it is fast if few, frequent n-grams are counted.
     """
-    firsts = np.full(len(counts.table(order)), NOWHERE)
+    firsts, begins = np.full(len(counts.table(order)), NOWHERE), counts.table(1).counts > 0
     for start in range(0, len(ids) - order + 1, _BLOCK):
-        rows = counts.rows_of(ids[start : start + _BLOCK + order - 1], order)[-1]
-        positions = np.flatnonzero(rows >= 0)
-        rows = rows[positions]
+        block = ids[start : start + _BLOCK + order - 1].astype(np.int64)
+        positions = np.flatnonzero(begins[block[: len(block) - order + 1]])
+        rows = block[positions]
+        for n in range(2, order + 1):
+            rows = counts.table(n).find(rows, block[positions + n - 1])
+            positions, rows = positions[rows >= 0], rows[rows >= 0]
         is_new = firsts[rows] == NOWHERE
         # Of several assignments to one place, the last one holds.
         firsts[rows[is_new][::-1]] = positions[is_new][::-1] + start

@@ -32,11 +32,12 @@ def read_raw(path: Path, name: str) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        offset, problem = error.start, "not UTF-8 at byte {}: convert it, for example with iconv -t UTF-8"
+        offset, problem = error.start, "not UTF-8 at byte {}: convert it, for example with iconv -f ENCODING -t UTF-8"
     if offset >= 0:
         before = data[:offset].replace(b"\r\n", b"\n")
         line = before.count(b"\n") + before.count(b"\r") + 1
         raise DataError(f"{name}: line {line}: {problem.format(offset)}")
+    del data  # a text that is not in English may take four times as much
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -87,8 +88,10 @@ def clean_text(text: str, normalise: str) -> str:
     ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC). Lines are kept,
     empty ones too.
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
-    return "\n".join(map(_with_letters_only if normalise == "letters" else str, _blocks(lines)))
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    clean = _with_letters_only if normalise == "letters" else str
+    cleaned = "\n".join(map(clean, _blocks(lines)))
+    return cleaned.removesuffix("\n") if lines.endswith("\n") else cleaned
 
 
 def _with_letters_only(lines: str) -> str:

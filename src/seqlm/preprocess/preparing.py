@@ -72,7 +72,7 @@ MIN_CHARACTERS = 500
 _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
 _MAX_FOREIGN_SHARE = 0.1
 """Of the letters. What is left of a text of another script would be scored as if it were the text."""
-_MEMORY_PER_BYTE = 7
+_MEMORY_PER_BYTE = 10
 """Bytes of memory that cleaning takes for each byte of a text."""
 
 

@@ -54,13 +54,8 @@ def position_caption(positions: pd.DataFrame, models: list[str], labels: Labels)
             continue
         first, last = rows["perplexity"].iloc[0], rows["perplexity"].iloc[-(len(rows) // 4 or 1) :].mean()
         needed = int(rows["position"][rows["perplexity"] <= _NEAR * last].min())
-        if model == models[0] and last <= _OVERFITTED * first:
-            if first > _NEAR * last:
-                found.append(
-                    f"Beyond about {quantity(needed, 'character')}, more context hardly helps {labels[model]}."
-                )
-            else:
-                found.append(f"Context hardly helps {labels[model]}.")
+        if model == models[0] and _NEAR * last < first:
+            found.append(f"Beyond about {quantity(needed, 'character')}, more context hardly helps {labels[model]}.")
         elif model == models[-1] and last > _OVERFITTED * first:
             found.append(
                 f"Context misleads {labels[model]}: its perplexity is {first:.0f} after one character and {last:.0f} "
@@ -87,7 +82,7 @@ def overfitting_caption(history: pd.DataFrame, labels: Labels) -> str:
     for run, rows in history.dropna(subset=["val_perplexity"]).groupby("run", sort=True):
         val = rows["val_perplexity"]
         if val.iloc[-1] > _OVERFITTED * val.min():
-            best = _short(rows.loc[val.idxmin(), "epoch"])  # with a budget of tokens, parts of an epoch
+            best = f"{rows.loc[val.idxmin(), 'epoch']:.4g}"  # with a budget of tokens, parts of an epoch
             runs.append(f"{labels[str(run)]}, from {val.min():.1f} at epoch {best} to {val.iloc[-1]:.1f}")
     return f"Overfitting, with perplexity on val rising towards the end: {'; '.join(runs)}." if runs else ""
 
@@ -97,7 +92,7 @@ def repeating_caption(errors: pd.DataFrame) -> str:
     last = errors[errors["k"] == errors["k"].max()].sort_values("rmse", kind="stable")
     if len(last) < 2:
         return ""
-    numbers = _listed([f"{row.rmse:.2f} ({row.network})" for row in last.itertuples()])
+    numbers = ", ".join(f"{row.rmse:.2f} ({row.network})" for row in last.itertuples())
     first = "repeating the last value" if last["network"].iloc[0] == _REPEAT else f"the {last['network'].iloc[0]}"
     return f"{int(last['k'].iloc[0])} steps ahead, {first} has the smallest error: {numbers}."
 
@@ -111,13 +106,3 @@ def trained_caption(trained: pd.DataFrame) -> str:
     best = min(means, key=means.__getitem__)
     against = f", against {means[full]:.2f} with {full}" if best != full and full in means else ""
     return f"Perplexity is lowest with {best}: {means[best]:.2f}{against}."
-
-
-def _listed(items: list[str], comma: str = ", ") -> str:
-    """Return items as in a sentence: a, b and c."""
-    return comma.join(items[:-1]) + (" and " if len(items) > 1 else "") + "".join(items[-1:])
-
-
-def _short(value: float) -> str:
-    """Return a number with two digits, or as an integer from 100 on."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from seqlm.core.files import read_csv, read_json, write_text
 from seqlm.core.layout import Layout
 from seqlm.models.names import NETWORK_NAMES
-from seqlm.report.figures.charts import class_figure, highlights_figure
+from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import Plot, draw, read_plots
 from seqlm.report.figures.style import model_styles, svg_text
 from seqlm.report.findings import highlights, main_table
@@ -70,14 +70,12 @@ def smoothed(positions: pd.DataFrame, model: str) -> pd.DataFrame:
 
 def _of_models(layout: Layout, plots: dict[str, Plot]) -> Drawn:
     folder, table = layout.reports("evaluate"), main_table(layout)
-    history, classes = read_csv(folder / "history.csv"), read_csv(folder / "classes.csv")
-    positions, orders = read_csv(folder / "positions.csv"), read_csv(folder / "orders.csv")
-    styles, shown = model_styles(table), contrasting(set(classes["model"]), table)
+    history, positions, orders = (read_csv(folder / f"{name}.csv") for name in ("history", "positions", "orders"))
+    styles, shown = model_styles(table), contrasting(set(positions["model"]), table)
     runs = table[table["model"].isin(history["run"])].sort_values("val_bits", kind="stable")["model"].head(MAX_RUNS)
     history = pd.concat([history[history["run"] == run] for run in runs] or [history])
     kinds = [token_kind(token).noun + "s, " for token in orders["token"]]
     yield "evaluate-highlights", highlights_figure(highlights(table))
-    yield "evaluate-classes", class_figure(classes, styles, shown)
     positions = pd.concat([smoothed(positions, model) for model in shown] or [positions])
     yield "evaluate-positions", draw(positions, plots["reports/evaluate/positions.csv"], "model", styles=styles)
     orders = orders.assign(kind=kinds + orders["smoothing"].str.title())

@@ -15,9 +15,9 @@ from seqlm.evaluate.columns import COLUMNS, describe_share, table_groups, table_
 from seqlm.preprocess.cleaning import Letters
 from seqlm.preprocess.preparing import decoding_warnings
 from seqlm.report.captions import all_captions, unbroken
-from seqlm.report.drawing import CORPORA, MAX_RUNS
+from seqlm.report.drawing import CORPORA, MAX_RUNS, contrasting
 from seqlm.report.findings import all_findings, facts, highlights, main_table, memoriser, replaced_corpus, summary_text
-from seqlm.report.passages import align, mean_bits, shaded_line, shares
+from seqlm.report.passages import align, shaded_line
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
@@ -57,9 +57,8 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     """
     passages, pair = align({model: score["passage"] for model, score in scores.items()}), [*scores, ""][:2]
     return render(
-        "surprisal.html", _SOURCES, name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str,
-        compared=_by_mean_bits(passages),
-    )  # fmt: skip
+        "surprisal.html", _SOURCES, name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str
+    )
 
 
 def build_summary(layout: Layout) -> str:
@@ -94,6 +93,9 @@ def _content(layout: Layout) -> dict[str, Any]:
         for name, kind in ALL.items()
     ]
     shown = _three(list(passages["models"]), table)
+    pair = dict.fromkeys([*table["model"].head(1), *shown, *passages["models"]])
+    classes = read_csv(layout.reports("evaluate", "classes.csv"))
+    by_class = contrasting(set(classes["model"]), table)
     return {
         "corpus": corpus,
         "names_itself": corpus["name"].replace("_", " ").lower() in corpus["description"].lower(),
@@ -115,30 +117,25 @@ def _content(layout: Layout) -> dict[str, Any]:
         "columns": [column for column in COLUMNS if column.heading and column.name not in _NOT_ON_PAGE],
         "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in charted.itertuples()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
-        "choices": _choices(read_json(layout.reports("evaluate", "choices.json")), labels),
         "by_word": "".join(table["label"][(table["token"] == "char") & (table["counted_token"] == "word")].head(1)),
         "captions": all_captions(layout, table),
+        "by_class": [labels[name] for name in by_class],
+        "classes": [
+            (name, rows["share"].iloc[0], rows.set_index("model")["bits"][by_class].tolist())
+            for name, rows in classes.groupby("token_class", sort=False)
+        ],
         "cleaning": _cleaning(layout, vocab),
         "warnings": [warning for each in vocabs for warning in each["warnings"] or ()],
         "runs_left_out": max(len(runs) - MAX_RUNS, 0),
         "passages": passages,
-        "pair": [
-            *dict.fromkeys(
-                [
-                    *(name for name in [*table["model"].head(1), *shown] if name in passages["models"]),
-                    *passages["models"],
-                ]
-            ),
-            "",
-        ][:2],
+        "pair": [*(name for name in pair if name in passages["models"]), ""][:2],
         "label": labels.get,
-        "compared": [name for name in _by_mean_bits(passages) if name in labels],
         "chapter": bool(table["as_in_chapter"].any()),
         "samples": _samples(read_json(layout.reports("generate", "samples.json")), charted),
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
         "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
-        "curves": _machines(layout) if corpus["name"] in CORPORA else "",
+        "has_curves": corpus["name"] in CORPORA,
     }
 
 
@@ -147,18 +144,6 @@ def _three(passages: list[str], table: pd.DataFrame) -> list[str]:
     rows = table[table["model"].isin(passages) & ~table["dynamic"]].sort_values("val_bits", kind="stable")
     best = rows[rows["family"] != "mixture"].drop_duplicates("family")["model"]
     return list(dict.fromkeys([*best, *memoriser(rows)["model"], *rows["model"]]))[:3]
-
-
-def _by_mean_bits(passages: Mapping[str, Any]) -> list[str]:
-    """Return the models of a passage, those with the fewest bits per scored character first."""
-    costs: dict[str, Any] = passages["models"]
-    return sorted(costs, key=lambda name: mean_bits(shares(costs[name])))
-
-
-def _machines(layout: Layout) -> str:
-    """Return on what the curves were measured."""
-    machines = read_csv(layout.benchmark("curves_time.csv"))["machine"].unique()
-    return " and ".join(re.sub(r"(.+), (\d+) cores", r"a \2-core \1 machine", machine) for machine in machines)
 
 
 def _cleaning(layout: Layout, vocab: Vocab) -> list[str]:
@@ -170,20 +155,6 @@ def _cleaning(layout: Layout, vocab: Vocab) -> list[str]:
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return records
-
-
-def _choices(choices: Mapping[str, float], labels: Mapping[str, str]) -> list[tuple[str, str, float]]:
-    """Return what was chosen on val as people read it: the model, what was chosen, and its value."""
-    found = []
-    for name, value in choices.items():
-        what, _, model = name.rpartition(" in ")
-        member = what.removeprefix("weight of ")
-        said = {
-            "dynamic_lr": "learning rate while it predicts",
-            "dynamic_decay": "share of the way back to the trained weights at each update",
-        }.get(what, what if member == what else f"weight of {labels.get(member, member)}")
-        found.append((labels.get(model, model), said, value))
-    return found
 
 
 def _samples(samples: list[dict[str, Any]], charted: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:

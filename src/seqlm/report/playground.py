@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
-from seqlm.generate.samples import longest_common_substring
 from seqlm.networks.building import read_weights
-from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.models.registry import load_counts
 from seqlm.report.findings import memoriser
 from seqlm.report.rendering import render
@@ -30,7 +28,7 @@ MAX_PAGE = 4_500_000
 """Bytes of the largest page."""
 _CODE = 100_000
 """Bytes of the page without its numbers and texts, at most."""
-_BITS = {"scratch": 26, "rnn": 26, "gru": 17, "lstm": 17, "transformer": 17}
+_BITS = {"scratch": 26, "rnn": 26, "gru": 17, "lstm": 17}
 """Bits per weight, for each kind of network that the page can compute: a sign, five of an exponent, and digits.
 
 A network without gates carries a rounding on from character to character, so its weights keep 21 binary digits; those
@@ -44,10 +42,8 @@ _PASSAGES = {"val": 1_600, "test": 10_000}
 """Characters in the page, from the beginning of each split."""
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _MAX_EPOCHS = 120
-_SEARCHED = 1_000_000
-"""Characters of train in which copied text is looked for."""
 _STYLES = ("page.css", "playground/page.css")
-_COMPUTING = ("arrays", "ngrams", "networks", "transformer", "sampling", "units", "reading", "worker")
+_COMPUTING = ("arrays", "ngrams", "networks", "sampling", "units", "reading", "worker")
 """Scripts that the page hands to its worker."""
 _SCRIPTS = ("dom", "shannon", "typing", "writing", "inside", "history", "game", "main")
 
@@ -61,7 +57,7 @@ def build_playground(layout: Layout, title: str) -> str:
     val, test = (load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items())
     blocks = {"val": _packed([(val, _width(val))])}
     left_out: list[dict[str, str]] = []
-    history = {run: _history(layout, run, vocab) for run in run_names(layout.configs)}
+    history = {run: _history(layout, run) for run in run_names(layout.configs)}
     ngrams = _ngrams(layout, vocab, blocks, left_out)
     used = _CODE + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
     networks = _networks(layout, vocab, table, MAX_PAGE - used, blocks, left_out)
@@ -74,7 +70,6 @@ def build_playground(layout: Layout, title: str) -> str:
         "ngrams": ngrams,
         "networks": networks,
         "chosen": _chosen(ngrams, networks, table),
-        "bits": table.set_index("model")["test_bits"].dropna().to_dict(),
         "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
         "val": {"length": len(val), "bits": _width(val)},
@@ -82,7 +77,7 @@ def build_playground(layout: Layout, title: str) -> str:
     }
     return render(
         "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True, title=title,
-        corpus=read_json(layout.corpus_record), best=table.iloc[0], computing=list(map(_script, _COMPUTING)),
+        corpus=read_json(layout.corpus_record), computing=list(map(_script, _COMPUTING)),
         data=data, blocks=blocks, left_out=left_out,
     )  # fmt: skip
 
@@ -106,7 +101,7 @@ def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list
         arrays = [(array, _width(array)) for array in (children, tokens, np.asarray(table.counts))]
         size += len(packed := _packed(arrays))
         if size > MAX_PAGE / 2:
-            left_out.append({"name": _orders_left_out(order, counts), "why": "too large"})
+            left_out.append({"name": f"n-gram models of order {order} or more", "why": "too large"})
             break
         described.append([{"length": len(array), "bits": bits} for array, bits in arrays])
         blocks[f"counts-{order}"] = packed
@@ -117,10 +112,6 @@ def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list
         "settings": {name: found for name, found in settings.items() if name in _SMOOTHINGS},
         "orders": [order for order in dict.fromkeys((*_ORDERS, highest)) if 0 < order <= highest],
     }
-
-
-def _orders_left_out(order: int, counts: NgramCounts) -> str:
-    return f"n-gram models of order {order}" + (f" to {counts.max_order}" if order < counts.max_order else "")
 
 
 def _networks(
@@ -137,6 +128,8 @@ def _networks(
         config = read_json(layout.config(run))
         if config["token"] != "char":
             left_out.append({"name": run, "why": f"reads {config['token']} tokens, and this page characters"})
+        elif config["model"] not in _BITS:
+            left_out.append({"name": run, "why": f"the page cannot compute a {config['model']}"})
         elif not (run in chapter and config["sampling"] == "random"):
             found.append((run, *read_weights(layout.run(run), run, vocab.key)))
     described = []
@@ -147,7 +140,7 @@ def _networks(
             left_out.append({"name": run, "why": f"too large ({len(packed) / 1e6:,.1f} MB)"})
             continue
         blocks[f"weights-{run}"] = packed
-        kept = {key: network[key] for key in ("model", "activation", "num_layers", "num_heads", "num_steps")}
+        kept = {key: network[key] for key in ("model", "activation", "num_layers")}
         arrays = [{"name": name, "shape": list(weights[name].shape)} for name in names]
         described.append({"name": run, **kept, "bits": bits, "arrays": arrays})
     return described
@@ -165,23 +158,16 @@ def _chosen(ngrams: Mapping[str, Any], networks: Sequence[Mapping[str, Any]], ta
     return list(dict.fromkeys([*counted[:1], *best[:1], *memoriser(rows)["model"], *best, *others, *counted]))[:3]
 
 
-def _history(layout: Layout, run: str, vocab: Vocab) -> dict[str, Any]:
-    """Return the perplexities of a run by epoch, and its samples with how much of each is copied from its text."""
-    table, config = read_csv(layout.reports("train", run, "history.csv")), read_json(layout.config(run))
+def _history(layout: Layout, run: str) -> dict[str, Any]:
+    """Return the perplexities of a run by epoch, and its samples."""
+    table = read_csv(layout.reports("train", run, "history.csv"))
     columns = ["epoch", "train_perplexity", "val_perplexity"]
     rows = table[columns].astype(object).where(np.isfinite(table[columns]), None).to_numpy().tolist()
     step = math.ceil(len(rows) / _MAX_EPOCHS)
     path = layout.samples_of_run(run)
     stored: dict[str, Any] = read_json(path) if path.exists() else {"prefix": "", "samples": []}
     kept = {0, len(rows) - 1, *range(step - 1, len(rows), step)}
-    found = {"rows": [row for place, row in enumerate(rows) if place in kept], **stored}
-    if config["token"] != "char":
-        return found
-    train = load_split(layout.corpus("char"), "train", mmap=True)[: config["max_tokens"]]
-    text = vocab.join(vocab.decode(train[:_SEARCHED].tolist()))
-    for sample in stored["samples"]:
-        sample["copied"] = longest_common_substring(sample["text"], text)
-    return found
+    return {"rows": [row for place, row in enumerate(rows) if place in kept], **stored}
 
 
 def _codes(weights: NDArray[np.float32], bits: int) -> NDArray[np.int64]:

@@ -6,17 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from seqlm.core.errors import Interrupted
-from seqlm.core.files import write_table
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.history import history_table
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
 from seqlm.vocab.vocabulary import Vocab
 
@@ -73,19 +70,12 @@ def _ctrl_c() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def train_to_end(
-    trainer: Trainer, checkpoint: Checkpoint, keep_sample: Callback, vocab: Vocab, prefix: str, reports: Path
-) -> None:
-    """Train to the end; show it on the terminal and in ``reports``. Raises Interrupted after Ctrl-C."""
-    with (
-        terminal(trainer, vocab, prefix) as show,
-        live_history(reports) as write_history,
-        checkpoint_writer(checkpoint) as save,
-    ):
+def train_to_end(trainer: Trainer, checkpoint: Checkpoint, keep_sample: Callback, vocab: Vocab, prefix: str) -> None:
+    """Train to the end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
+    with terminal(trainer, vocab, prefix) as show, checkpoint_writer(checkpoint) as save:
 
         def after_minibatch(trainer: Trainer) -> None:
             show(trainer)
-            write_history(trainer)
             keep_sample(trainer)
             save(trainer)
 
@@ -114,31 +104,6 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
     options: dict[str, Any] = {"unit": " tokens", "unit_scale": True, "disable": None}
     with tqdm(total=trainer.plan.tokens_to_train, initial=trainer.progress.tokens, **options) as bar:
         yield show
-
-
-@contextmanager
-def live_history(reports: Path) -> Iterator[Callback]:
-    """Give a callback that writes ``history.csv`` after each evaluation, so that plots show a run while it trains.
-
-    It is the history of a finished run only if ``summary.json``, which the stage writes last, is beside it. Where that
-    file is already, the folder has an older result, which stays as it is. If training fails or is interrupted, the
-    history is removed; a killed process leaves it.
-    """
-    is_finished, rows_written = (reports / "summary.json").exists(), 0
-
-    def write(trainer: Trainer) -> None:
-        nonlocal rows_written
-        rows = trainer.progress.history
-        if not is_finished and len(rows) > rows_written and (not rows_written or rows[-1].val_perplexity is not None):
-            rows_written = len(rows)
-            write_table(reports, "history", history_table(trainer.config.run, rows))
-
-    try:
-        yield write
-    except BaseException:
-        if rows_written:
-            (reports / "history.csv").unlink(missing_ok=True)
-        raise
 
 
 def describe_plan(trainer: Trainer) -> list[str]:

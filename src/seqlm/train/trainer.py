@@ -21,7 +21,6 @@ from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
 from seqlm.networks.building import build_network
 from seqlm.networks.network import Network, State, map_state, rows_nll, stream_nll, tokens_at_once
-from seqlm.networks.noise import RandomNoise
 from seqlm.train.history import HistoryRow, Progress, RunningTotals
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
@@ -68,8 +67,6 @@ class Trainer:
         self._rng = np.random.default_rng(config.seed)
         self._rng_at_epoch_start = self._rng.bit_generator.state
         self._generator = torch.Generator(device).manual_seed(config.seed)
-        keep_probability = config.keep_probability if config.truncation == "randomized" else None
-        self._noise = RandomNoise(self._generator, self.plan.batch_size, self._own_rows, keep_probability)
         self._max_norm = config.grad_clip or math.inf
         self.progress = Progress(self.plan)
         self._totals = RunningTotals()
@@ -118,7 +115,11 @@ class Trainer:
         progress, totals = self.progress, self._totals
         if self._carried is None or self.config.sampling == "random":
             self._carried = self.network.initial_state(len(inputs))
-        nll, self._carried = self.network.compute_gradients(inputs, targets, self._carried, self._noise)
+        keep = None
+        if self.config.truncation == "randomized":
+            keep = self._draw((self.plan.num_steps, self.plan.batch_size), self.config.keep_probability)
+            keep = keep[:, self._own_rows]
+        nll, self._carried = self.network.compute_gradients(inputs, targets, self._carried, self._dropout_mask, keep)
         self.ranks.average(parameter.grad for parameter in self._parameters)
         totals.norms.append(torch.nn.utils.clip_grad_norm_(self._parameters, self._max_norm))
         self._optimizer.step(scheduled_lr(self.config, progress.share_done))
@@ -128,6 +129,14 @@ class Trainer:
             self._mean_nll()
         progress.epoch_minibatches += 1
         progress.minibatches += 1
+
+    def _dropout_mask(self, size: int, dropout: float) -> Tensor:
+        return self._draw((self.plan.batch_size, 1, size), 1 - dropout)[self._own_rows]
+
+    def _draw(self, shape: tuple[int, ...], chance: float) -> Tensor:
+        """Return random factors: 0, or 1 / ``chance`` with that chance. All processes draw those of all rows."""
+        factors = torch.empty(shape, device=self.device)
+        return factors.bernoulli_(chance, generator=self._generator).div_(chance)
 
     def _end_epoch(self) -> None:
         self.progress.num_epochs += 1

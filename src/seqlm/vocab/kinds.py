@@ -165,7 +165,7 @@ class Interner:
             return np.fromiter(map(self._ids.__getitem__, tokens), np.uint32)
         import pandas as pd
 
-        places, found = pd.factorize(np.frombuffer("".join(tokens).encode("utf-32-le"), np.uint32))
+        places, found = pd.factorize(np.frombuffer(str(tokens).encode("utf-32-le"), np.uint32))
         ids: NDArray[np.integer] = np.array([self._ids[chr(code)] for code in found], np.uint32)[places]
         return ids
 

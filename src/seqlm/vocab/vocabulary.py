@@ -116,12 +116,12 @@ class Vocab:
         value = read_checksummed(path, FORMAT, "run the vocab stage again")
         if kind is not None and value["kind"] != kind:
             raise DataError(f"{path}: holds tokens of kind {value['kind']}, not {kind}: run the vocab stage again")
-        splits = {name: SplitInfo(**info) for name, info in value["splits"].items()}
-        has_tokenizer = not token_kind(value["kind"]).has_unknown
-        tokenizer = SubwordTokenizer(read_text(path.with_name(TOKENIZER_FILE))) if has_tokenizer else None
-        own = value["kind"], value["tokens"], value["counts"], value["line_separator"]
-        separators = Separators(*value["separators"]) if value["separators"] else None
-        return cls(*own, splits, tokenizer, value["normalise"], separators)
+        del value["format"]
+        value["splits"] = {name: SplitInfo(**info) for name, info in value["splits"].items()}
+        value["separators"] = Separators(*value["separators"]) if value["separators"] else None
+        if not token_kind(value["kind"]).has_unknown:
+            value["tokenizer"] = SubwordTokenizer(read_text(path.with_name(TOKENIZER_FILE)))
+        return cls(**value)
 
     def save(self, path: Path) -> None:
         """Write this vocabulary as JSON with a checksum, and its tokenizer beside it."""

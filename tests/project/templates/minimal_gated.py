@@ -8,7 +8,7 @@ H_t = (1 - F_t) * H_{t-1} + F_t * N_t
 import torch
 from torch import Tensor, nn
 
-from seqlm.networks.noise import Noise
+from seqlm.networks.network import DropoutMask
 from seqlm.networks.settings import NetworkSettings
 from seqlm.networks.torch_network import TorchNetwork
 
@@ -34,7 +34,7 @@ class MinimalGatedRNN(TorchNetwork):
         """Return the zero state of ``batch_size`` rows."""
         return self.output.weight.detach().new_zeros(batch_size, self.num_hiddens)
 
-    def forward(self, ids: Tensor, state: Tensor, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, ids: Tensor, state: Tensor, draw_mask: DropoutMask | None = None) -> tuple[Tensor, Tensor]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
         hiddens = []
         for inputs in self.inputs(ids).unbind(1):
@@ -44,6 +44,6 @@ class MinimalGatedRNN(TorchNetwork):
             state = torch.lerp(state, candidate, forget)
             hiddens.append(state)
         outputs = torch.stack(hiddens, 1)  # (B, T, h)
-        if noise is not None and self.dropout > 0:
-            outputs = outputs * noise.dropout_mask(self.num_hiddens, self.dropout)
+        if draw_mask is not None and self.dropout > 0:
+            outputs = outputs * draw_mask(self.num_hiddens, self.dropout)
         return self.output(outputs), state

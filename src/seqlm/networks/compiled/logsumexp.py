@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import ONCE, START, jit_entry, jit_internal
 from seqlm.core.elementary import exp_below_zero, log_of
+from seqlm.core.metrics import Nll
 from seqlm.networks.compiled.forward import BatchRows, output_logits
 from seqlm.networks.compiled.team import in_threads, split_rows
 from seqlm.networks.compiled.tiles import WIDTH, Panels, Tokens, empty_panels
 from seqlm.networks.compiled.weights import PackedWeights
-
-Nll = NDArray[np.float64]
 
 _NUM_SUMS = 32
 """Sums of a row, a multiple of every processor's WIDTH."""

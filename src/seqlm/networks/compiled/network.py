@@ -15,25 +15,23 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry
+from seqlm.core.metrics import Nll
 from seqlm.core.threads import imap
 from seqlm.networks.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens
-from seqlm.networks.compiled.logsumexp import Nll, nll_of_outputs
+from seqlm.networks.compiled.logsumexp import nll_of_outputs
 from seqlm.networks.compiled.parameters import Parameters, places
 from seqlm.networks.compiled.team import in_threads, new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, padded
 from seqlm.networks.compiled.training import CompiledGradients
 from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack_weights
-from seqlm.networks.network import Network
+from seqlm.networks.network import DropoutMask, Ids, Network
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
 
-    from seqlm.networks.noise import Noise
-
 T = TypeVar("T")
 R = TypeVar("R")
-Ids = NDArray[np.int64]
 State = NDArray[np.float32]
 
 _ROWS_AT_ONCE = 64
@@ -115,11 +113,15 @@ class CompiledNetwork(Network):
         return step
 
     def compute_gradients(
-        self, inputs: Ids, targets: Ids, state: State, noise: "Noise | None" = None
+        self,
+        inputs: Ids,
+        targets: Ids,
+        state: State,
+        draw_mask: DropoutMask | None = None,
+        keep: "Tensor | None" = None,
     ) -> tuple[Nll, State]:
         """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the team."""
-        keep = None if noise is None else noise.bptt_keep(inputs.shape[1])
-        masks = self._dropout_masks(noise)
+        masks = self._dropout_masks(draw_mask)
         is_small = 6 * self.flat.size * math.prod(inputs.shape) < _MIN_FLOPS_OF_A_TEAM
         num_threads = 1 if is_small else self._team_size
         key = (*inputs.shape, bool(masks), num_threads)
@@ -131,13 +133,13 @@ class CompiledNetwork(Network):
             self._gradient_loops = (key, loops)
         return self._gradient_loops[1].compute(inputs, targets, state, masks, keep)
 
-    def _dropout_masks(self, noise: "Noise | None") -> "list[Tensor]":
+    def _dropout_masks(self, draw_mask: DropoutMask | None) -> "list[Tensor]":
         """Return dropout masks ``(B, size)``, of the embeddings if there are any and of every layer, or none."""
-        if noise is None or self._dropout == 0:
+        if draw_mask is None or self._dropout == 0:
             return []
         spec = self._spec
         sizes = [spec.embedding_size] * bool(spec.embedding_size) + [spec.num_hiddens] * len(spec.layers)
-        return [noise.dropout_mask(size, self._dropout)[:, 0] for size in sizes]
+        return [draw_mask(size, self._dropout)[:, 0] for size in sizes]
 
     @contextmanager
     def thread_team(self) -> Iterator[None]:

@@ -1,18 +1,16 @@
 """Threads that work on one minibatch together, in compiled code that meets at barriers.
 
 A minibatch takes some milliseconds. Waking a sleeping thread takes a tenth of one, and on a virtual machine a processor
-that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning, and nap only
-after a long wait. If other processes want the processors, spinning would take them from the very thread that is waited
-for: then a team naps soon. If no minibatch comes for a long time, the naps get longer. What the threads wait for are
-numbers in an array, read and changed atomically.
+that slept for an instant may run a third slower afterwards. So the threads of a team wait by spinning. After a third of
+a millisecond they let other threads that want the processor go first, which may be the very one that is waited for; and
+if no minibatch comes for a long time, they sleep. What the threads wait for are numbers in an array, read and changed
+atomically.
 """
 
 import itertools
 import sys
 import threading
-import time
 from collections.abc import Callable
-from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
-from seqlm.core.processes import OtherLoad
 from seqlm.core.threads import imap
 from seqlm.networks.compiled.tiles import ROWS
 
@@ -31,22 +28,16 @@ Control = NDArray[np.int64]
 
 _CACHE_LINE = 8
 """Numbers of a cache line: each number that threads wait for has one of its own."""
-_TASK, _ARRIVALS, _STOP, _SPIN_LIMIT = (index * _CACHE_LINE for index in range(4))
+_TASK, _ARRIVALS, _STOP = (index * _CACHE_LINE for index in range(3))
 """Places in the control array."""
-_SPINS_ALONE, _SPINS_BESIDE_OTHERS = 6_000_000, 60_000
-"""Spins before a nap: about 30 milliseconds, longer than what an optimiser does between two minibatches; and a third
-of a millisecond."""
-_NAP_US, _LONG_NAP_US = np.int32(50), np.int32(5_000)
-_SHORT_NAPS = 300
-"""Naps before the long ones: some hundredths of a second."""
-
-
-def nap_function(platform: str) -> tuple[str, int]:
-    """Return the name of the system's function that lets a thread sleep, and the unit of its argument in microseconds.
-
-    On Windows a short nap becomes 0 milliseconds: it yields the processor to another thread that waits for it.
-    """
-    return ("Sleep", 1000) if platform == "win32" else ("usleep", 1)
+_SPINS, _YIELDS = 60_000, 60_000
+"""Turns of waiting before the first yield, a third of a millisecond, and from there before the first nap: some
+hundredths of a second, longer than what an optimiser does between two minibatches."""
+_NAP_US = np.int32(5_000)
+YIELD, SLEEP, _US_OF_SLEEP = (
+    ("SwitchToThread", "Sleep", 1000) if sys.platform == "win32" else ("sched_yield", "usleep", 1)
+)
+"""The system's functions that let other threads go first and that sleep, and the unit in which the latter counts."""
 
 
 @intrinsic
@@ -62,33 +53,40 @@ def _add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
 
 
 @intrinsic
+def _yield(_typing: Any) -> Any:
+    """Let other threads that want this processor go first."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, YIELD), [])
+
+    return types.int32(), generate
+
+
+@intrinsic
 def _nap(_typing: Any, _microseconds: Any) -> Any:
     """Sleep."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        (name, unit), integer = nap_function(sys.platform), ir.IntType(32)
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(integer, [integer]), name)
-        return builder.call(function, [builder.udiv(values[0], integer(unit))])
+        integer = ir.IntType(32)
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(integer, [integer]), SLEEP)
+        return builder.call(function, [builder.udiv(values[0], integer(_US_OF_SLEEP))])
 
     return types.int32(types.int32), generate
 
 
 def new_control() -> Control:
     """Return the array by which the members of a team meet."""
-    control = np.zeros(4 * _CACHE_LINE, np.int64)
-    control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
-    return control
+    return np.zeros(3 * _CACHE_LINE, np.int64)
 
 
-@cache
-def _other_load() -> OtherLoad:
-    return OtherLoad()
-
-
-@lru_cache(maxsize=1)
-def _spin_limit(_second: int) -> int:
-    """Return after how many spins a thread naps; asks once a second whether other processes want the processors."""
-    return _SPINS_BESIDE_OTHERS if _other_load().is_high() else _SPINS_ALONE
+@jit_internal
+def _wait(turns: int) -> None:
+    """Wait for a moment, the longer the more turns of waiting there were."""
+    if turns > _SPINS + _YIELDS:
+        _nap(_NAP_US)
+    elif turns > _SPINS:
+        _yield()
 
 
 @jit_internal
@@ -101,11 +99,10 @@ def barrier(control: Control, size: int) -> None:
     """Wait until all ``size`` members are here, or the team stops."""
     arrived = _add(control, _ARRIVALS, 1)
     all_arrived = (arrived // size + 1) * size
-    spins = 0
+    turns = 0
     while _read(control, _ARRIVALS) < all_arrived and not _read(control, _STOP):
-        spins += 1
-        if spins > control[_SPIN_LIMIT]:
-            _nap(_NAP_US)
+        turns += 1
+        _wait(turns)
 
 
 @jit_entry
@@ -128,14 +125,12 @@ def wait_for_task(member: int, control: Control, number: int) -> bool:
     """
     if member == 0:
         return number == 1
-    spins = naps = 0
+    turns = 0
     while _read(control, _TASK) < number:
         if _read(control, _STOP):
             return False
-        spins += 1
-        if spins > control[_SPIN_LIMIT]:
-            _nap(_NAP_US if naps < _SHORT_NAPS else _LONG_NAP_US)
-            naps += 1
+        turns += 1
+        _wait(turns)
     return True
 
 
@@ -157,9 +152,7 @@ class Team:
 
     def run(self) -> None:
         """Do one task, all members together. Raises what a member raised."""
-        if self._threads:
-            self._control[_SPIN_LIMIT] = _spin_limit(int(time.monotonic()))
-            _change(self._control, _TASK, 1)
+        _change(self._control, _TASK, 1)
         self._serve(0, self.size, self._control, self.buffers)
         if self._failure is not None:
             raise self._failure

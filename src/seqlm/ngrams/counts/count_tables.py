@@ -108,7 +108,11 @@ class Table:
         """
         sums = np.zeros(1 if self.below is None else len(self.below))
         for rows in self.blocks():
-            np.add.at(sums, self.split(rows)[0], values(rows))
+            prefixes = self.split(rows)[0]
+            first, last = int(prefixes[0]), int(prefixes[-1]) + 1
+            # What the block before began goes on, so that every sum is that of all its values in turn.
+            prefixes, parts = np.append(0, prefixes - first), np.append(sums[first], values(rows))
+            sums[first:last] = np.bincount(prefixes, parts, last - first)
         return sums
 
     @cached_property

@@ -1,11 +1,9 @@
-"""Charts that no description of lines covers: the models of the first screen, and classes of characters."""
-
-from collections.abc import Mapping, Sequence
+"""The chart that no description of lines covers: the models of the first screen."""
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from seqlm.report.figures.style import GREY, LineStyle, name_and_colour, new_figure
+from seqlm.report.figures.style import GREY, name_and_colour, new_figure
 
 _ROW_HEIGHT = 0.5
 _INTERVAL = {"linewidth": 2.5, "marker": "|", "markersize": 7, "markeredgewidth": 1.2}
@@ -42,29 +40,4 @@ def highlights_figure(table: pd.DataFrame) -> Figure:
         axes.grid(visible=False)
         axes.set(xlabel="bits per character on test (lower is better)", ylim=(-0.5, len(rows) - 0.25))
         axes.set_xlim(0, 1.15 * max(rows["test_bits"].max(), rows["ci_high"].max()))
-    return figure
-
-
-def class_figure(classes: pd.DataFrame, styles: Mapping[str, LineStyle], models: Sequence[str]) -> Figure:
-    """Draw some models' mean surprisal by class of character as bars; columns model, token_class, share, bits."""
-    shown = classes[classes["model"].isin(models)]
-    names = list(dict.fromkeys(shown["token_class"]))
-    shares = shown.drop_duplicates("token_class").set_index("token_class")["share"]
-    bits = shown.pivot_table(index="token_class", columns="model", values="bits")
-    step = len(models) + 1
-    with new_figure(height=0.8 + 0.19 * step * len(names), legend=1) as (figure, axes):
-        for place, (model, hatch) in enumerate(zip(models, ("", "////", "...."), strict=False)):
-            look = {"color": styles[model].color, "hatch": hatch, "edgecolor": GREY, "linewidth": 0}
-            at = [row * step + place for row in range(len(names))]
-            values = [bits.loc[name, model] for name in names]
-            axes.barh(at, values, 0.8, label=styles[model].name, **look)
-            for y, value in zip(at, values, strict=True):
-                axes.annotate(f"{value:.2f}", (value, y), xytext=(4, 0), textcoords="offset points", va="center")
-        ticks = [row * step + (step - 2) / 2 for row in range(len(names))]
-        axes.set_yticks(ticks, [f"{name}\n({shares[name]:.0%})" for name in names])
-        axes.tick_params(axis="y", length=0)
-        axes.grid(visible=False)
-        axes.set(xlabel="bits per character on test", ylim=(max(step * len(names), 1) - 1, -1))
-        if len(shown):
-            axes.set_xlim(0, 1.15 * shown["bits"].max())
     return figure

@@ -26,7 +26,6 @@ _MAX_MARKS = 12
 _TITLE_LENGTH = 56
 """Characters in a line of titles of panels."""
 _COLUMN_LINES = ("-", "--", ":")
-_PLAIN = LineStyle(INK)
 
 Styles = Mapping[Any, LineStyle]
 """Value of the column that groups a table -> how its line is drawn."""

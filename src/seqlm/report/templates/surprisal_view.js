@@ -61,12 +61,7 @@
     status[0].textContent = `${name}, character ${at + 1}${isPair ? `, difference ${round(gap(at))}` : ""}`;
     [model, other].forEach((select, index) => { status[index + 1].textContent = select?.value ? describe(select, at) : ""; });
     place.setAttribute("aria-valuetext", status.map(line => line.textContent).join("; "));
-    for (const row of find("everywhere")?.rows ?? []) row.cells[2].textContent = round(tokensOf[row.dataset.model][at].share);
   };
-  for (const row of find("everywhere")?.rows ?? []) {
-    const shares = tokensOf[row.dataset.model].map(token => token.share).filter(share => share !== null);
-    row.cells[1].textContent = shares.length ? (shares.reduce((sum, share) => sum + share) / shares.length).toFixed(2) : "–";
-  }
   const point = event => {
     const element = event.target.closest?.(".passage i");
     if (element) show([...element.parentNode.children].indexOf(element));

@@ -41,8 +41,7 @@ function showEpoch() {
   find("perplexities").textContent = `Perplexity on train ${fixed(train)}, on val ${val}.`;
   const sample = samples.filter(one => one.epoch <= epoch).at(-1);
   find("sample").replaceChildren(...sample ? [make("b", {textContent: prefix}), sample.text] : ["No sample was kept this early."]);
-  find("sample-said").textContent = !sample ? "" : `Written at epoch ${shownEpoch(sample.epoch)}, each time the likeliest character.` +
-    (sample.copied ? ` Longest piece that is also in the text it was trained on: ${sample.copied} of ${Array.from(sample.text).length} characters.` : "");
+  find("sample-said").textContent = !sample ? "" : `Written at epoch ${shownEpoch(sample.epoch)}, each time the likeliest character.`;
   if (find("chart").clientWidth) drawChart(rows, row, find("chart"));
 }
 

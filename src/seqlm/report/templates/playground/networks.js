@@ -50,12 +50,12 @@ const CELLS = {
   },
 };
 
-// Weights of a network by name, decoded from the page when they are first needed.
-class StoredNetwork {
+class RecurrentNetwork {
   constructor(described, text) {
     Object.assign(this, {name: described.name, described, text});
   }
 
+  // Weights by name, decoded from the page when they are first needed.
   get weights() {
     if (!this.cachedWeights) {
       const {arrays, bits} = this.described, size = ({shape}) => shape.reduce((a, b) => a * b, 1);
@@ -66,9 +66,7 @@ class StoredNetwork {
   }
 
   shape(name) { return this.described.arrays.find(array => array.name === name).shape; }
-}
 
-class RecurrentNetwork extends StoredNetwork {
   // Layers with weights as PyTorch has them: a row for each unit of each gate.
   get layers() {
     if (this.cachedLayers) return this.cachedLayers;
@@ -122,3 +120,5 @@ class RecurrentNetwork extends StoredNetwork {
   probs(state) { return softmax(product(this.output.weight, state.at(-1).hidden, this.output.bias)); }
   units(state) { return state.at(-1).hidden; }
 }
+
+const networkModels = (described, blocks) => described.map(network => new RecurrentNetwork(network, blocks[`weights-${network.name}`]));

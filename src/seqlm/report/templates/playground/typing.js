@@ -18,7 +18,7 @@ function makeCard(name, place) {
   const card = {
     select: make("select", {autocomplete: "off", "aria-label": `Model ${place + 1}`}, ...options(names)),
     score: make("b"), progress: make("progress", {max: 1, hidden: true, "aria-label": `Model ${place + 1} reads`}),
-    text: make("p", {className: "passage", dir: "auto"}), bars: [],
+    text: make("p", {className: "passage", dir: "auto", tabIndex: 0}), bars: [],
   };
   card.select.value = name;
   card.select.addEventListener("change", () => read());
