@@ -50,12 +50,12 @@ def test_each_epoch_cuts_the_text_anew_and_starts_from_the_zero_state(
     made = trainer(config(sampling=sampling, num_epochs=6))
     compute, firsts = made.network.compute_gradients, set()
 
-    def watching(inputs: np.ndarray, targets: np.ndarray, state: np.ndarray, noise: Any) -> Any:
+    def watching(inputs: np.ndarray, targets: np.ndarray, state: np.ndarray, *noise: Any) -> Any:
         number = made.progress.epoch_minibatches
         assert state.any() == (carries and number > 0)
         if number == 0:
             firsts.add(inputs.tobytes())
-        return compute(inputs, targets, state, noise)
+        return compute(inputs, targets, state, *noise)
 
     monkeypatch.setattr(made.network, "compute_gradients", watching)
     made.train(lambda _: None)
