@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from seqlm.networks.network import continue_prefixes
 from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.samples import SAMPLE_TOKENS, describe_samples, is_sampled, keep_sample, occurs, sample_prefix
+from seqlm.train.samples import SAMPLE_TOKENS, describe_samples, is_sampled, keep_sample, sample_prefix
 from seqlm.train.trainer import Trainer
+from seqlm.vocab.corpus import occurs
 from seqlm.vocab.vocabulary import Vocab
 from small_training import config, equal, trained, trainer
 
