@@ -19,8 +19,7 @@ def main(layout: Layout) -> None:
 
     params = load(layout.params, "preprocess", PreprocessParams)
     name = str(read_json(layout.corpus_record)["file"])  # by which its owner knows the text
-    fractions = params.split.model_dump()
-    result = clean_and_split(layout.raw_text, name, layout.splits, params.normalise, fractions)
+    result = clean_and_split(layout.raw_text, name, layout.splits, params.normalise, params.split.shares)
     for warning in result.warnings:
         warn(warning)
     sizes = {split: asdict(size) for split, size in result.sizes.items()}

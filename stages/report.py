@@ -4,15 +4,11 @@ import click
 
 from harness import stage
 from seqlm.core.layout import Layout
-from seqlm.core.settings import load
-from seqlm.report.settings import ReportParams
 
 
 @stage()
 def main(layout: Layout) -> None:
     """Draw every figure, build the page, and compare the book's numbers with ours."""
-    params = load(layout.params, "report", ReportParams)
-
     from seqlm.core.files import write_csv, write_metrics, write_text
     from seqlm.report.drawing import draw_all
     from seqlm.report.page import build_page, build_summary
@@ -26,8 +22,8 @@ def main(layout: Layout) -> None:
         write_csv(layout.reports("book", f"{name}.csv"), rows)
     write_metrics(layout.reports("book", "metrics.json"), metrics(parity))
     write_text(layout.summary, build_summary(layout))
-    write_text(layout.page, build_page(layout, params.title, parity))
-    write_text(layout.playground, build_playground(layout, params.title))
+    write_text(layout.page, build_page(layout, parity))
+    write_text(layout.playground, build_playground(layout))
     for line in agreement(parity):
         click.echo(line)
     click.echo(f"the page: {layout.page}; the playground: {layout.playground}; all models: {layout.summary}")

@@ -114,10 +114,10 @@ def test_a_missing_corpus_is_an_error_of_one_line(run_stage: RunStage) -> None:
     refused(run_stage("preprocess"), 3, "no such file: run the stage that writes it")
 
 
-def test_shares_that_do_not_add_up_end_with_code_2(preprocess: Preprocess, tmp_path: Path) -> None:
+def test_shares_that_leave_nothing_for_test_end_with_code_2(preprocess: Preprocess, tmp_path: Path) -> None:
     refused(
-        preprocess(TEXT, split={"train": 0.9, "val": 0.1, "test": 0.1}),
+        preprocess(TEXT, split={"train": 0.9, "val": 0.1}),
         2,
-        "preprocess.split: train, val and test must sum to 1",
+        "preprocess.split: train and val must leave a share for test",
     )
     assert not (tmp_path / "data/text").exists()

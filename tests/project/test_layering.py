@@ -28,8 +28,7 @@ def test_every_stage_has_one_script_package_section_and_folder_of_reports_and_te
     scripts = {path.stem for path in SCRIPTS}
     assert {name.partition("-")[0] for name in stages} == scripts  # score-ngrams is a part of score
     assert not scripts & set(sys.stdlib_module_names)
-    # The stage evaluate has no settings.
-    assert {script for script in scripts if script not in sections} == {"configure", "evaluate"}
+    assert {script for script in scripts if script not in sections} == {"configure", "evaluate", "report"}
     for name, stage in stages.items():
         script, body = name.partition("-")[0], stage.get("do", stage)
         assert f"stages/{script}.py" in body["cmd"]

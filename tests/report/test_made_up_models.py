@@ -163,7 +163,7 @@ def test_a_colour_means_one_kind_of_model(table: pd.DataFrame) -> None:
 
 
 def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
-    page = build_page(layout, "Models", NO_PARITY)
+    page = build_page(layout, NO_PARITY)
     rows = re.findall(r'<th scope="row">([^<]+) <small>([^<]+)</small></th>', page)
     assert rows == list(table[["label", "model"]].itertuples(index=False, name=None))
     # Models that keep learning come last, under a heading of their own.
@@ -178,7 +178,7 @@ def test_the_page(layout: Layout, table: pd.DataFrame) -> None:
 
 
 def test_the_first_screen_has_one_sentence_under_three_models(layout: Layout, table: pd.DataFrame) -> None:
-    page, passages = build_page(layout, "Models", NO_PARITY), read_json(layout.passages)
+    page, passages = build_page(layout, NO_PARITY), read_json(layout.passages)
     shown = page[page.index('<div class="three"') : page.index('class="button"')]
     labels = table.set_index("model")["label"]
     # On val, the best n-gram model whose passage is kept, and the best network, which memorised most too.
@@ -203,7 +203,7 @@ def test_samples_are_of_three_models_and_one_prefix_from_the_lowest_temperature(
     names = [PLAIN.name, ABSOLUTE.name, READ.name, best]
     samples = [sample | {"model": model, "temperature": t} for model in names for t in (0.0, 1.0, 0.5)]
     write_json(path, [*samples, samples[0] | {"prefix": "other"}])
-    page = build_page(layout, "Models", NO_PARITY)
+    page = build_page(layout, NO_PARITY)
     write_json(path, before)
     shown = page[page.index('<section id="samples">') : page.index('id="contexts"')]
     assert re.findall(r"<tr><td>([\d.]+)</td>", shown) == ["0", "0.5", "1"] * 3
@@ -213,14 +213,14 @@ def test_samples_are_of_three_models_and_one_prefix_from_the_lowest_temperature(
 
 def test_the_page_of_an_own_text_leaves_out_what_is_about_others(layout: Layout) -> None:
     record = read_json(layout.corpus_record)
-    of_book = build_page(layout, "Models", NO_PARITY)
+    of_book = build_page(layout, NO_PARITY)
     own = {"name": "my.txt", "description": "your file, 150,000 bytes", "licence": "", "bytes": 150_000}
     write_json(layout.corpus_record, record | own)
-    page = build_page(layout, "Models", NO_PARITY)
+    page = build_page(layout, NO_PARITY)
     drawn = list(_of_curves(layout, {}))
     write_json(layout.corpus_record, record)
     assert drawn == []
-    assert "The text: my.txt, your file, 150,000 bytes. Models" in page
+    assert "The text: my.txt, your file, 150,000 bytes. " in page
     assert "The text: The Time Machine by" in of_book
     assert 'id="curves"' in of_book
     for part in ('id="curves"', 'id="book"', "Tiny Shakespeare"):
@@ -231,13 +231,13 @@ def page_with(layout: Layout, path: Path, **changes: object) -> str:
     """Return the page after changes of a report, which is then as before."""
     before = read_json(path)
     write_json(path, before | changes)
-    page = build_page(layout, "Models", NO_PARITY)
+    page = build_page(layout, NO_PARITY)
     write_json(path, before)
     return page
 
 
 def test_what_a_reader_should_know_about_the_text_is_at_the_top(layout: Layout) -> None:
-    before = build_page(layout, "Models", NO_PARITY)
+    before = build_page(layout, NO_PARITY)
     assert not [said for said in ("dropped", "Read these results with care") if said in before]
     decoding = {"letters": 200, "foreign_letters": 33}
     top = page_with(layout, layout.reports("preprocess", "summary.json"), decoding=decoding).partition("<main")[0]
@@ -258,7 +258,7 @@ def test_numbers_that_round_to_zero_have_no_sign(layout: Layout) -> None:
 def browser(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
-    write_text(layout.page, build_page(layout, "Models", NO_PARITY))
+    write_text(layout.page, build_page(layout, NO_PARITY))
     with Browser(tmp_path_factory.mktemp("browser")) as found:
         found.open(layout.page)
         yield found
@@ -344,7 +344,7 @@ def test_the_same_model_is_named_first_everywhere(layout: Layout, table: pd.Data
     best, learning, lucky = rows.loc[MIXTURE], rows.loc[f"{RUN.name}+dynamic"], rows.loc[LUCKY.name]
     assert learning["val_bits"] < best["val_bits"] < lucky["val_bits"]
     assert lucky["test_bits"] < best["test_bits"] > learning["test_bits"]
-    page, chart = build_page(layout, "Models", NO_PARITY), svg_text(highlights_figure(highlights(table)))
+    page, chart = build_page(layout, NO_PARITY), svg_text(highlights_figure(highlights(table)))
     labels = set(highlights(table)["label"])
     # How far each label is from the top.
     found = re.findall(r'y="([\d.]+)"[^>]*>([^<]+)</text>', chart)
@@ -368,7 +368,7 @@ def test_page_and_summary_say_first_that_the_sample_replaced_the_corpus(layout: 
     record = read_json(layout.corpus_record)
     replaced = {"name": "sample", "requested": "time_machine", "fallback": True, "reason": "no source can be reached"}
     write_json(layout.corpus_record, record | replaced)
-    page, summary = build_page(layout, "Models", NO_PARITY), build_summary(layout)
+    page, summary = build_page(layout, NO_PARITY), build_summary(layout)
     write_json(layout.corpus_record, record)
     said = re.sub(r"\s+", " ", summary[: summary.index("\nbits per character")])
     assert said.startswith("This is not the corpus that was asked for: no source can be reached, so")

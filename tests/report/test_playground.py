@@ -75,7 +75,7 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout = write_project(tmp_path_factory.mktemp("project"))
-    layout.playground.write_text(build_playground(layout, "x"), encoding="utf-8")
+    layout.playground.write_text(build_playground(layout), encoding="utf-8")
     return layout
 
 
@@ -296,7 +296,7 @@ def test_markup_and_other_scripts_stay_text(page: Browser) -> None:
 def test_an_alphabet_of_another_script_shows_the_likeliest_characters(browser: Browser, tmp_path: Path) -> None:
     letters = "".join(chr(0x0627 + i % 36) + chr(0x4E00 + i) for i in range(90))
     layout = write_project(tmp_path, ARABIC * 20 + letters + "\n" + letters + "\n")
-    layout.playground.write_text(build_playground(layout, "x"), encoding="utf-8")
+    layout.playground.write_text(build_playground(layout), encoding="utf-8")
     open_page(browser, layout.playground)
     type_text(browser, "البحر جاء 👩‍👩‍👧")
     assert browser.run("app.cards[1].bars.filter(bar => !bar.hidden).length") == 5
@@ -491,7 +491,7 @@ def test_the_policy_allows_the_pages_own_script_and_style_only(project: Layout) 
 
 def test_what_the_page_leaves_out_is_named(project: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     def left_out() -> dict[str, str]:
-        return dict(re.findall(r"<li>(.*?): not on this page, (.*?)</li>", build_playground(project, "x")))
+        return dict(re.findall(r"<li>(.*?): not on this page, (.*?)</li>", build_playground(project)))
 
     other = {
         "words": "reads word tokens, and this page characters",
@@ -506,4 +506,4 @@ def test_what_the_page_leaves_out_is_named(project: Layout, monkeypatch: pytest.
 
 def test_the_same_models_give_the_same_page(project: Layout) -> None:
     # Weights come from their file in a random order.
-    assert build_playground(project, "x") == build_playground(project, "x")
+    assert build_playground(project) == build_playground(project)

@@ -15,7 +15,6 @@ from seqlm.generate.settings import GenerateParams
 from seqlm.gradients.settings import GradientsParams
 from seqlm.ngrams.settings import NgramsParams
 from seqlm.preprocess.settings import PreprocessParams
-from seqlm.report.settings import ReportParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
 from seqlm.train.settings import RunConfig
@@ -79,7 +78,6 @@ class Params(Section):
     score: ScoreParams
     generate: GenerateParams
     gradients: GradientsParams
-    report: ReportParams
 
 
 def check_values(values: dict[str, Any], *, source: str) -> dict[str, RunConfig]:

@@ -10,17 +10,21 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 
 class SplitFractions(Section):
-    """Shares of the text's bytes, in order."""
+    """Shares of the text's bytes, in order; the rest is test."""
 
     train: Fraction
     val: Fraction
-    test: Fraction
 
     @model_validator(mode="after")
-    def _sum_to_one(self) -> "SplitFractions":
-        if abs(self.train + self.val + self.test - 1) > 1e-9:
-            raise ValueError("train, val and test must sum to 1")
+    def _leave_a_rest(self) -> "SplitFractions":
+        if self.shares["test"] <= 0:
+            raise ValueError("train and val must leave a share for test")
         return self
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each split."""
+        return {"train": self.train, "val": self.val, "test": round(1 - self.train - self.val, 9)}
 
 
 class PreprocessParams(Section):

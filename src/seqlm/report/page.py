@@ -34,7 +34,7 @@ _NOT_ON_PAGE = {"unknown_share", "unknown_bits"}
 _SOURCES = ("page.css", "page.js", "surprisal_view.js")
 
 
-def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -> str:
+def build_page(layout: Layout, parity: Mapping[str, pd.DataFrame]) -> str:
     """Return the page as HTML; ``parity`` has the tables of :mod:`seqlm.report.parity`, empty for other corpora.
 
     It contains the figures that :func:`seqlm.report.drawing.draw_all` has drawn. Raises DataError if a report is
@@ -44,9 +44,7 @@ def build_page(layout: Layout, title: str, parity: Mapping[str, pd.DataFrame]) -
     def figure(name: str, alternative: str) -> Markup:
         return inline_svg(layout.figure(name), alternative)
 
-    return render(
-        "page.html", _SOURCES, title=title, **_content(layout), parity=_records(parity["printed"]), figure=figure
-    )
+    return render("page.html", _SOURCES, **_content(layout), parity=_records(parity["printed"]), figure=figure)
 
 
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:

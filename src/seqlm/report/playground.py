@@ -48,7 +48,7 @@ _COMPUTING = ("arrays", "ngrams", "networks", "sampling", "units", "reading", "w
 _SCRIPTS = ("dom", "shannon", "typing", "writing", "inside", "history", "game", "main")
 
 
-def build_playground(layout: Layout, title: str) -> str:
+def build_playground(layout: Layout) -> str:
     """Return the page as HTML.
 
     Raises DataError if a model, a table or the corpus is missing or broken.
@@ -76,7 +76,7 @@ def build_playground(layout: Layout, title: str) -> str:
         "test": "".join(vocab.tokens[token] if token else _UNKNOWN for token in test.tolist()),
     }
     return render(
-        "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True, title=title,
+        "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True,
         corpus=read_json(layout.corpus_record), computing=list(map(_script, _COMPUTING)),
         data=data, blocks=blocks, left_out=left_out,
     )  # fmt: skip
