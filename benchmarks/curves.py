@@ -50,6 +50,7 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import save_models
 from seqlm.preprocess.preparing import clean_and_split
+from seqlm.preprocess.settings import SplitFractions
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import Scores, score_model, val_bits
 from seqlm.train.settings import RunConfig
@@ -127,7 +128,8 @@ def prepare(source: Source, folder: Path) -> Corpus:
     lstm, transformer = params["runs"][source.lstm], params["runs"]["transformer"]
     runs = {"scratch": {}, "lstm": lstm, "gru": lstm | {"model": "gru"}, "transformer": transformer}
     settings, layout = params["preprocess"], Layout(folder)
-    clean_and_split(path, source.file, layout.splits, settings["normalise"], settings["split"])
+    shares = SplitFractions(**settings["split"]).shares
+    clean_and_split(path, source.file, layout.splits, settings["normalise"], shares)
     texts = {split: layout.split(split) for split in SPLITS}
     registry = read_params(Layout(ROOT).registry)["corpora"].values()
     write_json(layout.corpus_record, next(entry for entry in registry if entry["file"] == source.file))
