@@ -72,6 +72,7 @@ def test_a_second_process_and_another_folder_of_equal_sources_compile_nothing(fo
     assert call(folder, filled) == (3, 1)
 
 
+@pytest.mark.slow
 def test_a_change_of_another_module_of_the_folder_is_seen(folder: Path, kept: Path) -> None:
     write_loops(folder, "from other import MORE", "MORE")
     for more in (10, 20):
@@ -96,6 +97,7 @@ def test_without_a_place_to_keep_them_loops_are_compiled(folder: Path, kept: Pat
     assert call(folder, kept) == (3, 0)
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_loops_are_compiled_and_leave_nothing(folder: Path, kept: Path) -> None:
     kept.mkdir()
     with mounted(kept, "-t", "tmpfs", "-o", "size=64k", "tmpfs"):
@@ -106,6 +108,7 @@ def test_on_a_full_disk_loops_are_compiled_and_leave_nothing(folder: Path, kept:
         assert [call(folder, kept), call(folder, kept)] == [(3, 0), (3, 1)]
 
 
+@pytest.mark.slow
 def test_from_a_folder_that_may_not_be_written_loops_are_read(folder: Path, filled: Path) -> None:
     (version,) = (filled / "compiled").iterdir()
     for closed in (version, version.parent):

@@ -67,5 +67,6 @@ def test_a_parameter_without_a_gradient_is_refused() -> None:
         Optimizer("sgd", changed).step(0.1)
 
 
+@pytest.mark.slow
 def test_training_does_not_load_pytorchs_compiler() -> None:
     assert succeeded(run_python(TRAINS, PARAMS_FILE)) == "False\n"

@@ -42,6 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     return layout
 
 
+@pytest.mark.slow
 def test_the_command_saves_all_models(run: Layout, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seqlm", "export", "out", "--root", str(run.root)]
     version = subprocess.run([*command[:3], "--version"], capture_output=True, text=True)

@@ -7,6 +7,8 @@ import pytest
 
 from workspace import Finished, Repository
 
+pytestmark = pytest.mark.slow  # each test makes Git repositories
+
 BOOK = {"name": "time_machine", "sha256": "8" * 64}
 
 

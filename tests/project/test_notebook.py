@@ -12,6 +12,7 @@ from smoke import ROOT
 from workspace import Workspace
 
 
+@pytest.mark.slow
 def test_the_code_of_every_cell_runs_on_a_finished_run(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,8 @@ stages:
 PARAMS = "unit: line\nseconds: 0\ndevice: cpu\n"
 COPY = """
 import pathlib, re, time
+
+pytestmark = pytest.mark.slow  # each test makes Git repositories
 params = dict(re.findall("^([a-z]+): (.*)$", pathlib.Path("params.yaml").read_text(), re.MULTILINE))
 pathlib.Path("running").touch()
 time.sleep(float(params["seconds"]))
