@@ -1,6 +1,7 @@
 """Fixtures that several test modules share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from stages_by_hand import RunStage, in_a_process, in_this_process, prepare
 # On small tensors two threads are slower than one, and far slower if tests share the cores. PyTorch reads this when it
 # is imported, and the stages that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts background jobs with Ctrl-C ignored, and so would be what tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadlines: tests share the cores. `make test-all` uses the long profile.
 # The same examples each time; the long profile draws new ones.

@@ -12,6 +12,8 @@ import pytest
 from smoke import ROOT
 from workspace import TinyRepository, wait_until
 
+pytestmark = pytest.mark.slow  # each test makes Git repositories
+
 PIPELINE = """
 stages:
   copy:
@@ -26,8 +28,6 @@ stages:
 PARAMS = "unit: line\nseconds: 0\ndevice: cpu\n"
 COPY = """
 import pathlib, re, time
-
-pytestmark = pytest.mark.slow  # each test makes Git repositories
 params = dict(re.findall("^([a-z]+): (.*)$", pathlib.Path("params.yaml").read_text(), re.MULTILINE))
 pathlib.Path("running").touch()
 time.sleep(float(params["seconds"]))
