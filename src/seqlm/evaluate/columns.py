@@ -127,8 +127,7 @@ COLUMNS = [
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
            lambda r: r.scores.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
     Column("unknown_share", "Share of test tokens not in the vocabulary.",
-           lambda r: r.scores.metrics["test"]["unknown_share"], float, "unknown",
-           lambda row: f"{100 * row['unknown_share']:.1f}\N{NO-BREAK SPACE}%", in_text=False),
+           lambda r: r.scores.metrics["test"]["unknown_share"]),
 ]  # fmt: skip
 """All columns, in their order in table.csv."""
 

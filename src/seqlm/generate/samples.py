@@ -23,8 +23,8 @@ def chosen_prefixes(setting: Sequence[str] | str, layout: Layout) -> list[str]:
 
     Raises DataError if these are needed and val begins with nothing but spaces.
     """
-    folder = layout.corpus("char")
-    vocab, train = Vocab.load(folder / "vocab.json", "char"), load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS]
+    folder, vocab = layout.corpus("char"), Vocab.load(layout.vocab("char"), "char")
+    train = load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS]
     wanted = [] if setting == AUTO else setting
     found = [prefix for prefix in wanted if occurs(vocab.encode(vocab.tokenize(prefix)), train)]
     return found or prompts(vocab, load_split(folder, "val", mmap=True), NUM_AUTO_PREFIXES)
@@ -78,9 +78,9 @@ def measured(samples: Sequence[Sample], models: Models) -> list[Sample]:
 
     @cache
     def train_text(kind: Kind) -> str:
-        folder = models.layout.corpus(kind)
-        vocab = Vocab.load(folder / "vocab.json", kind)
-        return vocab.join(vocab.decode(load_split(folder, "train", mmap=True)[:SEARCHED_TOKENS].tolist()))
+        vocab = Vocab.load(models.layout.vocab(kind), kind)
+        train = load_split(models.layout.corpus(kind), "train", mmap=True)[:SEARCHED_TOKENS]
+        return vocab.join(vocab.decode(train.tolist()))
 
     return [
         replace(

@@ -30,7 +30,6 @@ _SENTENCE = 56
 """Characters of test that the first screen shows."""
 _COMPRESSED = 1_000_000
 """Characters of test that are compressed for comparison, at most."""
-_NOT_ON_PAGE = {"unknown_share", "unknown_bits"}
 _SOURCES = ("page.css", "page.js", "surprisal_view.js")
 
 
@@ -112,7 +111,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in read_csv(words / "frequencies.csv").groupby("n")},
         "words": read_json(words / "summary.json"),
         "groups": table_groups(table),
-        "columns": [column for column in COLUMNS if column.heading and column.name not in _NOT_ON_PAGE],
+        "columns": [column for column in COLUMNS if column.heading],
         "highlights": ", ".join(f"{row.label} {row.test_bits:.2f}" for row in charted.itertuples()),
         "share": describe_share(read_json(layout.reports("evaluate", "metrics.json"))),
         "by_word": "".join(table["label"][(table["token"] == "char") & (table["counted_token"] == "word")].head(1)),
