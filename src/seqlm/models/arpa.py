@@ -22,7 +22,7 @@ from seqlm.models.surprisals import EncodedText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.vocab.kinds import Kind
-from seqlm.vocab.separators import separator_nll
+from seqlm.vocab.separators import count_separators
 from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
@@ -107,7 +107,7 @@ class ArpaLanguageModel(LanguageModel):
         return EncodedText(
             vocab=self.vocab, text=text, begin=begin, tokens=read, ids=ids, is_scored=is_scored, scored_tokens=own,
             spelling=unknown_costs(self.vocab, own, ids[is_scored]), num_chars=len(text) - begin + 1,
-            separator_nll=separator_nll(text[begin:].split("\n"), "", None), known_anchors=places[is_scored],
+            separator_nll=count_separators(text[begin:].split("\n"), "").nll(None), known_anchors=places[is_scored],
         )  # fmt: skip
 
 
