@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.evaluate.uncertainty import IntervalScales
+from seqlm.evaluate.uncertainty import Scale, scales_of_folds
 from seqlm.models.scored_text import NUM_BLOCKS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
@@ -69,26 +69,26 @@ def bits(train: Ids, order: int, tests: list[Ids], vocab_size: int) -> Bits:
     return np.array([[block.mean() for block in blocks] for blocks in found])
 
 
-def counts_of(models: dict[str, Bits], scales: list[IntervalScales]) -> Iterator[tuple[int, ...]]:
+def counts_of(models: dict[str, Bits], scales: list[Scale]) -> Iterator[tuple[int, ...]]:
     """Yield for each test: comparisons, significant ones, is one's sign wrong, does an interval miss."""
     best = min(models, key=lambda name: models[name].mean())
-    pairs = [(name, best) for name in models if name != best]
-    truth = np.array([(models[name] - models[best]).mean() for name, _ in pairs])
+    differences = [values - models[best] for name, values in models.items() if name != best]
+    truth = np.array([each.mean() for each in differences])
     for test, scale in enumerate(scales):
-        found = scale.compare_pairs({name: values[test] for name, values in models.items()}, pairs).values()
+        found = [scale.compare(each[test], len(differences)) for each in differences]
         difference = np.array([each.difference for each in found])
         significant = np.array([each.verdict != "not significant" for each in found])
         misses = np.abs(difference - truth) > [each.margin for each in found]
-        yield len(pairs), significant.sum(), (significant & (difference * truth < 0)).any(), misses.any()
+        yield len(differences), significant.sum(), (significant & (difference * truth < 0)).any(), misses.any()
 
 
-def contained(models: dict[str, Bits], scales: list[IntervalScales]) -> float:
+def contained(models: dict[str, Bits], scales: list[Scale]) -> float:
     """Return the share of pairs of tests in which the interval of one contains the score on the other."""
     found = []
     for values in models.values():
         means = values.mean(axis=1)
         for test, scale in enumerate(scales):
-            is_inside = np.abs(means - means[test]) <= scale.of_model.passage_margin(values[test])
+            is_inside = np.abs(means - means[test]) <= np.sqrt(2) * scale.margin(values[test])
             found.append((is_inside.sum() - 1) / (NUM_TESTS - 1))
     return float(np.mean(found))
 
@@ -111,14 +111,14 @@ def rows_of(text: str) -> Iterator[tuple[str, list[float], float]]:
             for n in REFERENCES
         ]
         scales = [
-            IntervalScales.of_folds(
+            scales_of_folds(
                 Folds(of_folds, [models["different"][f"{n}"][test].tolist() for n in REFERENCES]), NUM_BLOCKS
             )
             for test in range(NUM_TESTS)
         ]
         for kind, of_kind in models.items():
-            sums.setdefault(kind, []).extend(counts_of(of_kind, scales))
-            inside.setdefault(kind, []).append(contained(of_kind, scales))
+            sums.setdefault(kind, []).extend(counts_of(of_kind, [of_difference for _, of_difference in scales]))
+            inside.setdefault(kind, []).append(contained(of_kind, [of_model for of_model, _ in scales]))
     for kind, each in sums.items():
         yield kind, [len(each), *np.sum(each, axis=0)], float(np.mean(inside[kind]))
 

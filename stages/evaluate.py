@@ -24,14 +24,17 @@ def main(layout: Layout) -> None:
     texts = {kind: heldout.streams for kind, heldout in heldouts.items()}
     scores = collect_scores(layout, runs, texts)
     results = rank_models(scores, texts, Folds.load(layout.folds))
+    diagnosed = tables.diagnosed(scores)
     found = {
         "metrics": {each.name: each.metrics for each in scores},
         "table": main_table(results),
         "choices": tables.choices(scores),
         "orders": tables.order_table(results),
         "history": tables.history_table(layout, runs),
+        "positions": tables.position_table(diagnosed),
+        "classes": tables.class_table(diagnosed, heldouts["char"]),
     }
-    for name, content in [*found.items(), *tables.diagnostic_tables(tables.diagnosed(scores), heldouts["char"])]:
+    for name, content in found.items():
         write_table(layout.reports("evaluate"), name, content)
     write_metrics(layout.reports("evaluate", "bits.json"), tables.headlines(scores, runs))
     save_mixtures(layout.mixtures, scores)

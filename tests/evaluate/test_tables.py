@@ -9,7 +9,7 @@ from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate import tables
 from seqlm.evaluate.ranking import rank_models
-from seqlm.evaluate.tables import CLASSES, character_classes, class_table, diagnostic_tables, order_table, passages
+from seqlm.evaluate.tables import CLASSES, character_classes, class_table, order_table, passages
 from seqlm.models.spelling import NLL_OF_ANY_CHARACTER
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import Scores, make_scores
@@ -27,14 +27,16 @@ def test_letters_are_classified_by_their_position_in_the_word() -> None:
     assert [CLASSES[index] for index in character_classes("lines")] == [first, second, later, later, later]
 
 
-def test_surprisal_by_class_is_a_mean_in_bits() -> None:
+def test_surprisal_by_class_is_a_mean_in_bits(tmp_path: Path) -> None:
     # "ab a": b, the space and a are scored, with 1, 2 and 3 bits.
-    table = class_table({"m": np.array([1, 2, 3]) * BIT}, "ab a")
+    heldout = Heldout(encode(Layout(tmp_path), ["char"], "", "ab ba\n", "ab\n", "ab a\n"), "char")
+    table = class_table([made := score(network("m"), np.array([1, 2, 3]) * BIT)], heldout)
     assert list(table.columns) == ["model", "token_class", "share", "bits"]
     found = dict(zip(table["token_class"], table["bits"], strict=True))
     assert found == pytest.approx({"second letter": 1, "space": 2, "first letter": 3})
     assert table["share"].tolist() == pytest.approx([1 / 3] * 3)
-    named = class_table({"m": np.array([1, 2, 3]) * BIT}, "ab\na")["token_class"].tolist()
+    heldout = Heldout(encode(Layout(tmp_path), ["char"], "\n", "ab\na\n", "ab\n", "ab\na\n"), "char")
+    named = class_table([made], heldout)["token_class"].tolist()
     assert named == ["first letter", "second letter", "space or line end"]
 
 
@@ -78,9 +80,7 @@ def one_bit_each(heldout: Heldout, token: str) -> Scores:
 
 def test_classes_of_characters_include_the_cost_of_unknown_ones(heldouts: dict[str, Heldout]) -> None:
     score = one_bit_each(heldouts["char"], "char")
-    tables = list(diagnostic_tables([score], heldouts["char"]))
-    assert [name for name, _ in tables] == ["positions", "classes"]
-    table = tables[1][1]
+    table = class_table([score], heldouts["char"])
     first = table[table["token_class"] == "first letter"]["bits"].item()
     # After the first letter of the text, z, t and s begin words: one bit each, and z the cost of an unknown character.
     assert first == pytest.approx(1 + NLL_OF_ANY_CHARACTER / BIT / 3)

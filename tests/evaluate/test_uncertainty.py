@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from made_scores import scored_text
-from seqlm.evaluate.uncertainty import IntervalScales, Scale, critical_value, student_inside
+from seqlm.evaluate.uncertainty import (
+    Comparison,
+    Scale,
+    critical_value,
+    scales_of_folds,
+    scales_of_text,
+    student_inside,
+)
 from seqlm.models.scored_text import NUM_BLOCKS, Stream, stream_of
 from seqlm.score.folds import Folds
 
@@ -51,23 +58,22 @@ def test_critical_values() -> None:
 
 
 def test_folds_scale_the_deviation_of_blocks() -> None:
-    scales = IntervalScales.of_folds(FOLDS, 4)
-    assert scales.of_model == Scale(pytest.approx(1 / 2), 2, 2)
-    assert scales.of_difference == Scale(pytest.approx(0.3 / math.sqrt(3)), 2, 2)
+    assert scales_of_folds(FOLDS, 4) == (
+        Scale(pytest.approx(1 / 2), 2, 2), Scale(pytest.approx(0.3 / math.sqrt(3)), 2, 2)
+    )  # fmt: skip
     # A text with four times as many blocks as test, of a fourth of its size, has as wide an interval.
-    assert IntervalScales.of_folds(FOLDS, 16).of_model == Scale(pytest.approx(1 / 4), 2, 2)
+    assert scales_of_folds(FOLDS, 16)[0] == Scale(pytest.approx(1 / 4), 2, 2)
     # A text that repeats itself has equal blocks.
     assert Scale.of_folds(np.array([1.0, 2.0]), np.ones(4), 4) == Scale.of_blocks(4) == Scale(1 / 2, 2)
 
 
 def test_folds_matter_only_if_all_of_test_was_scored_and_is_long_enough() -> None:
-    independent = Scale.of_blocks(NUM_BLOCKS)
-    assert IntervalScales.of_text(scored_text(1000), FOLDS) == IntervalScales.of_folds(FOLDS, NUM_BLOCKS)
-    assert IntervalScales.of_text(scored_text(1000), None) == IntervalScales(independent, independent)
-    in_passages = replace(scored_text(1000), share=0.5)
-    assert IntervalScales.of_text(in_passages, FOLDS) == IntervalScales(independent, independent)
-    assert IntervalScales.of_text(scored_text(40), None) == IntervalScales(Scale.of_blocks(2), Scale.of_blocks(2))
-    assert IntervalScales.of_text(scored_text(39), FOLDS) is None
+    independent = (Scale.of_blocks(NUM_BLOCKS),) * 2
+    assert scales_of_text(scored_text(1000), FOLDS) == scales_of_folds(FOLDS, NUM_BLOCKS)
+    assert scales_of_text(scored_text(1000), None) == independent
+    assert scales_of_text(replace(scored_text(1000), share=0.5), FOLDS) == independent
+    assert scales_of_text(scored_text(40), None) == (Scale.of_blocks(2),) * 2
+    assert scales_of_text(scored_text(39), FOLDS) is None
 
 
 def test_an_interval_is_for_another_passage_and_left_out_below_zero() -> None:
@@ -81,31 +87,24 @@ def test_an_interval_is_for_another_passage_and_left_out_below_zero() -> None:
 
 
 def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
-    scales, base = IntervalScales(Scale.of_blocks(9), Scale.of_blocks(9)), np.arange(9) ** 2.0
-    shift = np.array([0.9] * 4 + [1.0] + [1.1] * 4)
-    blocks = {"a": base, "b": base + shift, "same": base, "shifted": base - 0.5}
-    found = scales.compare_pairs(blocks, [("a", "b"), ("b", "a"), ("a", "same"), ("shifted", "a")])
-    # b - a has mean 1, deviation 0.1, and standard error 0.1 / 3. Two directions are one comparison.
-    margin = critical_value(3, 4) / 30
-    assert (found["a", "b"].difference, found["a", "b"].margin) == pytest.approx((-1, margin))
-    assert (found["b", "a"].difference, found["b", "a"].margin) == pytest.approx((1, margin))
+    differences = np.array([0.9] * 4 + [1.0] + [1.1] * 4)
+    # They have mean 1, deviation 0.1, and standard error 0.1 / 3.
+    worse, better = (Scale.of_blocks(9).compare(sign * differences, 3) for sign in (1, -1))
+    margin = pytest.approx(critical_value(3, 4) / 30)
+    assert worse == Comparison(pytest.approx(1), margin, "worse")
+    assert better == Comparison(pytest.approx(-1), margin, "better")
     # A difference that is the same everywhere is certain.
-    assert (found["shifted", "a"].difference, found["shifted", "a"].margin) == (-0.5, 0)
-    assert [found[pair].verdict for pair in found] == ["better", "worse", "not significant", "better"]
+    assert Scale.of_blocks(9).compare(np.full(9, -0.5), 3) == Comparison(-0.5, 0, "better")
+    assert Scale.of_blocks(9).compare(np.zeros(9), 3).verdict == "not significant"
 
 
 def test_a_difference_is_significant_if_its_interval_excludes_zero() -> None:
-    scales, rng = IntervalScales(Scale.of_blocks(50), Scale.of_blocks(50)), np.random.default_rng(0)
-    noise = rng.normal(size=(40, 50))
-    noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, ddof=1, keepdims=True)
+    noise = np.random.default_rng(0).normal(size=50)
     # The difference is 2.5 standard errors: more than 2.06 for one comparison, less than 3.6 for 40.
-    blocks = {f"model {index}": row for index, row in enumerate(noise)} | {"zero": np.zeros(50)}
-    blocks["model 0"] = noise[0] + 2.5 / math.sqrt(50)
-    alone = scales.compare_pairs(blocks, [("model 0", "zero")])["model 0", "zero"]
-    together = scales.compare_pairs(blocks, [(model, "zero") for model in blocks if model != "zero"])
-    assert alone.verdict == "worse"
+    blocks = (noise - noise.mean()) / noise.std(ddof=1) + 2.5 / math.sqrt(50)
+    alone, together = (Scale.of_blocks(50).compare(blocks, number) for number in (1, 40))
+    assert (alone.verdict, together.verdict) == ("worse", "not significant")
     assert alone.margin == pytest.approx(2.06 / math.sqrt(50), abs=0.0015)
-    assert {difference.verdict for difference in together.values()} == {"not significant"}
 
 
 def made_text(rng: np.random.Generator, num_models: int, ratio: float) -> tuple[Folds, np.ndarray]:
@@ -121,14 +120,11 @@ def made_text(rng: np.random.Generator, num_models: int, ratio: float) -> tuple[
 
 def test_equal_models_are_rarely_told_apart_anywhere() -> None:
     # Quantiles of t with 49 degrees of freedom and Holm's correction call something significant on 16 % of such texts.
-    rng, names = np.random.default_rng(0), [str(index) for index in range(40)]
-    num_wrong = 0
+    rng, num_wrong = np.random.default_rng(0), 0
     for _ in range(400):
-        folds, (blocks, _other) = made_text(rng, len(names), 2)
-        of_models = dict(zip(names, blocks, strict=True)) | {"best": np.full(NUM_BLOCKS, 5.0)}
-        pairs = [(name, "best") for name in names]
-        found = IntervalScales.of_folds(folds, NUM_BLOCKS).compare_pairs(of_models, pairs)
-        num_wrong += any(difference.verdict != "not significant" for difference in found.values())
+        folds, (blocks, _other) = made_text(rng, 40, 2)
+        _, scale = scales_of_folds(folds, NUM_BLOCKS)
+        num_wrong += any(scale.compare(each - 5, 40).verdict != "not significant" for each in blocks)
     assert num_wrong / 400 < 0.07
 
 
@@ -137,8 +133,8 @@ def test_intervals_contain_the_value_of_another_passage_in_95_percent_of_cases()
     rng, contained = np.random.default_rng(0), []
     for _ in range(2000):
         folds, ((test,), (other,)) = made_text(rng, 1, 2)
-        margin = IntervalScales.of_folds(folds, NUM_BLOCKS).of_model.passage_margin(test)
-        contained.append(abs(other.mean() - test.mean()) <= margin)
+        low, high = scales_of_folds(folds, NUM_BLOCKS)[0].interval(test + 1000)  # none reaches below 0
+        contained.append(low <= other.mean() + 1000 <= high)
     assert np.mean(contained) == pytest.approx(0.955, abs=0.01)
 
 

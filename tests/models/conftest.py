@@ -8,11 +8,10 @@ import pytest
 from seqlm.core.layout import Layout
 from seqlm.core.settings import load
 from seqlm.evaluate.mixtures import save_mixtures
-from seqlm.models import dynamic, index, ngrams
+from seqlm.models import index, networks, ngrams
 from seqlm.models.index import Models, open_models
 from seqlm.models.info import describe_mixture
 from seqlm.models.mixture import mix
-from seqlm.score import ngrams as score_ngrams
 from seqlm.score.heldout import Heldout
 from seqlm.score.networks import score_run
 from seqlm.score.ngrams import score_kind
@@ -39,11 +38,11 @@ WEIGHTS = [0.25, 0.75]
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Layout, dict[str, Scores]]]:
     """A run whose models are scored as the stages do, with constants that suit its short text."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (index, ngrams, score_ngrams):
+        for module in (index, ngrams):
             for name, value in {"FEW_TOKENS": 90, "NUM_UPDATES": 3, "ORDERS_OF_FEW": {"char": (1, 3)}}.items():
                 if hasattr(module, name):
                     patch.setattr(module, name, value)
-        patch.setattr(dynamic, "RMS_SEGMENTS", 4)
+        patch.setattr(networks, "RMS_SEGMENTS", 4)
         layout = write_models(prepare(tmp_path_factory.mktemp("scored")), SEA * 10 + LAND * 2 + SEA)
         change_params(layout.params, SETTINGS)
         params, scores = load(layout.params, "score", ScoreParams), dict[str, Scores]()

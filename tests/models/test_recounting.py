@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from seqlm.models.info import describe_ngram
-from seqlm.models.ngrams import NGram
-from seqlm.models.recounting import Recounting, recounted_on
+from seqlm.models.ngrams import NGram, Recounting, recounted_on
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from seqlm.models.recounting import Recounting
+from seqlm.models.ngrams import Recounting
 from seqlm.models.spelling import SpellingModel
 from seqlm.models.word_to_char import CharacterPredictor, Lexicon
 from seqlm.ngrams.counts.counting import count_ngrams

@@ -14,7 +14,7 @@ from compiled_networks import network_settings
 from project.templates import minimal_gated
 from seqlm.core.errors import DataError
 from seqlm.core.files import write_checksummed
-from seqlm.models.dynamic import dynamic_nll, gradient_rms
+from seqlm.models.networks import dynamic_nll, gradient_rms
 from seqlm.networks.building import build_network, open_network, save_network
 from seqlm.networks.kinds import KINDS, NetworkKind
 from seqlm.networks.network import Network, continue_prefixes, stream_nll
@@ -149,7 +149,7 @@ RESULTS = """
 import numpy as np
 from seqlm.networks.network import continue_prefixes
 from seqlm.networks.network import rows_nll, stream_nll
-from seqlm.models.dynamic import DynamicRule, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
 
 def results(network):
     ids = np.random.default_rng(0).integers(1, 6, 300)

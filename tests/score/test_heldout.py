@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from compiled_networks import scratch_network
 from made_scores import scored_text
-from made_scores import stream as made_stream
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.models.ngrams import NGram
@@ -156,16 +155,15 @@ def test_a_network_reads_a_warm_up_before_each_passage(layout: Layout) -> None:
 
 def test_the_beginning_of_train(layout: Layout) -> None:
     train = load_split(layout.corpus("char"), "train")
-    beginning = Heldout(layout, "char", 10_000).beginning_of_train(3_000)
-    assert beginning is not None
+    heldout = Heldout(layout, "char", 10_000)
+    beginning = heldout.beginning("train", 3_000)
     assert beginning.ids.tolist() == train[:3_000].tolist()
     assert beginning.num_chars == 2_999
-    # No more is read than of a long split, and nothing if it is all of train.
-    assert len(Heldout(layout, "char", 10_000).beginning_of_train(30_000).ids) == 10_000  # type: ignore[union-attr]
-    assert Heldout(layout, "char", 10_000).beginning_of_train(len(train)) is None
+    # No more is read than of a long split; all of train is its scored text.
+    assert len(heldout.beginning("train", 30_000).ids) == 10_000
+    assert heldout.beginning("train", len(train)) is heldout.stream("train")
     for kind in ("word", "subword"):
-        vocab, beginning = Vocab.load(layout.vocab(kind)), Heldout(layout, kind, 10_000).beginning_of_train(300)
-        assert beginning is not None
+        vocab, beginning = Vocab.load(layout.vocab(kind)), Heldout(layout, kind, 10_000).beginning("train", 300)
         text = vocab.join(vocab.decode(beginning.ids.tolist()))
         assert beginning.num_chars == pytest.approx(len(text), rel=0.05)
 
@@ -194,13 +192,6 @@ def test_unknown_words_of_a_text_cost_as_much_as_in_a_split(tmp_path: Path) -> N
         found = encoded(layout, kind, "the storm").spelling
         assert found[len(found) - len(split.spelling) :].tolist() == split.spelling.tolist()
         assert (split.spelling.sum() > 0) == (kind != "subword")
-
-
-def test_the_beginning_of_a_stream() -> None:
-    text = made_stream(range(4), 9)
-    assert text.beginning(4) is text
-    # One of three scored tokens has a third of the nine characters.
-    assert (text.beginning(2).ids.tolist(), text.beginning(2).num_chars) == ([0, 1], 3)
 
 
 def test_unknown_tokens_cost_their_spelling() -> None:

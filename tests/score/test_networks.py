@@ -1,6 +1,8 @@
 """Scores of networks: on whole streams and on passages, static and dynamic, and the rule of dynamic updates."""
 
 import platform
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,17 +14,16 @@ from made_scores import network as describe
 from made_scores import stream
 from seqlm.configure.settings import resolve_runs
 from seqlm.core.settings import read_params
-from seqlm.models import dynamic
-from seqlm.models.dynamic import DynamicRule, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models import networks as model_networks
 from seqlm.models.info import describe_run
-from seqlm.models.networks import StaticNetwork
+from seqlm.models.networks import DynamicRule, StaticNetwork, dynamic_nll, gradient_rms, trained_weights
 from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, stream_nll
 from seqlm.score import networks
-from seqlm.score.scores import TRAIN_SUBSET, Scores
+from seqlm.score.scores import TRAIN_SUBSET, Scores, score_model
 from seqlm.score.settings import DynamicParams
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -31,8 +32,8 @@ from small_runs import config
 
 @pytest.fixture(autouse=True)
 def frequent_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamic, "UPDATE_EVERY", 8)
-    monkeypatch.setattr(dynamic, "RMS_SEGMENTS", 10)
+    monkeypatch.setattr(model_networks, "UPDATE_EVERY", 8)
+    monkeypatch.setattr(model_networks, "RMS_SEGMENTS", 10)
 
 
 PARAMS = DynamicParams(lrs=[0.0001, 0.05], decays=[0.001])
@@ -50,38 +51,48 @@ def passages(size: int) -> Stream:
     )  # fmt: skip
 
 
-def model(token: str, made: Network) -> StaticNetwork:
+def model(token: str, made: Network, **changes: object) -> StaticNetwork:
     vocab = Vocab(token, [f"t{index}" for index in range(made.vocab_size)], [0] * made.vocab_size, "", {})
-    return StaticNetwork(describe("m", token), vocab, made)
+    return StaticNetwork(describe("m", token, **changes), vocab, made)
 
 
 def streams() -> Streams:
     return {"train": passages(100), "val": passages(200), "test": passages(120)}
 
 
+def heldout(texts: Streams, num_tuning_tokens: int = 1000) -> Any:
+    """Return made-up texts as what a run is scored on."""
+
+    def beginning(split: str, num_tokens: int) -> Stream:
+        num_tokens = num_tuning_tokens if split == "val" else num_tokens
+        return stream(texts[split].ids[:num_tokens]) if num_tokens < len(texts[split].ids) else texts[split]
+
+    return SimpleNamespace(streams=texts, beginning=beginning)
+
+
 @pytest.mark.parametrize(("token", "metadata"), [("word", set()), ("char", {"positions"})])
 def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: str, metadata: set[str]) -> None:
-    score = networks.score_network(model(token, strong_network()), streams(), None)
+    score = score_model(model(token, strong_network()), heldout(streams()))
     for split, text in streams().items():
-        assert score.nll[split].tolist() == stream_nll(strong_network(), text.input_ids)[text.is_scored[1:]].tolist()
-        assert score.metrics[split]["scored_share"] == 0.1
+        expected = stream_nll(strong_network(), text.input_ids)[text.is_scored[1:]]
+        assert score.metrics[split] == measure(expected, text) | {"scored_share": 0.1}
+        assert split == "train" or score.nll[split].tolist() == expected.tolist()
     assert set(score.metrics) == {"train", "val", "test"}
     assert set(score.metadata) == metadata
 
 
 def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
-    seen = stream(np.arange(30) % 3 + 1)
-    score = networks.score_network(model("word", strong_network()), streams(), seen)
-    assert set(score.nll) == {"train", "val", "test"}
+    part = model("word", strong_network(), train_tokens=30)
+    score = score_model(part, heldout(streams()))
+    seen = stream(streams()["train"].ids[:30])
     assert score.metrics[TRAIN_SUBSET] == measure(stream_nll(strong_network(), seen.ids), seen)
 
 
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Scores]:
-    static = networks.score_network(model("word", made), texts, None)
-    scored = static, model("word", made), texts, texts["train"].ids
-    return list(networks.score_dynamically(*scored, params, log.append, num_tuning_tokens))
+    scored = model("word", made), heldout(texts, num_tuning_tokens), texts["train"].ids
+    return list(networks.score_dynamically(*scored, params, log.append))
 
 
 @pytest.mark.parametrize("num_tuning_tokens", [50, 1000])
@@ -92,12 +103,8 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     # The text repeats itself, so a high learning rate is best.
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     made = strong_network()
-    rule = DynamicRule(
-        0.05,
-        0.001,
-        gradient_rms(made, streams()["train"].ids, segment_length=8, num_segments=10),
-        trained_weights(made),
-    )
+    rms = gradient_rms(made, streams()["train"].ids, segment_length=8, num_segments=10)
+    rule = DynamicRule(0.05, 0.001, rms, trained_weights(made))
     for split in ("val", "test"):
         text = streams()[split]
         adapted = dynamic_nll(made, text.input_ids, rule.apply, update_every=8)
@@ -146,15 +153,6 @@ def test_the_settings_of_dynamic_evaluation_are_chosen_on_val_and_not_on_test() 
         scores = dynamic_scores(uniform_network(), texts_of(val, test), [])
         chosen += [score.metadata["choices"]["dynamic_lr"] for score in scores] or [0]
     assert chosen[0] > chosen[1]
-
-
-def test_a_dynamic_score_that_loses_on_all_of_val_is_left_out() -> None:
-    """The settings are chosen on the beginning of val, which repeats itself; the rest is noise."""
-    texts = texts_of(np.r_[REPEATS, *[NOISE] * 4], REPEATS)
-    log = list[str]()
-    params = PARAMS.model_copy(update={"lrs": [0.01]})
-    assert dynamic_scores(uniform_network(), texts, log, params, num_tuning_tokens=300) == []
-    assert log[-1] == "m+dynamic: left out, because m is as good on val"
 
 
 def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:

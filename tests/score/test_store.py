@@ -1,4 +1,4 @@
-"""Stored scores, and the figures that sum up a model's surprisals."""
+"""Stored scores, the figures that sum up a model's surprisals, and perplexity by the amount of context."""
 
 import math
 from dataclasses import replace
@@ -7,9 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compiled_networks import strong_network
 from made_scores import network, ngram, score, scored_text
+from seqlm.core.metrics import perplexity
+from seqlm.models.networks import StaticNetwork
+from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import measure, stream_of
-from seqlm.score.scores import drop_needless_train, load_all, load_scores, save_all, save_scores
+from seqlm.networks.network import stream_nll
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.score.scores import MAX_WINDOWS, load_all, load_scores, perplexity_by_position, save_all, save_scores
+from seqlm.vocab.vocabulary import SplitInfo, Vocab
 
 
 def test_a_score_is_stored_with_all_that_is_known_of_the_model(tmp_path: Path) -> None:
@@ -33,18 +41,6 @@ def test_scores_that_are_no_longer_made_are_removed(tmp_path: Path) -> None:
         save_all(tmp_path, [score(network(name), np.full(4, np.log(2))) for name in names], log.append)
     assert [score.name for score in load_all(tmp_path)] == ["a", "c"]
     assert log[-1].startswith("a: 1.000 bits per character on val, ")
-
-
-def test_train_stays_where_a_mixture_may_need_it(tmp_path: Path) -> None:
-    # The better on val the later the name. No mixture has a seventh-best model, nor a dynamic one, on train.
-    static = [score(ngram(name), np.full(4, bits)) for name, bits in zip("abcdef", range(6, 0, -1), strict=True)]
-    dynamic = score(ngram("g+dynamic", dynamic=True), {"val": np.ones(4), "test": np.ones(4)})
-    save_all(tmp_path, [*static, dynamic], lambda _: None)
-    drop_needless_train(tmp_path, "char")
-    found = {one.name: one for one in load_all(tmp_path)}
-    assert [name for name, one in found.items() if "train" in one.nll] == ["c", "d", "e", "f"]
-    assert [path.parent.name for path in sorted(tmp_path.rglob("train.npy"))] == ["c", "d", "e", "f"]
-    assert found["a"].metrics["train"] == static[0].metrics["train"]
 
 
 def test_metrics_by_hand() -> None:
@@ -72,3 +68,21 @@ def test_infinite_values_have_a_reason(nll: list[float], finite: set[str], reaso
     metrics = measure(np.array(nll), scored_text(2))
     assert {key for key in ("nats_per_token", "perplexity", "bits_per_character") if metrics[key] is not None} == finite
     assert metrics["reason"].startswith(reason)
+
+
+TEXT = np.random.default_rng(0).integers(0, 5, 400)
+VOCAB = Vocab("char", list("?abcd"), [0] * 5, "", {"train": SplitInfo(400, 400, 0, "")})
+
+
+def test_a_text_of_one_window_gives_the_surprisal_at_each_position() -> None:
+    model = StaticNetwork(network("m"), VOCAB, strong_network(5))
+    expected = [perplexity(value, 1) for value in stream_nll(strong_network(5), TEXT[:30])]
+    assert perplexity_by_position(model, TEXT[:30]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_windows_are_spread_over_all_of_the_text() -> None:
+    """The first windows repeat one token; later ones do not, and the model knows only the first ones."""
+    model = NGram.of(KneserNey(count_ngrams(np.ones(400, np.int64), 5, 2), 2), VOCAB)
+    ones = np.ones(130 + 2 * MAX_WINDOWS, np.int64)
+    mixed = np.append(ones, TEXT[TEXT != 1])
+    assert max(perplexity_by_position(model, ones)) * 1.2 < min(perplexity_by_position(model, mixed))

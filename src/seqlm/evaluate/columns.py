@@ -5,6 +5,7 @@ To add a column, add an entry to :data:`COLUMNS`; nothing else needs to know.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ class Column:
 
     name: str
     meaning: str
-    value: Callable[[Result], object]
-    """From a result to the value in table.csv; None if there is none."""
+    value: Callable[[Result], object] | None
+    """From a result to the value in table.csv, which may be None; None: the property of the model with this name."""
     dtype: type = float
     heading: str = ""
     """In the main table as text and on the page; a column without a heading is in table.csv only."""
@@ -87,20 +88,17 @@ COLUMNS = [
     Column("model", "Identifier: what is typed, and what files are called.", lambda r: r.scores.name, str),
     Column("label", "A readable name, which says what the model is.", lambda r: r.label, str, "model",
            in_text=False),
-    Column("family", "ngram, network or mixture.", lambda r: r.scores.info.family, str),
-    Column("token", "Kind of token that the model predicts.", lambda r: r.scores.info.token, str),
-    Column("counted_token", "N-gram models: kind of token whose n-grams are counted.",
-           lambda r: r.scores.info.counted_token, str),
-    Column("smoothing", "N-gram models: smoothing method.", lambda r: r.scores.info.smoothing, str),
-    Column("order", "N-gram models: order, 0 for the uniform distribution.", lambda r: r.scores.info.order, int),
-    Column("network", "Networks: kind of network.", lambda r: r.scores.info.network, str),
-    Column("run", "Networks: the run.", lambda r: r.scores.info.run, str),
-    Column("as_in_chapter", "Networks: whether the settings are those of sections 8.5 and 8.6 of the book.",
-           lambda r: r.scores.info.as_in_chapter, bool),
-    Column("epoch", "Networks: whether the weights are those of the last epoch, or those that were best on val.",
-           lambda r: r.scores.info.epoch, str),
+    Column("family", "ngram, network or mixture.", None, str),
+    Column("token", "Kind of token that the model predicts.", None, str),
+    Column("counted_token", "N-gram models: kind of token whose n-grams are counted.", None, str),
+    Column("smoothing", "N-gram models: smoothing method.", None, str),
+    Column("order", "N-gram models: order, 0 for the uniform distribution.", None, int),
+    Column("network", "Networks: kind of network.", None, str),
+    Column("run", "Networks: the run.", None, str),
+    Column("as_in_chapter", "Networks: whether all settings are those of sections 8.5 and 8.6.", None, bool),
+    Column("epoch", "Networks: whether the weights are the last ones, or those that were best on val.", None, str),
     Column("dynamic", "Whether the model keeps learning from the text that it predicts. Such rows come after the "
-           "others.", lambda r: r.scores.info.dynamic, bool),
+           "others.", None, bool),
     Column("members", "Mixtures: the members, separated by spaces. Dynamic models: the static one.",
            lambda r: " ".join(r.scores.info.members) or None, str),
     Column("test_bits", "Bits per character on test; infinite if a token has probability zero.",
@@ -117,13 +115,12 @@ COLUMNS = [
     Column("val_bits", "Bits per character on val; marked ^ if the model has chosen_on_val.",
            lambda r: r.bits("val"), float, "val", _val_with_mark),
     Column("chosen_on_val", "Whether settings, weights or the epoch of the model were chosen on val, so that it looks "
-           "better there than it is.", lambda r: r.scores.info.chosen_on_val, bool),
+           "better there than it is.", None, bool),
     Column("train_bits", "Bits per character on all of train.", lambda r: r.bits("train"), float, "train"),
     Column("seen_bits", "Bits per character on the text that the model was trained on, measured after training.",
            lambda r: r.bits(TRAIN_SUBSET if TRAIN_SUBSET in r.scores.metrics else "train"), float, "trained on",
            in_text=False),
-    Column("train_chars", "Characters of train that the model was trained on.",
-           lambda r: r.scores.info.train_chars, int, "train characters", in_text=False),
+    Column("train_chars", "Characters of train that the model saw.", None, int, "train characters", in_text=False),
     Column("test_perplexity", "Perplexity on test, per token of the model's own kind.",
            lambda r: r.scores.metrics["test"]["perplexity"], float, "perplexity", _or_infinite("test_perplexity", 2)),
     Column("unknown_share", "Share of test tokens not in the vocabulary.",
@@ -135,11 +132,11 @@ COLUMNS = [
 def main_table(results: Sequence[Result]) -> pd.DataFrame:
     """Return one row for each result, with the columns of :data:`COLUMNS`."""
     dtypes = {float: np.float64, int: "Int64", bool: bool, str: object}
-    columns = {
-        column.name: pd.Series([column.value(result) for result in results], dtype=dtypes[column.dtype])
-        for column in COLUMNS
-    }
-    return pd.DataFrame(columns)
+    found = {}
+    for column in COLUMNS:
+        value = column.value or attrgetter(f"scores.info.{column.name}")
+        found[column.name] = pd.Series([value(result) for result in results], dtype=dtypes[column.dtype])
+    return pd.DataFrame(found)
 
 
 def table_groups(table: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:

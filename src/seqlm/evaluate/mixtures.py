@@ -3,23 +3,24 @@
 The weights and members of mixtures are chosen on val.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
-from seqlm.core.files import remove_others, write_checksummed
+from seqlm.core.files import remove_others
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
-from seqlm.models.info import DESCRIPTION_FORMAT, describe_mixture
+from seqlm.models.info import describe_mixture, write_description
 from seqlm.models.mixture import mix
 from seqlm.models.scored_text import ScoredText
-from seqlm.score.scores import NUM_PARTNERS, Scores, load_all, make_scores, val_bits
+from seqlm.score.scores import HELD_OUT, Scores, load_all, make_scores, val_bits
 from seqlm.vocab.kinds import KINDS
 
+NUM_PARTNERS = 4
+"""The best n-gram models on val are tried as partners of the best network: the best of them need not help most."""
 MIN_WEIGHT = 0.05
 """A member with a smaller weight is left out."""
 NUM_STEPS = 200
@@ -44,9 +45,9 @@ def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Spli
 def make_mixtures(
     ngrams: Sequence[Scores], networks: Sequence[Scores], texts: Mapping[str, SplitTexts]
 ) -> list[Scores]:
-    """Return mixtures of the best network on val with the n-gram model that helps it most, and with other networks.
+    """Return the mixture of the networks that help each other and of the n-gram model that helps the best one most.
 
-    There are static mixtures, and dynamic ones in which networks and n-gram models keep learning. ``texts``: kind of
+    There is a static mixture, and a dynamic one in which networks and n-gram models keep learning. ``texts``: kind of
     token -> its scored texts.
     """
     token = min((network for network in networks if not network.info.dynamic), key=val_bits).info.token
@@ -55,9 +56,11 @@ def make_mixtures(
     made: dict[str, Scores] = {}
     for dynamic in (False, True):
         members = _members(of_token, dynamic)
-        allowed = [partner for partner in partners if dynamic or not partner.info.dynamic]
-        for mixture in _mixtures(members, allowed[:NUM_PARTNERS], texts[token]):
-            made.setdefault(mixture.name, mixture)
+        allowed = [partner for partner in partners if dynamic or not partner.info.dynamic][:NUM_PARTNERS]
+        pairs = {partner.name: val_bits(best_mixture([members[0], partner], texts[token])) for partner in allowed}
+        mixture = best_mixture([*members, min(allowed, key=lambda each: pairs[each.name])], texts[token])
+        if len(mixture.info.members) > 1:  # otherwise only one has a weight that matters
+            made[mixture.name] = mixture
     return list(made.values())
 
 
@@ -67,19 +70,6 @@ def _members(networks: Sequence[Scores], dynamic: bool) -> list[Scores]:
         return [network for network in networks if not network.info.dynamic]
     replaced = {network.info.members[0] for network in networks if network.info.dynamic}
     return [network for network in networks if network.name not in replaced]
-
-
-def _mixtures(networks: Sequence[Scores], partners: Sequence[Scores], texts: SplitTexts) -> Iterator[Scores]:
-    """Yield the first network mixed with the partner that helps it most, and both with the networks that help.
-
-    There is no mixture if only one member has a weight that matters.
-    """
-    pairs = [(partner, best_mixture([networks[0], partner], texts)) for partner in partners]
-    partner, pair = min(pairs, key=lambda tried: float(tried[1].nll["val"].sum()))
-    all_together = best_mixture([*networks, partner], texts)
-    for mixture in (pair, all_together):
-        if len(mixture.info.members) > 1:
-            yield mixture
 
 
 def best_mixture(members: Sequence[Scores], texts: SplitTexts) -> Scores:
@@ -92,21 +82,18 @@ def best_mixture(members: Sequence[Scores], texts: SplitTexts) -> Scores:
     while weights.min() < MIN_WEIGHT:
         del members[int(np.argmin(weights))]
         weights = choose_weights([member.nll["val"] for member in members])
-    splits = [split for split in members[0].nll if all(split in member.nll for member in members)]
-    mixed = {split: mix([member.nll[split] for member in members], weights) for split in splits}
-    chosen = {f"weight of {member.name}": weight for member, weight in zip(members, weights.tolist(), strict=True)}
-    metadata = {"choices": chosen, "weights": {m.name: w for m, w in zip(members, weights.tolist(), strict=True)}}
+    mixed = {split: mix([member.nll[split] for member in members], weights) for split in HELD_OUT}
+    metadata = {"weights": {member.name: weight for member, weight in zip(members, weights.tolist(), strict=True)}}
     return make_scores(describe_mixture([member.info for member in members]), mixed, texts, metadata)
 
 
 def save_mixtures(folder: Path, scores: Sequence[Scores]) -> None:
     """Write what the mixtures among some scores are, one JSON file for each, and remove other mixtures."""
-    mixtures = {score.name: score for score in scores if score.info.family == "mixture"}
+    mixtures = {f"{score.name}.json": score for score in scores if score.info.family == "mixture"}
     folder.mkdir(parents=True, exist_ok=True)
-    remove_others([f"{name}.json" for name in mixtures], folder)
+    remove_others(list(mixtures), folder)
     for name, score in mixtures.items():
-        value = {"model": asdict(score.info), "metadata": {"weights": score.metadata["weights"]}}
-        write_checksummed(folder / f"{name}.json", {"format": DESCRIPTION_FORMAT} | value)
+        write_description(folder / name, score.info, score.metadata)
 
 
 def choose_weights(nll: Sequence[Nll]) -> NDArray[np.float64]:

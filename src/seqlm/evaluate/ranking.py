@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seqlm.evaluate.uncertainty import Comparison, Interval, IntervalScales, Pair
-from seqlm.models.names import display_names
+from seqlm.evaluate.uncertainty import Comparison, Interval, scales_of_text
+from seqlm.models.info import display_names
 from seqlm.models.scored_text import Stream, finite_bits
 from seqlm.score.folds import Folds
 from seqlm.score.scores import Scores, val_bits
@@ -21,7 +21,7 @@ class Result:
     to_best: Comparison
     """Without values for the best model itself, and for models without finite bits."""
     label: str
-    """The name that people read (:func:`seqlm.models.names.display_names`)."""
+    """The name that people read (:func:`seqlm.models.info.display_names`)."""
 
     def bits(self, split: str) -> float | None:
         """Return bits per character on a split, if the model was scored on it and they are finite."""
@@ -48,32 +48,21 @@ def rank_models(
     def place(each: Scores) -> tuple[bool, bool, float, str]:
         return each.info.dynamic, each is not best, finite_bits(each.metrics["test"]), each.name
 
-    ranked = sorted(scores, key=place)
-    intervals, comparisons = _compare(ranked, texts, folds, [(each.name, best.name) for each in ranked])
-    return [
-        Result(
-            each,
-            intervals.get(each.name, (None, None)),
-            comparisons.get((each.name, best.name), Comparison()),
-            labels[each.name],
-        )
-        for each in ranked
-    ]
-
-
-def _compare(
-    scores: Sequence[Scores], texts: Mapping[str, Mapping[str, Stream]], folds: Folds | None, pairs: Sequence[Pair]
-) -> tuple[dict[str, Interval], dict[Pair, Comparison]]:
-    """Return the intervals of models with finite bits, and the comparisons of pairs of them."""
     shortest = min((of_kind["test"] for of_kind in texts.values()), key=lambda text: text.num_blocks)
-    scales = IntervalScales.of_text(shortest, folds)
-    if scales is None:
-        return {}, {}
+    scales = scales_of_text(shortest, folds)
     blocks = {
         each.name: texts[each.info.token]["test"].block_bits(each.nll["test"], shortest.num_blocks)
         for each in scores
-        if each.metrics["test"]["bits_per_character"] is not None
+        if scales and each.metrics["test"]["bits_per_character"] is not None
     }
-    possible = [pair for pair in pairs if pair[0] != pair[1] and set(pair) <= set(blocks)]
-    intervals = {name: scales.of_model.interval(of_model) for name, of_model in blocks.items()}
-    return intervals, scales.compare_pairs(blocks, possible)
+
+    def result(each: Scores) -> Result:
+        interval: Interval = None, None
+        to_best = Comparison()
+        if scales and each.name in blocks:
+            interval = scales[0].interval(blocks[each.name])
+            if each is not best and best.name in blocks:
+                to_best = scales[1].compare(blocks[each.name] - blocks[best.name], len(blocks) - 1)
+        return Result(each, interval, to_best, labels[each.name])
+
+    return [result(each) for each in sorted(scores, key=place)]

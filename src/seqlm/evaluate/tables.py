@@ -4,7 +4,7 @@ Some tables show what a score hides: how it depends on context and on the class 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
-from seqlm.core.metrics import Nll
 from seqlm.evaluate.ranking import Result
 from seqlm.score.heldout import Heldout
 from seqlm.score.passage import passage
@@ -52,36 +51,27 @@ def order_table(results: Sequence[Result]) -> pd.DataFrame:
     return table.sort_values(["token", "smoothing", "order"], ignore_index=True)
 
 
-def diagnostic_tables(scores: Sequence[Scores], heldout: Heldout) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield how surprisal depends on context and on the class of character.
-
-    ``scores`` are those of models over characters; ``heldout`` is the text that they were scored on.
-    """
-    test, characters = heldout.stream("test"), "".join(heldout.test_tokens())
-    yield "positions", position_table(scores)
-    yield "classes", class_table({each.name: test.with_spelling(each.nll["test"]) for each in scores}, characters)
-
-
 def position_table(scores: Sequence[Scores]) -> pd.DataFrame:
     """Return perplexity against the number of tokens of context: columns model, position, perplexity."""
     rows = [(score.name, *row) for score in scores for row in enumerate(score.metadata["positions"], start=1)]
     return pd.DataFrame(rows, columns=["model", "position", "perplexity"])
 
 
-def class_table(nll: Mapping[str, Nll], text: str) -> pd.DataFrame:
+def class_table(scores: Sequence[Scores], heldout: Heldout) -> pd.DataFrame:
     """Return each model's surprisal by the class of the character: columns model, token_class, share, bits.
 
-    ``nll`` are the surprisals of characters 2 to N of the text, including the cost of unknown ones. ``share`` is the
-    share of the class in the text, ``bits`` its mean surprisal.
+    ``scores`` are those of models over characters; ``heldout`` is the text that they were scored on. ``share`` is the
+    share of the class in test, ``bits`` its mean surprisal, including the cost of unknown characters.
     """
+    test, text = heldout.stream("test"), "".join(heldout.test_tokens())
     classes = character_classes(text)[1:]
     names = [f"{name} or line end" if name == "space" and "\n" in text else name for name in CLASSES]
     masks = {names[index]: classes == index for index in np.unique(classes)}
-    rows = [
-        (name, token_class, float(mask.mean()), float(values[mask].mean() / math.log(2)))
-        for name, values in nll.items()
-        for token_class, mask in masks.items()
-    ]
+    rows = []
+    for score in scores:
+        nll = test.with_spelling(score.nll["test"])
+        of_class = [(name, float(mask.mean()), float(nll[mask].mean() / math.log(2))) for name, mask in masks.items()]
+        rows += [(score.name, *row) for row in of_class]
     return pd.DataFrame(rows, columns=["model", "token_class", "share", "bits"])
 
 
@@ -117,17 +107,19 @@ def passages(results: Sequence[Result], heldouts: Mapping[str, Heldout]) -> dict
 
 def choices(scores: Sequence[Scores]) -> dict[str, float]:
     """Return what was chosen on val to make each model."""
-    return {
-        f"{what} in {score.name}": value
-        for score in scores
-        for what, value in score.metadata.get("choices", {}).items()
-    }
+    found = dict[str, float]()
+    for score in scores:
+        found |= {f"{what} in {score.name}": value for what, value in score.metadata.get("choices", {}).items()}
+        weights = score.metadata.get("weights", {}).items()
+        found |= {f"weight of {member} in {score.name}": value for member, value in weights}
+    return found
 
 
 def diagnosed(scores: Sequence[Scores]) -> list[Scores]:
-    """Return the models over characters whose diagnostics were stored, the best on val first."""
-    found = [score for score in scores if "positions" in score.metadata and token_kind(score.info.token).is_character]
-    return sorted(found, key=lambda score: float(score.nll["val"].sum()))
+    """Return the networks over characters and the best n-gram model on val, the best on val first."""
+    found = sorted((score for score in scores if "positions" in score.metadata), key=val_bits)
+    ngrams = [score for score in found if score.info.family == "ngram"]
+    return [score for score in found if score not in ngrams[1:]]
 
 
 def headlines(scores: Sequence[Scores], runs: Sequence[str]) -> dict[str, dict[str, float | None]]:

@@ -21,7 +21,6 @@ that of fifty other passages.
 """
 
 import math
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Self
@@ -38,17 +37,14 @@ LEVEL = 0.05
 Blocks = NDArray[np.float64]
 """Bits per character of one model on each block of test; their mean is the bits per character on test."""
 Interval = tuple[float, float] | tuple[None, None]
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a model compares with another one on test; without values if it is not compared."""
+    """How a model compares with the best one on test; without values if it is not compared."""
 
-    against: str | None = None
-    """The name of the other model."""
     difference: float | None = None
-    """Bits per character minus those of the other model."""
+    """Bits per character minus those of the best model."""
     margin: float | None = None
     """What the difference must exceed to be significant."""
     verdict: str | None = None
@@ -83,52 +79,34 @@ class Scale:
         critical = critical_value(num_comparisons, self.degrees, self.fold_degrees)
         return critical * self.factor * float(blocks.std(ddof=1))
 
-    def passage_margin(self, blocks: Blocks) -> float:
-        """Return half the width of the 95 % interval for another passage: two values differ by more than one does."""
-        return math.sqrt(2) * self.margin(blocks)
-
     def interval(self, blocks: Blocks) -> Interval:
         """Return the 95 % interval for another passage, without values if it would reach below 0."""
-        mean, margin = float(blocks.mean()), self.passage_margin(blocks)
+        # Two values differ by more than one does from the mean.
+        mean, margin = float(blocks.mean()), math.sqrt(2) * self.margin(blocks)
         return (mean - margin, mean + margin) if margin <= mean else (None, None)
 
+    def compare(self, differences: Blocks, num_comparisons: int) -> Comparison:
+        """Return what the differences of a model from the best one show, if so many models are compared with it."""
+        mean, margin = float(differences.mean()), self.margin(differences, num_comparisons)
+        return Comparison(mean, margin, "not significant" if abs(mean) <= margin else "better" if mean < 0 else "worse")
 
-@dataclass(frozen=True)
-class IntervalScales:
-    """The scales for single models, and for differences between two models."""
 
-    of_model: Scale
-    of_difference: Scale
+def scales_of_folds(folds: Folds, num_blocks: int) -> tuple[Scale, Scale]:
+    """Return the scales of models and of differences between two, for a text of so many blocks of the reference."""
+    bits, blocks = np.array(folds.bits), np.array(folds.test_blocks)
+    return (
+        Scale.of_folds(bits[0], blocks[0], num_blocks),
+        Scale.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
+    )
 
-    @classmethod
-    def of_text(cls, text: Stream, folds: Folds | None) -> Self | None:
-        """Return the scales for a text, None if it is too short; ``folds`` are None if there are none."""
-        if text.num_blocks < 2:
-            return None
-        independent = Scale.of_blocks(text.num_blocks)
-        if folds is None or text.share < 1:
-            return cls(independent, independent)
-        return cls.of_folds(folds, text.num_blocks)
 
-    @classmethod
-    def of_folds(cls, folds: Folds, num_blocks: int) -> Self:
-        """Return the scales by which folds of two reference models differ, for a text of so many of their blocks."""
-        bits, blocks = np.array(folds.bits), np.array(folds.test_blocks)
-        return cls(
-            Scale.of_folds(bits[0], blocks[0], num_blocks),
-            Scale.of_folds(bits[0] - bits[1], blocks[0] - blocks[1], num_blocks),
-        )
-
-    def compare_pairs(self, blocks: Mapping[str, Blocks], pairs: Collection[Pair]) -> dict[Pair, Comparison]:
-        """Compare pairs of models; a pair in both directions counts as one comparison."""
-        num_comparisons = len(set(map(frozenset, pairs)))
-        found = {}
-        for first, second in pairs:
-            differences = blocks[first] - blocks[second]
-            mean, margin = float(differences.mean()), self.of_difference.margin(differences, num_comparisons)
-            verdict = "not significant" if abs(mean) <= margin else "better" if mean < 0 else "worse"
-            found[first, second] = Comparison(second, mean, margin, verdict)
-        return found
+def scales_of_text(text: Stream, folds: Folds | None) -> tuple[Scale, Scale] | None:
+    """Return the scales of models and of differences between two; None if the text is too short."""
+    if text.num_blocks < 2:
+        return None
+    if folds is None or text.share < 1:
+        return Scale.of_blocks(text.num_blocks), Scale.of_blocks(text.num_blocks)
+    return scales_of_folds(folds, text.num_blocks)
 
 
 @cache

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_checksummed, read_csv, read_errors
+from seqlm.core.files import read_csv, read_errors
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
-from seqlm.models.info import DESCRIPTION_FORMAT, ModelInfo, describe_ngram, describe_run
+from seqlm.models.info import ModelInfo, describe_ngram, describe_run, read_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.mixture import Mixture
-from seqlm.models.ngrams import FEW_TOKENS, NGram, model_of_few, orders_of_few, static_models, unknown_of
-from seqlm.models.recounting import NUM_UPDATES, Recounting
+from seqlm.models.ngrams import FEW_TOKENS, model_of_few, orders_of_few, recounting_model, static_models
 from seqlm.models.saving import check_sealed
 from seqlm.models.word_to_char import describe_word_to_char, words_as_characters
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -158,16 +157,15 @@ class Models(Mapping[str, LanguageModel]):
 
     def _open_learning(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
-            from seqlm.models.dynamic import DynamicNetwork  # imports the compiled loops
+            from seqlm.models.networks import DynamicNetwork  # imports the compiled loops
 
             chosen, train = metadata["choices"], load_split(self.layout.corpus(info.token), "train", mmap=True)
             settings = [(chosen["dynamic_lr"], chosen["dynamic_decay"])]
             return DynamicNetwork.of(self._open_run(info.members[0]), train, settings)[0]
         vocab, order = self._vocab(info.counted_token or info.token), info.order or 0
         if not info.counts_predicted_token:
-            return words_as_characters(self.layout, vocab, order, NUM_UPDATES)
-        unknown = unknown_of(self.layout, vocab)
-        return NGram(info, vocab, Recounting.of_train(self.layout, vocab, order, unknown, vocab, NUM_UPDATES))
+            return words_as_characters(self.layout, vocab, order)
+        return recounting_model(self.layout, vocab, order)
 
     def _open_run(self, run: str) -> "StaticNetwork":
         from seqlm.models.networks import open_run  # imports the compiled loops
@@ -194,12 +192,6 @@ class Models(Mapping[str, LanguageModel]):
 
 def _same(model: LanguageModel) -> LanguageModel:
     return model
-
-
-def read_description(path: Path) -> tuple[ModelInfo, dict[str, Any]]:
-    """Return what a model is, and what else its description holds. Raises DataError for a broken file."""
-    value = read_checksummed(path, DESCRIPTION_FORMAT, "run the pipeline again")
-    return ModelInfo.from_json(value["model"]), value["metadata"]
 
 
 def _open_model(folder: Path, device: Device | None, num_threads: int | None, name: str) -> LanguageModel:

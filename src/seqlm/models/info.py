@@ -1,18 +1,26 @@
 """What a model is: the properties that tables, figures and sentences about it depend on."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
+from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.kinds import Kind
+from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 DYNAMIC = "+dynamic"
 """Appended to the names of dynamic models."""
 
-DESCRIPTION_FORMAT = 6
-"""Of a JSON file with a :class:`ModelInfo` under ``model`` and what else the model is made of under ``metadata``."""
+_FORMAT = 7
+NETWORK_NAMES = {"scratch": "RNN from scratch", "rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
+"""The name that people read for a kind of network; other kinds have their own."""
+_LEARNING = "still learning"
+_MAX_NAMED = 2
+"""Members that the name of a mixture names."""
+_NGRAMS = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
 Family = Literal["ngram", "network", "mixture"]
 
 
@@ -22,7 +30,7 @@ class ModelInfo:
 
     name: str
     """The identifier: what is typed, and what files and folders are called. People read
-    :func:`seqlm.models.names.display_names`."""
+    :func:`display_names`."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""
@@ -54,12 +62,7 @@ class ModelInfo:
     members: tuple[str, ...] = ()
     """Mixtures: the names of the members. Dynamic models: the name of the static model."""
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Return the model whose fields a JSON file holds."""
-        return cls(**{**value, "members": tuple(value["members"])})
-
-    def as_dynamic(self) -> Self:
+    def as_dynamic(self) -> "ModelInfo":
         """Return the description of the same model if it keeps learning from the text that it predicts."""
         return replace(self, name=f"{self.name}{DYNAMIC}", dynamic=True, chosen_on_val=True, members=(self.name,))
 
@@ -67,6 +70,17 @@ class ModelInfo:
     def counts_predicted_token(self) -> bool:
         """Whether this is an n-gram model over the tokens that it predicts."""
         return self.family == "ngram" and self.counted_token == self.token
+
+
+def write_description(path: Path, info: ModelInfo, metadata: Mapping[str, Any]) -> None:
+    """Write what a model is, and what else is known of it, as JSON."""
+    write_checksummed(path, {"format": _FORMAT, "model": asdict(info), "metadata": metadata})
+
+
+def read_description(path: Path) -> tuple[ModelInfo, dict[str, Any]]:
+    """Return what :func:`write_description` wrote. Raises DataError for a broken file."""
+    value = read_checksummed(path, _FORMAT, "run the pipeline again")
+    return ModelInfo(**value["model"] | {"members": tuple(value["model"]["members"])}), value["metadata"]
 
 
 def describe_ngram(
@@ -143,3 +157,78 @@ def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
     """Return about how many characters the first tokens of train have, or all of it if ``num_tokens`` is None."""
     num_chars, all_tokens = vocab.num_chars["train"], vocab.splits["train"].num_tokens
     return round(num_chars * min((num_tokens or all_tokens) / all_tokens, 1.0))
+
+
+def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
+    """Return the name that people read for each model, by its identifier: no two models have the same.
+
+    It says what a model is, with details in brackets, in tables and in sentences. Models that this does not tell apart,
+    such as two runs of one kind, have their identifiers in brackets.
+    """
+    infos = {info.name: info for info in models}
+    single = {name: info for name, info in infos.items() if info.family != "mixture"}
+    subjects = {name: _subject(info) for name, info in single.items()}
+    said = _told_apart({info.name: _bracketed(*_parts(info)) for info in subjects.values()})
+    names, brief = {}, {}
+    for name, info in single.items():
+        subject = subjects[name]
+        names[name] = _bracketed(said[subject.name], *[_LEARNING] * info.dynamic)
+        brief[name] = said[subject.name] if info.family == "network" else _parts(subject)[0]
+    for mixture in (info for info in infos.values() if info.family == "mixture"):
+        joined = " + ".join(brief.get(name, name) for name in mixture.members)
+        if len(mixture.members) > _MAX_NAMED:  # with their names it would be longer than a line
+            joined = f"mixture of {len(mixture.members)} models"
+        names[mixture.name] = ", ".join([joined, *[_LEARNING] * mixture.dynamic])
+    return _told_apart({name: names[name] for name in infos})
+
+
+def _told_apart(names: Mapping[str, str]) -> dict[str, str]:
+    """Return names by identifier, with the identifier after those that several models have."""
+    counts = Counter(names.values())
+    return {model: name if counts[name] == 1 else f"{name} ({model})" for model, name in names.items()}
+
+
+def _subject(info: ModelInfo) -> ModelInfo:
+    """Return the model itself, or the static one whose weights or counts a dynamic model begins with."""
+    return replace(info, name=info.members[0], dynamic=False) if info.dynamic else info
+
+
+def _bracketed(name: str, *details: str) -> str:
+    """Return a name with details in brackets, among those that it has."""
+    for detail in details:
+        name = f"{name[:-1]}, {detail})" if name.endswith(")") else f"{name} ({detail})"
+    return name
+
+
+def _parts(info: ModelInfo) -> list[str]:
+    """Return what a static model is, from its properties, and details of it; a mixture has none of its own."""
+    return _parts_of_network(info) if info.family == "network" else _parts_of_counts(info)
+
+
+def _parts_of_network(info: ModelInfo) -> list[str]:
+    if info.as_in_chapter:
+        return ["the chapter's RNN", "from scratch" if info.network == "scratch" else "concise", str(info.sampling)]
+    kind = NETWORK_NAMES.get(str(info.network), str(info.network))
+    return [kind, *([] if token_kind(info.token).is_character else [_tokens(info.token)]), *_beginning(info)]
+
+
+def _parts_of_counts(info: ModelInfo) -> list[str]:
+    noun = token_kind(info.counted_token or info.token).noun
+    if not info.order:
+        return [f"equally likely {noun}s"]
+    if not info.counts_predicted_token:
+        return [f"{noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}", *_beginning(info)]
+    smoothing = "-".join(part[:1].upper() + part[1:] for part in str(info.smoothing).split("-"))
+    return [f"{noun} {info.order}-grams", smoothing, *_beginning(info)]
+
+
+def _tokens(kind: Kind) -> str:
+    """Return what a model over a kind of token predicts."""
+    return f"{token_kind(kind).noun}s"
+
+
+def _beginning(info: ModelInfo) -> list[str]:
+    """Return the part of train that the model was trained on, if that is not all of it."""
+    if info.train_tokens is None:
+        return []
+    return [f"first {info.train_tokens:,} {token_kind(info.counted_token or info.token).noun}s"]

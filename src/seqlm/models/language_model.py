@@ -43,7 +43,7 @@ from seqlm.models.surprisals import (
 )
 from seqlm.preprocess.cleaning import Letters, clean_text
 from seqlm.preprocess.preparing import decoding_warnings
-from seqlm.vocab.separators import BLANKS, separator_nll
+from seqlm.vocab.separators import BLANKS, Separators, count_separators
 from seqlm.vocab.vocabulary import Vocab
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 _NOT_KEPT = re.compile(r"[^A-Za-z\s]")
 _WORD = re.compile("[^ \n]+")
-_KEPT_SHAPES = 1000
-"""Ways to place separators in a text whose costs are cached: sentences share a few."""
 _AtLeastOne = Annotated[int, Field(ge=1)]
 
 
@@ -98,10 +96,6 @@ class LanguageModel(ABC):
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         """Pickle where the model was opened; a model that was opened nowhere is pickled itself."""
         return self.opened_by or super().__reduce_ex__(protocol)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle or a copy holds: all but what cannot be pickled and is found again."""
-        return {name: value for name, value in self.__dict__.items() if name != "_shape_nll"}
 
     @property
     def name(self) -> str:
@@ -163,19 +157,14 @@ class LanguageModel(ABC):
         except ParamsError:
             return np.full(len(self.vocab), np.nan)
 
-    @cached_property
-    def _shape_nll(self) -> Callable[[str], float]:
-        """What the separators of a text cost, whose words are replaced by one letter each."""
-        separator, model = self.vocab.line_separator, self.vocab.separators
-        return lru_cache(_KEPT_SHAPES)(lambda shape: separator_nll([shape], separator, model))
-
     def encode(self, text: str, begin: int = 0) -> EncodedText:
         """Return a cleaned text as tokens; those before position ``begin`` are only read."""
         tokens, vocab = self.vocab.tokenize(text), self.vocab
         is_scored = anchors(text, vocab, tokens) >= begin if begin else np.ones(len(tokens), bool)
         ids, own = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
-        part = text[begin:]
-        separators = 0.0 if vocab.token_kind.is_lossless else self._shape_nll(_WORD.sub("x", part))
+        part, separators = text[begin:], 0.0
+        if not vocab.token_kind.is_lossless:
+            separators = _count_separators(_WORD.sub("x", part), vocab.line_separator).nll(vocab.separators)
         return EncodedText(
             vocab=vocab, text=text, begin=begin, tokens=tokens, ids=ids, is_scored=is_scored, scored_tokens=own,
             spelling=unknown_costs(vocab, own, ids[is_scored]), separator_nll=separators,
@@ -341,6 +330,12 @@ class LanguageModel(ABC):
             if step < num_preds - 1:
                 reader.read(token)
         return self.vocab.token_kind.separator + self.vocab.join(tokens)
+
+
+@lru_cache(1000)  # sentences share a few shapes
+def _count_separators(shape: str, line_separator: str) -> Separators:
+    """Return the separators of a text whose words are replaced by one letter each."""
+    return count_separators([shape], line_separator)
 
 
 def cleaning_remarks(text: str, normalise: str) -> list[str]:

@@ -1,20 +1,32 @@
-"""Networks whose weights stay as they are."""
+"""Networks: as they were trained, and as they keep learning from the text that they have predicted.
 
-from collections.abc import Sequence
-from typing import Any
+That is dynamic evaluation (Krause et al. 2018). After each segment of text, every parameter takes a step along its
+gradient divided by the root mean square of its gradients on the training text, and is pulled back towards its trained
+value; parameters with large gradients are pulled more strongly. So the influence of earlier text fades. The divisor is
+damped by a share of the average root mean square: a parameter that train hardly uses, such as a row for a rare token,
+would otherwise take huge steps.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
+from seqlm.core.threads import raise_if_cancelled
 from seqlm.models.info import ModelInfo, describe_run
 from seqlm.models.language_model import LanguageModel, Reader
 from seqlm.models.sampling import Probs
 from seqlm.models.scored_text import Ids
 from seqlm.networks.building import open_network
-from seqlm.networks.network import Logits, Network, probabilities, rows_nll, stream_nll
+from seqlm.networks.network import Logits, Network, Weights, nll_array, probabilities, rows_nll, stream_nll
 from seqlm.train.settings import read_config
 from seqlm.vocab.vocabulary import Vocab
 
@@ -22,6 +34,16 @@ _ROWS = 64
 """Texts that a network reads at the same time."""
 _TOKENS = 1 << 14
 """Tokens of all of them together that it reads at once."""
+UPDATE_EVERY = 32
+"""Tokens between two updates: as many as the steps of the minibatches that the LSTM is trained with."""
+RMS_SEGMENTS = 1000
+"""Segments of train whose gradients give the root mean squares: with more, these hardly change."""
+DAMPING = 0.3
+"""This share of the average root mean square is added to each one before dividing by it."""
+SEGMENT_WARMUP = 64
+"""Tokens that the network reads before a segment of train."""
+NUM_PARTS = 8
+"""The segments of train are summed in this many parts, whatever the number of threads, so that sums have one order."""
 
 
 class StaticNetwork(LanguageModel):
@@ -81,3 +103,148 @@ def open_run(layout: Layout, run: str, device: Device | None = None, num_threads
     vocab = Vocab.load(layout.vocab(config.token), config.token)
     network = open_network(layout.run(run), run, vocab.key, device or config.device, num_threads or config.num_threads)
     return StaticNetwork(describe_run(config, vocab), vocab, network)
+
+
+@dataclass(frozen=True)
+class DynamicRule:
+    """An update scaled by the gradients' root mean squares, and a pull back to the trained weights."""
+
+    lr: float
+    decay: float
+    """Share of the way back that a parameter of average root mean square takes at each update."""
+    rms: Weights
+    """Root mean squares (:func:`gradient_rms`)."""
+    trained: Weights
+
+    def apply(self, network: Network) -> None:
+        """Change the weights by their gradients."""
+        network.dynamic_step(self.lr, self._scales, self.trained, self._pulls)
+
+    @cached_property
+    def _average_rms(self) -> float:
+        num_weights = sum(math.prod(each.shape) for each in self.rms)
+        average = sum(float(each.sum()) for each in self.rms) / num_weights
+        return average or 1.0  # without any gradient on train, all weights are equally important
+
+    @cached_property
+    def _scales(self) -> Weights:
+        return [each + DAMPING * self._average_rms for each in self.rms]
+
+    @cached_property
+    def _pulls(self) -> Weights:
+        """The share of the way back for each parameter, at most 1."""
+        return [(each * (self.decay / self._average_rms)).clip(max=1) for each in self.rms]
+
+
+def gradient_rms(network: Network, ids: Ids, *, segment_length: int, num_segments: int) -> Weights:
+    """Return the root mean square of each parameter's gradient over evenly spaced segments of a stream."""
+    num_starts = len(range(0, len(ids) - 1, segment_length))
+    chosen = np.unique(np.linspace(0, num_starts - 1, min(num_segments, num_starts)).astype(np.int64))
+    parts = np.array_split(chosen * segment_length, NUM_PARTS)
+    totals = [0 * weight for weight in network.weights]
+    for part in network.imap(partial(_sums_of_squares, network, ids, segment_length), parts):
+        for total, squares in zip(totals, part, strict=True):
+            total += squares
+    return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
+
+
+def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np.int64]) -> Weights:
+    """Return the sums of each parameter's squared gradients over the segments that begin at ``starts``."""
+    observed = network.copy()
+    squares = [0 * weight for weight in observed.weights]
+    with observed.without_subnormals():
+        for start in starts.tolist():
+            raise_if_cancelled()
+            state, before = observed.initial_state(1), min(start, SEGMENT_WARMUP)
+            stream = np.asarray(ids[start - before : start + length + 1], np.int64)  # not all of a large text at once
+            if before > 0:
+                state = observed.advance_state(stream[None, :before], state)
+            observed.compute_gradients(*_segment(stream, before, length), state)
+            for square, gradient in zip(squares, observed.gradients, strict=True):
+                square += gradient * gradient
+    return squares
+
+
+def trained_weights(network: Network) -> Weights:
+    """Return copies of the parameters, in their order."""
+    return network.copy().weights
+
+
+def dynamic_nll(network: Network, ids: Ids, update: Callable[[Network], None], *, update_every: int) -> Nll:
+    """Return -log p of tokens 2 to N of a stream, shape ``(N - 1,)``, with an update after every ``update_every``.
+
+    Each segment is scored before the network learns from it; ``update`` gets the network with its gradients.
+    ``network`` itself is not changed.
+    """
+    adapted, stream, segments = network.copy(), np.asarray(ids, np.int64), []
+    state = adapted.initial_state(1)
+    with adapted.without_subnormals():
+        for start in range(0, len(stream) - 1, update_every):
+            raise_if_cancelled()
+            inputs, targets = _segment(stream, start, update_every)
+            nll, state = adapted.compute_gradients(inputs, targets, state)
+            segments.append(nll_array(nll)[0])
+            update(adapted)
+    return np.concatenate(segments) if segments else np.empty(0)
+
+
+def _segment(stream: NDArray[np.int64], start: int, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return inputs and targets of the segment that begins at ``start``, each ``(1, T)``."""
+    end = min(start + length, len(stream) - 1)
+    return stream[None, start:end], stream[None, start + 1 : end + 1]
+
+
+class DynamicNetwork(LanguageModel):
+    """A network that keeps learning from the text that it reads."""
+
+    def __init__(self, static: StaticNetwork, lr: float, decay: float, rms: Callable[[], Weights]) -> None:
+        """Take the static network, the settings of its updates, and what returns the root mean squares."""
+        super().__init__(static.info.as_dynamic(), static.vocab)
+        self._network, self.lr, self.decay, self._rms = static.network, lr, decay, rms
+
+    @classmethod
+    def of(cls, static: StaticNetwork, train: Ids, settings: Iterable[tuple[float, float]]) -> list[Self]:
+        """Return one model for each learning rate and decay; they share the root mean squares on ``train``."""
+        rms = cache(
+            partial(gradient_rms, static.network, train, segment_length=UPDATE_EVERY, num_segments=RMS_SEGMENTS)
+        )
+        return [cls(static, lr, decay, rms) for lr, decay in settings]
+
+    def prepare(self) -> None:
+        """Find the root mean squares now, which would otherwise be found when text is first read."""
+        self._rms()
+
+    @cached_property
+    def _rule(self) -> DynamicRule:
+        return DynamicRule(self.lr, self.decay, self._rms(), trained_weights(self._network))
+
+    def _token_nll(self, ids: Ids) -> Nll:
+        return dynamic_nll(self._network, ids, self._rule.apply, update_every=UPDATE_EVERY)
+
+    def reader(self) -> Reader:
+        """Return a reader of a new text; a copy of the network learns from it."""
+        return _LearningReader(self._network, self._rule)
+
+
+class _LearningReader(Reader):
+    def __init__(self, network: Network, rule: DynamicRule) -> None:
+        self._network, self._rule = network.copy(), rule
+        self._segment: list[int] = []
+        """The last token of the segment before, and the tokens read since."""
+        self._begin(self._network.initial_state(1))
+
+    def _begin(self, state: Any) -> None:
+        self._state, self._reader = state, NetworkReader(self._network, state)
+
+    def read(self, token: int) -> None:
+        self._segment.append(token)
+        if len(self._segment) > UPDATE_EVERY:
+            stream = np.array([self._segment])
+            _, state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
+            self._rule.apply(self._network)
+            self._segment = [token]
+            self._begin(state)
+        self._reader.read(token)
+
+    def next_probs(self) -> Probs:
+        return self._reader.next_probs()

@@ -1,6 +1,8 @@
-"""N-gram models, static and dynamic ones."""
+"""N-gram models: static ones, and those that keep counting the text that they have predicted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +14,6 @@ from seqlm.core.layout import Layout, as_path
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo, describe_ngram
 from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.recounting import Recounting
 from seqlm.models.sampling import Probs
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.arpa import write_arpa
@@ -29,6 +30,57 @@ FEW_TOKENS = 10_000
 """Models of so few tokens of train are compared with the networks of sections 8.5 and 8.6, which see as many."""
 ORDERS_OF_FEW = {"char": (1, 3, 5)}
 """The orders of these models, by kind of token."""
+NUM_UPDATES = 40
+"""How many times in a text everything is counted again: with more, scores hardly improve and take longer."""
+MAX_TOKENS = 200_000
+"""A longer train is not counted again and again, and its model over words not read as one over characters: both take
+long, and on long texts they add little."""
+
+
+@dataclass(frozen=True)
+class Recounting:
+    """The n-gram model at each place of a text: always the same, or one that has counted the text before."""
+
+    model_after: Callable[[Sequence[int] | Ids], NGramModel]
+    """Returns the model after the tokens read so far."""
+    num_updates: int = 1
+    """In how many equal parts a text is counted that is scored as a whole."""
+    update_every: int | None = None
+    """After how many tokens everything is counted again in a text that is read token by token; None: never."""
+
+    @classmethod
+    def fixed(cls, model: NGramModel) -> Self:
+        """Return that the model is always the same."""
+        return cls(partial(_same, model))
+
+    @classmethod
+    def of_train(cls, layout: Layout, counted: Vocab, order: int, predicted: Vocab) -> Self:
+        """Return Kneser-Ney models of train and the text so far; ``predicted``: the vocabulary of what is predicted."""
+        train = load_split(layout.corpus(counted.kind), "train", mmap=True)
+        unknown = _unknown_of(layout, counted)
+        recount = partial(recounted_on, train, vocab_size=len(counted), order=order, unknown=unknown)
+        return cls(recount, NUM_UPDATES, max(predicted.splits["test"].num_tokens // NUM_UPDATES, 1))
+
+    def is_due(self, num_read: int) -> bool:
+        """Return whether everything is counted again: after the first token, and after each interval from there."""
+        return self.update_every is not None and (num_read - 1) % self.update_every == 0
+
+    def parts(self, length: int) -> list[range]:
+        """Return the positions of a text in equal parts, of which the last may be shorter."""
+        size = max(-(-length // self.num_updates), 1)
+        return [range(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def _same(model: NGramModel, _: Sequence[int] | Ids) -> NGramModel:
+    return model
+
+
+def recounted_on(
+    train: Ids, predicted: Sequence[int] | Ids, *, vocab_size: int, order: int, unknown: Unknown
+) -> KneserNey:
+    """Return a model of ``train``, which has at least ``order`` tokens, followed by the text predicted so far."""
+    text = np.concatenate([train, np.asarray(predicted, np.int64)])
+    return KneserNey(count_ngrams(text, vocab_size, order), order, unknown=unknown)
 
 
 class NGram(LanguageModel):
@@ -120,10 +172,16 @@ def model_of_few(layout: Layout, vocab: Vocab, order: int) -> NGram:
     """Return a Kneser-Ney model of the first tokens of train only."""
     train = load_split(layout.corpus(vocab.kind), "train", mmap=True)[:FEW_TOKENS]
     counts = count_ngrams(train, len(vocab), max(orders_of_few(vocab)))
-    return NGram.of(KneserNey(counts, order, unknown=unknown_of(layout, vocab)), vocab, FEW_TOKENS)
+    return NGram.of(KneserNey(counts, order, unknown=_unknown_of(layout, vocab)), vocab, FEW_TOKENS)
 
 
-def unknown_of(layout: Layout, vocab: Vocab) -> Unknown:
+def recounting_model(layout: Layout, vocab: Vocab, order: int) -> NGram:
+    """Return a Kneser-Ney model of train that keeps counting."""
+    info = describe_ngram(KneserNey.smoothing, order, vocab).as_dynamic()
+    return NGram(info, vocab, Recounting.of_train(layout, vocab, order, vocab))
+
+
+def _unknown_of(layout: Layout, vocab: Vocab) -> Unknown:
     """Return how the Kneser-Ney models over a kind of token treat unknown ones."""
     unknown: Unknown = load_counts(layout.ngrams(vocab.kind), vocab.key)[1][KneserNey.smoothing]["unknown"]
     return unknown

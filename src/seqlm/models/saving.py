@@ -4,8 +4,7 @@
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,11 @@ def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
     The training text goes along only if one of the models needs it. Raises ParamsError if the folder exists and is not
     empty, and if a model holds nothing to save.
     """
-    with _new_folder(as_path(folder, "folder")) as work:
+    folder = as_path(folder, "folder")
+    with write_errors(folder):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ParamsError(f"{folder}: exists: name a new folder")
+    with temporary_folder(folder) as work:
         for model in models:
             if model.files is None:
                 model.write(Layout(work))
@@ -48,24 +51,10 @@ def save(folder: str | Path, models: "Iterable[LanguageModel]") -> int:
         found = sorted(path for path in work.rglob("*") if path.is_file())
         hashes = {path.relative_to(work).as_posix(): sha256_of_file(path) for path in found}
         write_checksummed(work / _NAME, {"format": _FORMAT, "sha256": hashes})
+        with write_errors(folder):
+            for path in sorted(work.iterdir()):
+                path.rename(folder / path.name)
         return len(hashes) + 1
-
-
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder inside ``folder``, from which all moves there at the end, unless an error comes."""
-    with write_errors(folder):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ParamsError(f"{folder}: exists: name a new folder")
-    try:
-        with temporary_folder(folder) as work:
-            yield work
-            with write_errors(folder):
-                for path in sorted(work.iterdir()):
-                    path.rename(folder / path.name)
-    finally:
-        with suppress(OSError):  # it holds something, unless an error came
-            folder.rmdir()
 
 
 def check_sealed(folder: Path) -> bool:

@@ -73,14 +73,6 @@ class Stream(ScoredText):
         """Return the surprisals of the scored tokens; ``score`` gives those of tokens 2 to N of any N tokens."""
         return score(self.input_ids)[self.is_scored[1:]]
 
-    def beginning(self, num_tokens: int) -> "Stream":
-        """Return the first tokens, to be read as one text; the stream itself if it has no more."""
-        if num_tokens >= len(self.ids):
-            return self
-        # Exact if every token is one character; otherwise an estimate.
-        chars = round(self.num_chars * (num_tokens - 1) / (len(self.ids) - 1))
-        return stream_of(self.ids[:num_tokens], self.lengths[: num_tokens - 1], self.spelling[: num_tokens - 1], chars)
-
     @property
     def num_blocks(self) -> int:
         """The number of blocks that the text is cut into, fewer for a short text."""

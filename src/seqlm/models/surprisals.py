@@ -296,22 +296,21 @@ def _index_of(value: Any) -> Any:
 
 def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
     """Return the request of words that belong to groups: those of one group, in their order, are a text."""
-    import pandas as pd
-
     if len(groups) != len(words):
         raise ParamsError(
             f"{quantity(len(words), 'word')}, but {quantity(len(groups), 'group')}: give one for each word"
         )
-    try:
-        group_of, labels = pd.factorize(pd.Series(groups, dtype=object))
-    except TypeError as error:  # a list, for example
-        raise ParamsError("a label in groups must be a number or a string") from error
-    if (group_of < 0).any():
-        raise ParamsError(f"groups[{group_of.argmin()}] is missing: give a label for each word")
-    places = np.argsort(group_of, kind="stable")
-    parts = np.split(places, np.cumsum(np.bincount(group_of))[:-1]) if words else []
-    lists = [[words[place] for place in part] for part in parts]
-    return Request([" ".join(own) for own in lists], lists, list(labels), np.argsort(places), index)
+    places: dict[Any, list[int]] = {}
+    for place, label in enumerate(groups):
+        if is_missing(label):
+            raise ParamsError(f"groups[{place}] is missing: give a label for each word")
+        try:
+            places.setdefault(label, []).append(place)
+        except TypeError as error:  # a list, for example
+            raise ParamsError("a label in groups must be a number or a string") from error
+    lists = [[words[place] for place in of_group] for of_group in places.values()]
+    order = np.argsort(np.array([*chain.from_iterable(places.values())], np.int64))
+    return Request([" ".join(own) for own in lists], lists, list(places), order, index)
 
 
 def are_several(value: object) -> bool:

@@ -26,7 +26,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo, describe_ngram
 from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.recounting import Recounting
+from seqlm.models.ngrams import Recounting
 from seqlm.models.sampling import Probs
 from seqlm.models.scored_text import Ids
 from seqlm.models.spelling import SpellingModel
@@ -284,17 +284,17 @@ def describe_word_to_char(order: int, characters: Vocab) -> ModelInfo:
     return replace(info, name=f"char-by-word-{KneserNey.smoothing}-{order}", counted_token="word")
 
 
-def words_as_characters(layout: Layout, words: Vocab, order: int | None = None, num_updates: int = 0) -> WordToChar:
+def words_as_characters(layout: Layout, words: Vocab, order: int | None = None) -> WordToChar:
     """Return the Kneser-Ney model of the highest order over words, read as a model over characters.
 
-    With ``num_updates``, a model of the given ``order`` that counts everything again so often in a text.
+    With an ``order``, a model of this order that keeps counting.
     """
     characters = Vocab.load(layout.vocab("char"), "char")
     assert words.separators is not None
     lexicon = Lexicon(words.tokens, words.counts, characters.tokens, words.separators)
     counted = load_kneser_ney(layout.ngrams("word"), words.key)
     info, recounting = describe_word_to_char(order or counted.order, characters), Recounting.fixed(counted)
-    if num_updates:
-        recounting = Recounting.of_train(layout, words, info.order or 1, counted.unknown, characters, num_updates)
+    if order is not None:
+        recounting = Recounting.of_train(layout, words, order, characters)
         info = info.as_dynamic()
     return WordToChar(info, characters, lexicon, recounting)

@@ -21,7 +21,7 @@ from seqlm.models.scored_text import NUM_BLOCKS, Ids, Stream, Streams, chars_up_
 from seqlm.models.spelling import spelling_costs
 from seqlm.vocab.corpus import SPLITS, EncodedCorpus, EncodedSplit, load_corpus
 from seqlm.vocab.kinds import Kind
-from seqlm.vocab.separators import separator_nll
+from seqlm.vocab.separators import count_separators
 from seqlm.vocab.vocabulary import Vocab
 
 MAX_CHARS = 300_000
@@ -73,20 +73,20 @@ class Heldout:
         ranges = self._selected("test")[-1]
         return [token for each in ranges for token in self._corpus.splits["test"].texts(*each)]
 
-    def beginning_of_train(self, num_tokens: int) -> Stream | None:
-        """Return the first ``num_tokens`` tokens of train as a stream; None if train has no more.
+    def beginning(self, split: str, num_tokens: int) -> Stream:
+        """Return the first ``num_tokens`` tokens of a split, read as one text; its scored text if it has no more.
 
-        The stream has no more tokens than a long split has scored characters.
+        They are no more tokens than a long split has scored characters.
         """
-        split, vocab = self._corpus.splits["train"], self._corpus.vocab
-        if num_tokens >= len(split):
-            return None
+        encoded, vocab = self._corpus.splits[split], self._corpus.vocab
+        if num_tokens >= len(encoded):
+            return self.stream(split)
         num_tokens = min(num_tokens, self._max_chars)
-        lengths = split.lengths(1, num_tokens)
+        lengths = encoded.lengths(1, num_tokens)
         chars = int(lengths.sum())
         if not vocab.token_kind.is_lossless:  # the blanks between words count as characters too: an estimate
-            chars = round(vocab.num_chars["train"] * (num_tokens - 1) / (len(split) - 1))
-        return stream_of(np.asarray(split.ids[:num_tokens]), lengths, self._spelling(split, 1, num_tokens), chars)
+            chars = round(vocab.num_chars[split] * (num_tokens - 1) / (len(encoded) - 1))
+        return stream_of(np.asarray(encoded.ids[:num_tokens]), lengths, self._spelling(encoded, 1, num_tokens), chars)
 
     @cached_property
     def _corpus(self) -> EncodedCorpus:
@@ -129,7 +129,7 @@ class Heldout:
         if not vocab.token_kind.is_lossless:
             first = ranges[0][0]
             num_chars = chars - chars_up_to_first(vocab, "".join(texts), split.texts(first, first + 1)[0])
-            separators = separator_nll(texts, vocab.line_separator, vocab.separators)
+            separators = count_separators(texts, vocab.line_separator).nll(vocab.separators)
         return Stream(
             num_chars=num_chars, lengths=lengths, separator_nll=separators, share=chars / vocab.num_chars[name],
             spelling=np.concatenate([self._spelling(split, *each) for each in ranges])[1:],

@@ -1,33 +1,36 @@
-"""The surprisals of every model on every split, and their files."""
+"""The surprisals of every model on held-out text, the figures that sum them up, and their files."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_checksummed, read_npy, remove_others, write_checksummed, write_npy
-from seqlm.core.metrics import Nll
+from seqlm.core.files import read_npy, remove_others, write_npy
+from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import Log, clocked
-from seqlm.models.info import DESCRIPTION_FORMAT, ModelInfo
+from seqlm.models.info import ModelInfo, read_description, write_description
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.scored_text import ScoredText, Stream, Streams, finite_bits, measure
-from seqlm.vocab.kinds import Kind
+from seqlm.models.scored_text import Ids, ScoredText, Streams, finite_bits, measure
+from seqlm.score.heldout import Heldout
 
 _DESCRIPTION = "score.json"
-_ADVICE = "score again"
+HELD_OUT = ("val", "test")
+"""The splits whose surprisals are stored; of train, which is most of a text, only the figures are."""
 TRAIN_SUBSET = "train_subset"
 """In the metrics: the part of train that the model was trained on, if that is not all of it."""
-NUM_PARTNERS = 4
-"""The best n-gram models on val are tried as partners of the best network: the best of them need not help most."""
+NUM_POSITIONS = 128
+"""Positions after the beginning of a text for which a model's perplexity is reported."""
+MAX_WINDOWS = 512
+"""Windows of the text over which it is measured."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """A model's surprisals on each split in nats, one for each scored token, and the figures that sum them up."""
+    """A model's surprisals on held-out text in nats, one for each scored token, and the figures that sum them up."""
 
     info: ModelInfo
     nll: Mapping[str, Nll]
@@ -50,46 +53,50 @@ def make_scores(
     return Scores(info, nll, {split: measure(values, texts[split]) for split, values in nll.items()}, metadata or {})
 
 
-def score_model(
-    model: LanguageModel,
-    streams: Streams,
-    splits: Sequence[str] = ("train", "val", "test"),
-    subset: Stream | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Scores:
-    """Return the scores of a model on some splits; ``subset``: what it was trained on, if not all of train."""
-    scores = make_scores(
-        model.info, {split: streams[split].nll(model.token_nll) for split in splits}, streams, metadata
-    )
-    if subset is None:
-        return scores
-    seen = {TRAIN_SUBSET: measure(subset.nll(model.token_nll), subset)}
-    return Scores(scores.info, scores.nll, seen | dict(scores.metrics), scores.metadata)
-
-
-def total_nll(nll: Nll) -> float:
-    """Return the sum of surprisals as a number to compare: infinity if one of them is not a number."""
-    total = float(nll.sum())
-    return math.inf if math.isnan(total) else total
-
-
-def shown_bits(metrics: Mapping[str, Any]) -> str:
-    """Return bits per character for a terminal."""
-    bits = metrics["bits_per_character"]
-    return "infinite bits per character" if bits is None else f"{bits:.3f} bits per character"
-
-
 def val_bits(scores: Scores) -> float:
     """Return bits per character on val, infinity if the model gives a token no probability."""
     return finite_bits(scores.metrics["val"])
 
 
-def if_better(dynamic: Scores, static: Scores, log: Log) -> Iterator[Scores]:
-    """Yield the scores of a dynamic model if it is better on val than the static one; otherwise say that it is not."""
-    if total_nll(dynamic.nll["val"]) < total_nll(static.nll["val"]):
-        yield dynamic
-    else:
-        log(f"{dynamic.name}: left out, because {static.name} is as good on val")
+def score_held_out(model: LanguageModel, streams: Streams) -> Scores:
+    """Return the scores of a model on val and test."""
+    return make_scores(model.info, {split: streams[split].nll(model.token_nll) for split in HELD_OUT}, streams)
+
+
+def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
+    """Return the scores of a model, on val and test only if it keeps learning.
+
+    Static models over characters also show how perplexity depends on context, unless they read words as characters,
+    which takes long.
+    """
+    streams, info = heldout.streams, model.info
+    found = score_held_out(model, streams)
+    if info.dynamic:
+        return found
+    seen = {"train": streams["train"]}
+    if info.train_tokens is not None:
+        seen[TRAIN_SUBSET] = heldout.beginning("train", info.train_tokens)
+    metrics = {name: measure(stream.nll(model.token_nll), stream) for name, stream in seen.items()}
+    has_positions = model.vocab.token_kind.is_character and info.counted_token in (None, info.token)
+    metadata = {"positions": perplexity_by_position(model, streams["test"].ids)} if has_positions else {}
+    return Scores(info, found.nll, metrics | dict(found.metrics), metadata)
+
+
+def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]:
+    """Return perplexity by the number of tokens of context, from one token on; None if it is infinite.
+
+    Evenly spaced windows of the text are each read as a text of their own.
+    """
+    length = min(NUM_POSITIONS + 1, len(ids))
+    starts = np.unique(np.linspace(0, len(ids) - length, MAX_WINDOWS).astype(np.int64))
+    windows = np.asarray(ids)[starts[:, None] + np.arange(length)].astype(np.int64)
+    values = [perplexity(float(total), len(starts)) for total in np.stack(model.texts_nll(list(windows))).sum(0)]
+    return [value if math.isfinite(value) else None for value in values]
+
+
+def shown_bits(metrics: Mapping[str, Any]) -> str:
+    """Return bits per character for a terminal."""
+    return f"{finite_bits(metrics):.3f} bits per character"
 
 
 def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
@@ -106,26 +113,11 @@ def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
     remove_others(names, folder)
 
 
-def drop_needless_train(folder: Path, kind: Kind) -> None:
-    """Remove the surprisals on train of n-gram models over ``kind`` that no mixture may have, but not their sums.
-
-    Train is most of a text, and only mixtures need its surprisals: those of the best static models on val.
-    """
-    described = {path: _read(path) for path in sorted(folder.iterdir())}
-    static = [
-        path for path, value in described.items() if "train" in value["splits"] and value["model"]["token"] == kind
-    ]
-    for path in sorted(static, key=lambda path: finite_bits(described[path]["metrics"]["val"]))[NUM_PARTNERS:]:
-        write_checksummed(path / _DESCRIPTION, described[path] | {"splits": ["val", "test"]})
-        (path / "train.npy").unlink()
-
-
 def save_scores(folder: Path, scores: Scores) -> None:
     """Write what :func:`load_scores` reads."""
-    for split, nll in scores.nll.items():
-        write_npy(folder / f"{split}.npy", nll)
-    value = {"splits": list(scores.nll), "model": asdict(scores.info), "metrics": scores.metrics}
-    write_checksummed(folder / _DESCRIPTION, {"format": DESCRIPTION_FORMAT, "metadata": scores.metadata} | value)
+    for split in HELD_OUT:
+        write_npy(folder / f"{split}.npy", scores.nll[split])
+    write_description(folder / _DESCRIPTION, scores.info, {"metrics": scores.metrics, **scores.metadata})
 
 
 def load_all(folder: Path) -> list[Scores]:
@@ -137,10 +129,6 @@ def load_all(folder: Path) -> list[Scores]:
 
 def load_scores(folder: Path) -> Scores:
     """Return the scores of a model; its surprisals stay in their files until they are needed."""
-    value = _read(folder)
-    nll = {split: np.asarray(read_npy(folder / f"{split}.npy", mmap=True)) for split in value["splits"]}
-    return Scores(ModelInfo.from_json(value["model"]), nll, value["metrics"], value["metadata"])
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    return read_checksummed(folder / _DESCRIPTION, DESCRIPTION_FORMAT, _ADVICE)
+    info, metadata = read_description(folder / _DESCRIPTION)
+    nll = {split: np.asarray(read_npy(folder / f"{split}.npy", mmap=True)) for split in HELD_OUT}
+    return Scores(info, nll, metadata.pop("metrics"), metadata)

@@ -29,9 +29,12 @@ class Separators(NamedTuple):
         """Return the shares of the separators that were counted, with add-one smoothing."""
         return Separators(_smoothed(self.after_word), _smoothed(self.after_blank))
 
-    def nll(self, model: "Separators") -> float:
-        """Return the sum of the surprisals of the separators that were counted, under a model of them."""
-        pairs = zip(self, model, strict=True)
+    def nll(self, model: "Separators | None") -> float:
+        """Return the sum of the surprisals of the separators that were counted, under a model of them.
+
+        Without a model, their own frequencies are used, which is too little for short texts.
+        """
+        pairs = zip(self, model or self.probabilities(), strict=True)
         return -math.fsum(n * math.log(probs[what]) for counts, probs in pairs for what, n in counts.items())
 
 
@@ -68,12 +71,3 @@ def count_separators(texts: Sequence[str], line_separator: str) -> Separators:
 def estimate_separators(text: str, line_separator: str) -> Separators:
     """Return the probability of each separator in a text with its line ends."""
     return count_separators([text], line_separator).probabilities()
-
-
-def separator_nll(texts: Sequence[str], line_separator: str, model: Separators | None) -> float:
-    """Return what the separators of some texts cost under a model of them.
-
-    Without a model, their frequencies in these texts are used, which is too little for short texts.
-    """
-    counts = count_separators(texts, line_separator)
-    return counts.nll(model or counts.probabilities())
