@@ -7,9 +7,6 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import Seed, load
 from seqlm.gradients.settings import GradientsParams
 
-_GRAPH_TOKENS, _CUT_CHARS = 4, 26
-"""Tokens and characters of the text in the drawings."""
-
 
 @stage()
 def main(layout: Layout) -> None:
@@ -25,15 +22,12 @@ def main(layout: Layout) -> None:
 
     torch.set_num_threads(1)  # two threads are slower on such small networks
     folder = layout.corpus("char")
-    vocab, ids = Vocab.load(layout.vocab("char"), "char"), load_split(folder, "train", mmap=True)
-    tables, summary = study_gradients(params, ids, load_split(folder, "val", mmap=True), len(vocab), seed)
-    text = {
-        "tokens": vocab.decode(ids[:_GRAPH_TOKENS]),
-        "beginning": vocab.join(vocab.decode(ids[:_CUT_CHARS]))[:_CUT_CHARS],
-    }
+    vocab = Vocab.load(layout.vocab("char"), "char")
+    train, val = (load_split(folder, split, mmap=True) for split in ("train", "val"))
+    tables, summary = study_gradients(params, train, val, len(vocab), seed)
     for name, table in tables.items():
         write_table(layout.reports("gradients"), name, table)
-    write_table(layout.reports("gradients"), "summary", summary | {"text": text})
+    write_table(layout.reports("gradients"), "summary", summary)
     radii = (
         f"{model} {found['initial']:.3f}, {found['trained']:.3f}" for model, found in summary["spectral_radius"].items()
     )

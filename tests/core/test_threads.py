@@ -64,8 +64,8 @@ def test_when_one_call_fails_the_others_end() -> None:
 
 def test_an_action_is_called_for_each_item() -> None:
     seen: list[int] = []
-    for_each(seen.append, range(20))
+    for_each(seen.append, ((number,) for number in range(20)))
     assert sorted(seen) == list(range(20))
     for_each(seen.append, [])
     with pytest.raises(ZeroDivisionError):
-        for_each(lambda number: 1 // number, [0])
+        for_each(lambda number: 1 // number, [(0,)])

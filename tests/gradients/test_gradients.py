@@ -1,6 +1,5 @@
 """Section 8.7: its equations against automatic differentiation, and what the stage measures."""
 
-import json
 import re
 from dataclasses import replace
 from functools import partial
@@ -276,12 +275,10 @@ def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut:
 
 @pytest.mark.parametrize("cut", [*STRATEGIES, Truncation("full", 8)])
 def test_perplexities_after_training_with_a_truncation(cut: Truncation, small: Any) -> None:
-    tables, summary = small
+    tables, _ = small
     perplexities = [study._perplexity_after(SMALL_TASK, (cut, seed)) for seed in (0, 1)]
     found = columns_of(tables["trained"], strategy=cut.strategy, length=cut.length)
     assert found == {"seed": [0, 1], "val_perplexity": perplexities}
-    if cut.strategy != "regular":
-        assert summary["val_perplexity"][cut.strategy] == pytest.approx(sum(perplexities) / 2)
 
 
 def test_the_study_has_a_row_for_everything_and_repeats(small: Any) -> None:
@@ -307,8 +304,6 @@ def test_the_stage_prints_and_writes_what_it_finds(run_stage: RunStage, tmp_path
     number = r"\d+\.\d{3}"
     line = f"spectral radius of W_hh before and after training: scratch {number}, {number}; relu {number}, {number}\n"
     assert re.fullmatch(line, printed)
-    summary = json.loads(layout.reports("gradients", "summary.json").read_text())
-    assert summary["text"] == {"tokens": ["t", "h", "e", " "], "beginning": "the sea came in and the se"}
     assert len(list(layout.reports("gradients").iterdir())) == 5
 
 

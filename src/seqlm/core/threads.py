@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,10 +53,10 @@ def imap(function: Callable[[T], R], items: Iterable[T], num_threads: int | None
                 future.cancel()
 
 
-def for_each(action: Callable[[T], object], items: Iterable[T]) -> None:
-    """Call a function for each item, on threads. A single item is done at once, without starting a thread."""
+def for_each(action: Callable[..., object], items: Iterable[tuple[Any, ...]], num_threads: int | None = None) -> None:
+    """Call a function with each tuple of arguments, on threads. A single call is made at once, without a thread."""
     waiting = list(items)
-    for _ in imap(action, waiting, min(default_threads(), max(len(waiting), 1))):
+    for _ in imap(lambda one: action(*one), waiting, max(min(num_threads or default_threads(), len(waiting)), 1)):
         pass
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.threads import imap
@@ -26,6 +25,7 @@ from seqlm.networks.settings import NetworkSettings
 S = TypeVar("S")
 T = TypeVar("T")
 Tables = dict[str, pd.DataFrame]
+Row = tuple[Any, ...]
 
 # How much is measured.
 _MAX_TRAIN_TOKENS, _MAX_VAL_TOKENS = 1_000_000, 20_000
@@ -79,13 +79,11 @@ def study_gradients(
     size = min(vocab_size, _MAX_VOCAB)
     train, val = keep_frequent(train_ids[:_MAX_TRAIN_TOKENS], size), keep_frequent(val_ids[:_MAX_VAL_TOKENS], size)
     task = Task(params, train, val, size, seed, num_threads)
-    tables, summary = _reach(task)
-    tables |= _truncation(task) | {"trained": _trained(task)}
-    means = tables["trained"].groupby("strategy")["val_perplexity"].mean().dropna()
-    summary["val_perplexity"] = {str(name): float(value) for name, value in means.items()}
+    tables = _reach(task) | {"truncation": _truncation(task), "trained": _trained(task)}
+    radii = tables["radius"].groupby("model", sort=False)["spectral_radius"]
+    summary = {model: {"initial": float(found.iloc[0]), "trained": float(found.iloc[-1])} for model, found in radii}
     settings = params.model_dump(include={"num_hiddens", "num_steps", "num_minibatches"})
-    summary["settings"] = settings | {"vocab_size": size}
-    return tables, summary
+    return tables, {"spectral_radius": summary, "settings": settings | {"vocab_size": size}}
 
 
 def keep_frequent(ids: Ids, num_kept: int) -> Ids:
@@ -93,53 +91,49 @@ def keep_frequent(ids: Ids, num_kept: int) -> Ids:
     return np.where(ids < num_kept, ids, 0).astype(np.int64)
 
 
-def _reach(task: Task) -> tuple[Tables, dict[str, Any]]:
-    norms_at, radius, summary = [], [], {}
+def _reach(task: Task) -> Tables:
     # Not on threads: the framework draws weights with one generator for all of them.
     networks = [(name, untrained(task, name)) for name in MODELS]
-    for model, (norms_by_moment, radii) in zip(MODELS, task.map(_reach_of_model, networks), strict=True):
-        for moment, norms in norms_by_moment.items():
-            columns = {"model": model, "moment": moment, "k": range(len(norms)), "norm": norms / norms[0]}
-            norms_at.append(pd.DataFrame(columns))
-        radius += [(model, minibatch, value) for minibatch, value in radii.items()]
-        if radii:
-            summary[model] = {"initial": radii[0], "trained": radii[max(radii)]}
-    tables = {
-        "reach": pd.concat(norms_at, ignore_index=True),
-        "radius": pd.DataFrame(radius, columns=["model", "minibatch", "spectral_radius"]),
+    norms, radii = (list(chain(*rows)) for rows in zip(*task.map(_reach_of_model, networks), strict=True))
+    return {
+        "reach": pd.DataFrame(norms, columns=["model", "moment", "k", "norm"]),
+        "radius": pd.DataFrame(radii, columns=["model", "minibatch", "spectral_radius"]),
     }
-    return tables, {"spectral_radius": summary}
 
 
 def untrained(task: Task, name: str) -> Network:
     """Return one of the models whose reach is measured."""
-    settings = network_settings(*MODELS[name], task.params.num_hiddens, task.params.num_steps)
-    return build_network(settings, task.vocab_size, task.seed)
+    return build_network(_settings(task.params, name), task.vocab_size, task.seed)
 
 
-def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[dict[str, Floats], dict[int, float]]:
-    """Return a model's reach before and after its training, and the spectral radius of its W_hh.
+def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[list[Row], list[Row]]:
+    """Return a model's rows of the tables ``reach`` and ``radius``.
 
-    This is measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the end.
+    The radius is measured at the beginning, after 1/16, 1/4 and 1/2 of the minibatches, and at the end.
     """
     params, (name, network) = task.params, model
     weight = network.named_weights()["W_hh" if name == "scratch" else "layers.0.weight_hh_l0"]
-    radii: dict[int, float] = {}
+    radii: list[Row] = []
 
     def record(num_trained: int) -> None:
         if name in _UNGATED and num_trained in {0, *(params.num_minibatches // part for part in (16, 4, 2, 1))}:
-            radii[num_trained] = float(np.abs(np.linalg.eigvals(weight.double().numpy())).max())
+            radii.append((name, num_trained, np.abs(np.linalg.eigvals(weight.double().numpy())).max()))
 
-    initial = truncation.reach(name, network, task.windows)
+    norms = {"initial": truncation.reach(name, network, task.windows)}
     truncation.train_briefly(network, task.train_ids, params, task.seed, record)
-    return {"initial": initial, "trained": truncation.reach(name, network, task.windows)}, radii
+    norms["trained"] = truncation.reach(name, network, task.windows)
+    rows = ((name, moment, k, norm / found[0]) for moment, found in norms.items() for k, norm in enumerate(found))
+    return list(rows), radii
 
 
 def scratch_network(task: Task, generator: torch.Generator) -> Network:
     """Return an untrained RNN from scratch, whose weights ``generator`` draws."""
-    params = task.params
-    network = ScratchRNN(task.vocab_size, params.num_hiddens, "tanh", generator)
-    return compile_if_possible(network, network_settings("scratch", "tanh", params.num_hiddens, params.num_steps))
+    network = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", generator)
+    return compile_if_possible(network, _settings(task.params, "scratch"))
+
+
+def _settings(params: GradientsParams, name: str) -> NetworkSettings:
+    return network_settings(*MODELS[name], params.num_hiddens, params.num_steps)
 
 
 def network_settings(
@@ -152,11 +146,11 @@ def network_settings(
     )  # fmt: skip
 
 
-def _truncation(task: Task) -> Tables:
-    rows, cuts = [], truncation.truncations(task.params.lengths)
-    for cut, (bias, spread) in zip(cuts, task.map(_truncation_error, cuts), strict=True):
-        rows.append((cut.strategy, cut.length, bias, spread, spread / np.sqrt(task.params.num_draws)))
-    return {"truncation": pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])}
+def _truncation(task: Task) -> pd.DataFrame:
+    cuts = truncation.truncations(task.params.lengths)
+    errors = zip(cuts, task.map(_truncation_error, cuts), strict=True)
+    rows = [(cut.strategy, cut.length, *found, found[1] / np.sqrt(task.params.num_draws)) for cut, found in errors]
+    return pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])
 
 
 def _truncation_error(task: Task, cut: Truncation) -> tuple[float, float]:

@@ -160,10 +160,8 @@ class Transformer(TorchNetwork):
 
     def _hidden(self, ids: Tensor, draw_mask: DropoutMask | None) -> Tensor:
         """Return what the output layer reads, ``(N, T, h)``, for N windows of T tokens."""
-        rotation, drop = (
-            (self._cosines[: ids.shape[1]], self._sines[: ids.shape[1]]),
-            partial(self._drop, draw_mask=draw_mask),
-        )
+        rotation = self._cosines[: ids.shape[1]], self._sines[: ids.shape[1]]
+        drop = partial(self._drop, draw_mask=draw_mask)
         hidden = drop(self.embedding(ids))
         for layer in self.layers:
             hidden = layer(hidden, rotation, drop)

@@ -73,18 +73,17 @@ class CellLayout(NamedTuple):
     num_blocks: int
     input_blocks: NDArray[np.int64]
     """The block of each gate's product with the input, in the order in which the weights hold the gates."""
-    state_blocks: NDArray[np.int64]
-    """The same for the state, counted from ``first_state_block``."""
     first_state_block: int
+    """The products with the state are in blocks from this one on, in the order of the gates."""
     has_memory: bool
 
 
 _TANH, _RELU, _GRU, _LSTM = range(4)
 LAYOUTS = {
-    "tanh": CellLayout(_TANH, 1, np.array([0]), np.array([0]), 0, False),
-    "relu": CellLayout(_RELU, 1, np.array([0]), np.array([0]), 0, False),
-    "gru": CellLayout(_GRU, 4, np.array([1, 2, 0]), np.array([0, 1, 2]), 1, False),
-    "lstm": CellLayout(_LSTM, 4, np.arange(4), np.arange(4), 0, True),
+    "tanh": CellLayout(_TANH, 1, np.array([0]), 0, False),
+    "relu": CellLayout(_RELU, 1, np.array([0]), 0, False),
+    "gru": CellLayout(_GRU, 4, np.array([1, 2, 0]), 1, False),
+    "lstm": CellLayout(_LSTM, 4, np.arange(4), 0, True),
 }
 """The kinds of cells by name; an RNN by its activation."""
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from seqlm.core.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
 from seqlm.core.elementary import exp_below_zero, log_of
 from seqlm.core.metrics import Nll
+from seqlm.core.threads import for_each
 from seqlm.networks.compiled import tiles
 from seqlm.networks.compiled.cells import CellStep, activate
-from seqlm.networks.compiled.team import Control, barrier, in_threads, split_rows
+from seqlm.networks.compiled.team import Control, barrier, split_rows
 from seqlm.networks.compiled.tiles import WIDTH, Panels, Tokens, empty_panels
 from seqlm.networks.compiled.weights import NetworkSpec, PackedWeights, is_one_hot
 
@@ -141,12 +142,8 @@ def take_steps(
 
     The sums are in the rows of ``steps.gates`` from ``gate_row`` on, and so are the embeddings.
     """
-    batch_size, gates, states, recurrent = (
-        rows.batch_size,
-        steps.gates[layer],
-        steps.states[layer],
-        weights.recurrent[layer],
-    )
+    gates, states, recurrent = steps.gates[layer], steps.states[layer], weights.recurrent[layer]
+    batch_size, num_rows = rows.batch_size, rows.last - rows.first
     inputs, input_row = steps.embedded, gate_row
     if layer > 0:
         inputs, input_row = steps.outputs[layer - 1], (start + 1) * batch_size
@@ -154,11 +151,7 @@ def take_steps(
     first_panel = states.shape[0] * weights.spec.cell.first_state_block
     sums = gates[first_panel : first_panel + recurrent.shape[0]]
     for t in range(len(tokens)):
-        row, before, num_rows = (
-            gate_row + t * batch_size + rows.first,
-            (start + t) * batch_size + rows.first,
-            rows.last - rows.first,
-        )
+        row, before = gate_row + t * batch_size + rows.first, (start + t) * batch_size + rows.first
         tiles.add_product(sums, row, states, before, num_rows, ONCE, num_rows, recurrent, t)
         step = CellStep(gates, row, states, steps.memories[layer], before, before + batch_size, num_rows)
         activate(weights.spec.cell.number, step)
@@ -187,12 +180,8 @@ def read(
     Set their logits (T B, V) too, unless these have no panels. ``size`` members share the layers, each some steps
     behind the one below.
     """
-    num_steps, batch_size = tokens.shape
-    rows, num_layers, at_once = (
-        BatchRows(first, last, batch_size),
-        len(weights.spec.layers),
-        steps.gates.shape[2] // batch_size,
-    )
+    (num_steps, batch_size), num_layers = tokens.shape, len(weights.spec.layers)
+    rows, at_once = BatchRows(first, last, batch_size), steps.gates.shape[2] // batch_size
     num_pieces = (num_steps + at_once - 1) // at_once
     for turn in range(num_pieces + num_layers - 1):
         for layer in range(member, num_layers, size):
@@ -264,5 +253,5 @@ def nll_of_outputs(weights: PackedWeights, outputs: Panels, targets: Tokens, num
         largest, totals = np.zeros(_NUM_SUMS, np.float32), np.zeros(_NUM_SUMS)
         _nll_of_some_outputs(weights, outputs, targets, logits, largest, totals, nll, first, last)
 
-    in_threads(work, split_rows(len(nll), num_threads))
+    for_each(work, split_rows(len(nll), num_threads), num_threads)
     return nll

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry
 from seqlm.core.metrics import Nll
-from seqlm.core.threads import imap
+from seqlm.core.threads import for_each, imap
 from seqlm.networks.compiled.forward import State, Steps, empty_steps, last_state, nll_of_outputs, read
-from seqlm.networks.compiled.team import in_threads, new_control, split_rows
+from seqlm.networks.compiled.team import new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, to_tokens
 from seqlm.networks.compiled.training import CompiledGradients
 from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack, shapes_of, spec_of, views
@@ -243,7 +243,7 @@ class CompiledNetwork(Network):
         def take(first: int, last: int, member: int) -> None:
             read(weights, tokens, steps, logits, first, last, member, size, control)
 
-        in_threads(take, [(*part, member) for part in parts for member in range(size)])
+        for_each(take, [(*part, member) for part in parts for member in range(size)], len(parts) * size)
         return steps, last_state(self._spec, steps, batch_size)
 
 

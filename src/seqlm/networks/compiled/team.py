@@ -19,7 +19,6 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry, jit_inline, jit_internal
-from seqlm.core.threads import imap
 from seqlm.networks.compiled.tiles import ROWS
 
 Control = NDArray[np.int64]
@@ -151,9 +150,3 @@ def split_rows(num_rows: int, num_threads: int) -> list[tuple[int, int]]:
     count = max(min(num_threads, num_rows // ROWS), 1)
     bounds = [num_rows // ROWS * number // count * ROWS for number in range(count)] + [num_rows]
     return list(itertools.pairwise(bounds))
-
-
-def in_threads(work: Callable[..., None], arguments: list[Any]) -> None:
-    """Call ``work`` with each of some tuples of arguments, each call in a thread of its own."""
-    for _ in imap(lambda one: work(*one), arguments, len(arguments)):
-        pass

@@ -18,7 +18,7 @@ from seqlm.networks.compiled.cells import CellStep, StepGradients, differentiate
 from seqlm.networks.compiled.forward import BatchRows, State, Steps
 from seqlm.networks.compiled.team import Control, Team, barrier, member_range, wait_for_task
 from seqlm.networks.compiled.tiles import ROWS, WIDTH, Matrix, Panels, Tokens, empty_panels, to_panels, to_tokens
-from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, TransposedWeights, weight_matrix
+from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, weight_matrix
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,6 @@ class TrainBuffers(NamedTuple):
     flat: Flat
     gradients: Flat
     packed: PackedWeights
-    transposed: TransposedWeights
     inputs: Tokens
     """(T, B)."""
     targets: Tokens
@@ -70,7 +69,6 @@ def _find_gradients(member: int, size: int, control: Control, buffers: TrainBuff
     """Do a member's part of the gradients of a minibatch. All members return when all are done."""
     spec, batch_size = buffers.packed.spec, buffers.inputs.shape[1]
     weights.pack(buffers.flat, buffers.packed, member, size)
-    weights.pack_transposed(spec, buffers.flat, buffers.transposed, member, size)
     barrier(control, size)
     first, last = member_range(batch_size, ROWS, member, size)
     if first < last:
@@ -167,7 +165,7 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
         for start in range((num_steps - 1) // at_once * at_once, -1, -at_once):
             end, row = min(start + at_once, num_steps), start * batch_size
             if layer == top:
-                _set_product(d_states, buffers.logits, row, end - start, rows, buffers.transposed.outputs)
+                _set_product(d_states, buffers.logits, row, end - start, rows, buffers.packed.outputs_back)
             else:
                 _gradients_by_inputs(buffers, layer + 1, row, end - start, rows, d_states)
             if buffers.has_dropout:
@@ -185,8 +183,8 @@ def _gradients_by_inputs(
     buffers: TrainBuffers, layer: int, row: int, num_steps: int, rows: BatchRows, found: Panels
 ) -> None:
     """Set ``found`` to the gradients by a layer's inputs at some steps, whose sums are in rows from ``row`` on."""
-    sums = buffers.steps.gates[layer][: buffers.transposed.inputs.shape[2] // WIDTH]
-    _set_product(found, sums, row, num_steps, rows, buffers.transposed.inputs[layer][: found.shape[0]])
+    sums = buffers.steps.gates[layer][: buffers.packed.inputs_back.shape[2] // WIDTH]
+    _set_product(found, sums, row, num_steps, rows, buffers.packed.inputs_back[layer][: found.shape[0]])
 
 
 @jit_internal
@@ -202,7 +200,7 @@ def _set_product(found: Panels, left: Panels, row: int, num_steps: int, rows: Ba
 def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: BatchRows) -> None:
     """Add what step t + 1 sends back to the gradients by the states of step t, and differentiate step t."""
     steps, cell, (num_steps, batch_size) = buffers.steps, buffers.packed.spec.cell, buffers.inputs.shape
-    gates, states, recurrent = steps.gates[layer], steps.states[layer], buffers.transposed.recurrent[layer]
+    gates, states, recurrent = steps.gates[layer], steps.states[layer], buffers.packed.recurrent_back[layer]
     row, gradient_row = t * batch_size + rows.first, (t - start) * batch_size + rows.first
     num_rows = rows.last - rows.first
     if t < num_steps - 1:
@@ -259,7 +257,7 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
         bias = flat[bias_start + gate * units : bias_start + (gate + 1) * units]
         _sum_rows(deltas, first, last, bias)
 
-        state_block = (spec.cell.first_state_block + spec.cell.state_blocks[gate]) * panels
+        state_block = (spec.cell.first_state_block + gate) * panels
         deltas = steps.gates[layer][state_block : state_block + panels]
         matrix = weight_matrix(spec, flat, recurrent_start + gate * units * units, units, units)
         _matrix_gradients(buffers, matrix, deltas, steps.states[layer], START, member, size)
@@ -352,8 +350,7 @@ class CompiledGradients(Team):
         buffers = TrainBuffers(
             flat=flat,
             gradients=gradients,
-            packed=weights.empty_packed(spec, flat),
-            transposed=weights.empty_transposed(spec),
+            packed=weights.empty_packed(spec, flat, for_training=True),
             inputs=np.zeros(shape, np.int64),
             targets=np.zeros(shape, np.int64),
             has_dropout=has_dropout,
@@ -367,7 +364,7 @@ class CompiledGradients(Team):
             nll=np.zeros(shape),
             d_states=empty_panels(max(_ROWS_OF_STEPS // batch_size, 1) * batch_size, hiddens),
             carry=empty_panels(batch_size, hiddens),
-            sent=empty_panels(batch_size, len(spec.cell.state_blocks) * tiles.padded(hiddens)),
+            sent=empty_panels(batch_size, len(spec.cell.input_blocks) * tiles.padded(hiddens)),
             sums=empty_panels(tiles.ROWS_AT_ONCE, max(weights.max_inputs(spec), hiddens, spec.vocab_size), num_threads),
         )
         super().__init__(num_threads, serve_gradients, buffers)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.compiling import START, jit_entry, jit_inline, jit_internal
+from seqlm.core.compiling import START, jit_entry, jit_inline
 from seqlm.networks.compiled.cells import LAYOUTS, CellLayout
 from seqlm.networks.compiled.team import member_range
 from seqlm.networks.compiled.tiles import WIDTH, Matrix, Panels, copy, empty_panels, padded
@@ -103,7 +103,7 @@ def _layers(settings: NetworkSettings) -> list[list[str]]:
 
 
 class PackedWeights(NamedTuple):
-    """The parameters in panels, from inputs to outputs."""
+    """The parameters in panels, from inputs to outputs, and for training from outputs to inputs, as gradients go."""
 
     spec: NetworkSpec
     embedding: Matrix
@@ -118,41 +118,29 @@ class PackedWeights(NamedTuple):
     """(L, panels of all blocks, 1, WIDTH)."""
     outputs: Panels
     output_bias: Panels
-
-
-class TransposedWeights(NamedTuple):
-    """The parameters in panels, from outputs to inputs: the way of the gradients."""
-
-    inputs: NDArray[np.float32]
+    inputs_back: NDArray[np.float32]
     """(L, panels of inputs, input blocks, WIDTH)."""
-    recurrent: NDArray[np.float32]
+    recurrent_back: NDArray[np.float32]
     """(L, panels of hidden units, state blocks, WIDTH)."""
-    outputs: Panels
+    outputs_back: Panels
 
 
-def empty_packed(spec: NetworkSpec, flat: Flat) -> PackedWeights:
-    """Return space for the parameters of ``flat`` in panels."""
-    hiddens, layers = padded(spec.num_hiddens), len(spec.layers)
+def empty_packed(spec: NetworkSpec, flat: Flat, *, for_training: bool = False) -> PackedWeights:
+    """Return space for the parameters of ``flat`` in panels; without ``for_training`` the way back has no panels."""
+    hiddens, layers, gates = padded(spec.num_hiddens), len(spec.layers), len(spec.cell.input_blocks)
     vocab_size, embedding_size = spec.vocab_size, spec.embedding_size
     return PackedWeights(
         spec=spec,
         embedding=flat[spec.embedding :][: vocab_size * embedding_size].reshape(vocab_size, embedding_size),
         table=empty_panels(vocab_size, 0 if embedding_size else spec.cell.num_blocks * hiddens),
-        inputs=empty_panels(max_inputs(spec), len(spec.cell.input_blocks) * hiddens, layers),
-        recurrent=empty_panels(hiddens, len(spec.cell.state_blocks) * hiddens, layers),
+        inputs=empty_panels(max_inputs(spec), gates * hiddens, layers),
+        recurrent=empty_panels(hiddens, gates * hiddens, layers),
         bias=empty_panels(1, spec.cell.num_blocks * hiddens, layers),
         outputs=empty_panels(hiddens, vocab_size),
         output_bias=empty_panels(1, vocab_size),
-    )
-
-
-def empty_transposed(spec: NetworkSpec) -> TransposedWeights:
-    """Return space for the parameters in panels, from outputs to inputs."""
-    hiddens, layers = padded(spec.num_hiddens), len(spec.layers)
-    return TransposedWeights(
-        inputs=empty_panels(len(spec.cell.input_blocks) * hiddens, max_inputs(spec), layers),
-        recurrent=empty_panels(len(spec.cell.state_blocks) * hiddens, hiddens, layers),
-        outputs=empty_panels(padded(spec.vocab_size), hiddens),
+        inputs_back=empty_panels(gates * hiddens, max_inputs(spec) * for_training, layers),
+        recurrent_back=empty_panels(gates * hiddens, hiddens * for_training, layers),
+        outputs_back=empty_panels(padded(vocab_size), hiddens * for_training),
     )
 
 
@@ -186,24 +174,32 @@ def num_inputs(spec: NetworkSpec, layer: int) -> int:
 
 @jit_entry
 def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
-    """Copy a member's part of the parameters into panels, from inputs to outputs."""
-    spec, units = packed.spec, packed.spec.num_hiddens
+    """Copy a member's part of the parameters into panels."""
+    spec, units, num_gates = packed.spec, packed.spec.num_hiddens, len(packed.spec.cell.input_blocks)
     is_transposed = not spec.has_input_rows
-    panels = packed.recurrent.shape[1] // len(spec.cell.state_blocks)
+    panels = packed.recurrent.shape[1] // num_gates
     first, last = member_range(panels, 1, member, size)
+    first_input, last_input = member_range(packed.inputs_back.shape[1], 1, member, size)
+    first_back, last_back = member_range(packed.recurrent_back.shape[1], 1, member, size)
     for layer in range(len(spec.layers)):
         starts, size_in = spec.layers[layer], num_inputs(spec, layer)
         inputs = packed.table if is_one_hot(spec, layer) else packed.inputs[layer]
-        for gate in range(len(spec.cell.input_blocks)):
+        for gate in range(num_gates):
             block = spec.cell.input_blocks[gate] * panels
             matrix = weight_matrix(spec, flat, starts[0] + gate * units * size_in, size_in, units)
             copy(matrix, is_transposed, inputs[block : block + panels], START, first, last, False)
-            block = spec.cell.state_blocks[gate] * panels
+            if not is_one_hot(spec, layer):
+                back = packed.inputs_back[layer]
+                copy(matrix, not is_transposed, back, block * WIDTH, first_input, last_input, False)
+            block = gate * panels
             matrix = weight_matrix(spec, flat, starts[1] + gate * units * units, units, units)
             copy(matrix, is_transposed, packed.recurrent[layer][block : block + panels], START, first, last, False)
+            copy(matrix, not is_transposed, packed.recurrent_back[layer], block * WIDTH, first_back, last_back, False)
         _pack_bias(flat, layer, packed, first, last)
-    first, last = member_range(packed.outputs.shape[0], 1, member, size)
     matrix = weight_matrix(spec, flat, spec.outputs, units, spec.vocab_size)
+    first, last = member_range(packed.outputs_back.shape[0], 1, member, size)
+    copy(matrix, not is_transposed, packed.outputs_back, START, first, last, False)
+    first, last = member_range(packed.outputs.shape[0], 1, member, size)
     copy(matrix, is_transposed, packed.outputs, START, first, last, False)
     for token in range(first * WIDTH, min(last * WIDTH, spec.vocab_size)):
         packed.output_bias[token // WIDTH, 0, token % WIDTH] = flat[spec.output_bias + token]
@@ -214,13 +210,13 @@ def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: 
     """Add up the biases in panels ``first`` to ``last`` of every block, and into the table if there is one."""
     spec, bias = packed.spec, packed.bias[layer]
     _, _, input_bias, state_bias = spec.layers[layer]
-    panels = packed.recurrent.shape[1] // len(spec.cell.state_blocks)
+    panels = packed.recurrent.shape[1] // len(spec.cell.input_blocks)
     num_input_panels = packed.inputs.shape[1]
     for block in range(0, bias.shape[0], panels):
         bias[block + first : block + last] = 0
     for gate in range(len(spec.cell.input_blocks)):
         input_block = spec.cell.input_blocks[gate]
-        state_block = spec.cell.first_state_block + spec.cell.state_blocks[gate]
+        state_block = spec.cell.first_state_block + gate
         for unit in range(first * WIDTH, min(last * WIDTH, spec.num_hiddens)):
             p, k, place = unit // WIDTH, unit % WIDTH, gate * spec.num_hiddens + unit
             bias[input_block * panels + p, 0, k] += flat[input_bias + place]
@@ -233,25 +229,3 @@ def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: 
                     for k in range(WIDTH):
                         product = packed.table[p, token, k] if p < num_input_panels else np.float32(0)
                         packed.table[p, token, k] = product + bias[p, 0, k]
-
-
-@jit_internal
-def pack_transposed(spec: NetworkSpec, flat: Flat, transposed: TransposedWeights, member: int, size: int) -> None:
-    """Copy a member's part of the parameters into panels, from outputs to inputs."""
-    is_transposed, units = spec.has_input_rows, spec.num_hiddens
-    rows = transposed.recurrent.shape[2] // len(spec.cell.state_blocks)
-    for layer in range(len(spec.layers)):
-        starts, size_in = spec.layers[layer], num_inputs(spec, layer)
-        for gate in range(len(spec.cell.input_blocks)):
-            if not is_one_hot(spec, layer):
-                matrix = weight_matrix(spec, flat, starts[0] + gate * units * size_in, size_in, units)
-                first, last = member_range(transposed.inputs.shape[1], 1, member, size)
-                row = spec.cell.input_blocks[gate] * rows
-                copy(matrix, is_transposed, transposed.inputs[layer], row, first, last, False)
-            matrix = weight_matrix(spec, flat, starts[1] + gate * units * units, units, units)
-            first, last = member_range(transposed.recurrent.shape[1], 1, member, size)
-            row = spec.cell.state_blocks[gate] * rows
-            copy(matrix, is_transposed, transposed.recurrent[layer], row, first, last, False)
-    first, last = member_range(transposed.outputs.shape[0], 1, member, size)
-    matrix = weight_matrix(spec, flat, spec.outputs, units, spec.vocab_size)
-    copy(matrix, is_transposed, transposed.outputs, START, first, last, False)

@@ -133,7 +133,7 @@ class Table:
                 prefixes, tokens = self.split(rows)
                 found[rows] = find(suffixes_below[prefixes].astype(np.int64), tokens)
 
-            for_each(fill, self.blocks())
+            for_each(fill, ((rows,) for rows in self.blocks()))
         return found
 
     def _fast_find(self) -> Callable[[Rows, NDArray[np.int64]], Rows]:
