@@ -4,19 +4,15 @@ If a model predicts the end of a sentence, each line of a text is a sentence: li
 it after ``<s>`` and predicts ``</s>`` after its last word. Otherwise a text is one stream of tokens.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from seqlm.core.elementary import log
 from seqlm.core.errors import DataError
-from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.sampling import Probs
-from seqlm.models.scored_text import Ids
+from seqlm.models.ngrams import NGram, Recounting
 from seqlm.models.spelling import unknown_costs
 from seqlm.models.surprisals import EncodedText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
@@ -42,53 +38,41 @@ def open_arpa(path: Path, log: Log) -> "ArpaLanguageModel":
     return ArpaLanguageModel(model)
 
 
-class ArpaLanguageModel(LanguageModel):
+class ArpaLanguageModel(NGram):
     """An n-gram model from an ARPA file. It does not clean texts."""
+
+    write = LanguageModel.write  # its counts are not in the file
 
     def __init__(self, model: ArpaModel) -> None:
         """Take a model that was read. It is one over characters if all its tokens are, without sentence marks."""
-        places = {token: index for index, token in enumerate(model.tokens)}
-        marks = [mark for mark in MARKS if mark in places]
-        self.has_marks = len(marks) == len(MARKS) and bool(model.listed[0][model.tokens.index(_END)] > 10**NEVER)
-        words = [token for token in model.tokens if token not in (UNKNOWN, *MARKS)]
+        tokens = model.tokens
+        self._lacks_unknown = model.unigram[0] == 0
+        has_both = set(MARKS) <= set(tokens)
+        self.has_marks = has_both and bool(model.listed[0][tokens.index(_END)] > 10**NEVER)
+        words = [token for token in tokens if token not in (UNKNOWN, *MARKS)]
         kind: Kind = "char" if not self.has_marks and all(len(word) == 1 for word in words) else "word"
-        tokens = [UNKNOWN, *marks, *words]
-        separator = "\n" if kind == "word" or "\n" in places else ""
+        separator = "\n" if kind == "word" or "\n" in words else ""
         info = ModelInfo(model.file, "ngram", kind, 0, counted_token=kind, smoothing=model.smoothing, order=model.order)
-        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}))
-        self.model = model
-        self._places = np.array([places.get(token, -1) for token in tokens], np.int64)
-        """For each token its index in the file; -1 for ``<unk>`` if the file has none."""
-
-    def to_file_ids(self, ids: Ids) -> Ids:
-        """Return the indices of tokens in the file. Raises DataError for an unknown token if it has no ``<unk>``."""
-        found = self._places[ids]
-        if (found < 0).any():
-            raise DataError(f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks")
-        return found
-
-    def _token_nll(self, ids: Ids) -> Nll:
-        return -log(self.model.probs(self.to_file_ids(ids)))
-
-    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
-        """Return -log p of tokens 2 to N of each text."""
-        return [-log(probs) for probs in self.model.texts_probs([self.to_file_ids(ids) for ids in texts])]
+        super().__init__(info, Vocab(kind, tokens, [0] * len(tokens), separator, {}), Recounting.fixed(model))
 
     def reader(self) -> Reader:
         """Return a reader of a new text, the beginning of a sentence."""
-        return _ArpaReader(self)
-
-    def next_probs(self, context: Ids) -> Probs:
-        """Return p of every token; ``<s>`` never follows."""
-        probs = np.append(self.model.next_distribution(self.to_file_ids(context)), 0.0)[self._places]
-        if self.has_marks:
-            probs[self.vocab.encode([_BEGIN])] = 0
-        return np.asarray(probs)
+        reader = super().reader()
+        for token in self.vocab.encode([_BEGIN] if self.has_marks else []).tolist():
+            reader.read(token)
+        return reader
 
     def encode(self, text: str, begin: int = 0) -> EncodedText:
-        """Return a text as tokens, with sentence marks if the model predicts the end of a sentence."""
-        if not self.has_marks:
-            return super().encode(text, begin)
+        """Return a text as tokens, with sentence marks if the model predicts the end of a sentence.
+
+        Raises DataError for an unknown token if the file has no ``<unk>``.
+        """
+        found = self._encode_lines(text, begin) if self.has_marks else super().encode(text, begin)
+        if self._lacks_unknown and not found.ids.all():
+            raise DataError(f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks")
+        return found
+
+    def _encode_lines(self, text: str, begin: int) -> EncodedText:
         lines = text.split("\n")
         words = [self.vocab.tokenize(line) for line in lines]
         read = [token for line in words for token in (_BEGIN, *line, _END)]
@@ -109,15 +93,3 @@ class ArpaLanguageModel(LanguageModel):
             spelling=unknown_costs(self.vocab, own, ids[is_scored]), num_chars=len(text) - begin + 1,
             separator_nll=count_separators(text[begin:].split("\n"), "").nll(None), known_anchors=places[is_scored],
         )  # fmt: skip
-
-
-class _ArpaReader(Reader):
-    def __init__(self, model: ArpaLanguageModel) -> None:
-        self._model = model
-        self._context: Ids = model.vocab.encode([_BEGIN] if model.has_marks else [])
-
-    def read(self, token: int) -> None:
-        self._context = np.append(self._context, token)[-max(self._model.model.order - 1, 1) :]
-
-    def next_probs(self) -> Probs:
-        return self._model.next_probs(self._context)

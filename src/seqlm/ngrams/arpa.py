@@ -31,6 +31,7 @@ from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, Bytes, Longs, read_lines, write_lines
 from seqlm.ngrams.models.base import InterpolatedModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.vocab.vocabulary import UNKNOWN
 
 MARKS = ("<s>", "</s>")
 _SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})")
@@ -146,6 +147,7 @@ class ArpaModel(InterpolatedModel):
     file: str
     """The name of its file."""
     tokens: list[str]
+    """Its tokens, ``<unk>`` first; it has probability 0 if the file does not list it."""
 
     @property
     def warnings(self) -> list[str]:
@@ -211,9 +213,16 @@ class _Reader:
                     tokens += [unescape(self._text[begin:end].decode()) for begin, end in spans.tolist()]
             ranked = np.argsort(keys)
             same = ranked[1:][np.diff(keys[ranked]) == 0]
-            if order == 1:  # tokens keep the order in which they are listed
-                self._index, keys, ranked = pd.Index(keys), np.arange(size), np.arange(size)
-            counts.append(keys[ranked], np.broadcast_to(np.uint8(1), size))
+            if order == 1:
+                if UNKNOWN not in tokens:  # it has probability 0
+                    tokens.append(UNKNOWN)
+                    keys, logs = np.append(keys, 0), np.append(logs, [[-np.inf], [0]], axis=1)
+                # It comes first, as in every vocabulary; the others keep their order.
+                unknown = tokens.index(UNKNOWN)
+                ranked = np.r_[unknown, np.delete(np.arange(len(tokens)), unknown)]
+                tokens = [tokens[place] for place in ranked]
+                self._index, keys[ranked] = pd.Index(keys[ranked]), np.arange(len(tokens))
+            counts.append(keys[ranked], np.broadcast_to(np.uint8(1), len(ranked)))
             if len(same):
                 twice = counts.table(order).tokens_of(np.flatnonzero(ranked == same[0]))[0]
                 raise DataError(f"{self._path}: {' '.join(tokens[token] for token in twice)!r} is listed twice")
@@ -222,7 +231,7 @@ class _Reader:
                 backoffs.append(exp(logs[1][ranked] * math.log(10)))
         self._expect("\\end\\")
         if MARKS[0] in tokens:  # it never follows, although KenLM lists it with probability 1
-            listed[0][tokens.index(MARKS[0])] = 10.0**NEVER
+            listed[0][tokens.index(MARKS[0])] = 0
         return ArpaModel(counts, len(sizes), listed, backoffs, shown(Path(self._path.name)), tokens)
 
     def _header(self) -> list[int]:
