@@ -2,15 +2,17 @@
 
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from default_params import skip_if_experiment_is_applied
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_csv, write_text
 from seqlm.core.layout import Layout
-from seqlm.report.drawing import contrasting, draw_all, smoothed
+from seqlm.report.drawing import Drawn, _of_gradients, _of_sine, contrasting, draw_all, smoothed
 from seqlm.report.figures.charts import highlights_figure
 from seqlm.report.figures.plots import Plot, draw, read_plots
 from seqlm.report.figures.style import LineStyle, svg_text
@@ -69,6 +71,13 @@ def test_the_curves_are_what_the_page_says_of_them() -> None:
     best = table.pivot_table(index=["corpus", "train_chars"], columns="family", values="test_bits", aggfunc="min")
     assert (best["mixture"] < best[["ngram", "network"]].min(axis=1)).all()
     assert (best["ngram"] < best["network"] - 0.02).loc["The Time Machine"].all()
+
+
+@pytest.mark.parametrize("subject", [_of_sine, _of_gradients])
+def test_the_stored_figures_are_those_of_the_stored_tables(subject: Callable[..., Drawn]) -> None:
+    skip_if_experiment_is_applied()
+    for name, figure in subject(Layout(ROOT), read_plots(ROOT / "dvc.yaml")):
+        assert svg_text(figure) == Layout(ROOT).figure(name).read_text(encoding="utf-8"), name
 
 
 def test_charts_accept_models_without_some_values() -> None:
