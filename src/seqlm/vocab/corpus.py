@@ -203,7 +203,7 @@ _COST_WORTH_A_WARNING = 0.05
 
 def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
     """Return warnings about unknown tokens; ``train`` are the ids of the training split."""
-    kind, found = vocab.token_kind, []
+    kind, found = vocab.token_kind, list[str]()
     val, test = vocab.splits["val"], vocab.splits["test"]
     if not kind.has_unknown:
         return []
