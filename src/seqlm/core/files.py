@@ -15,6 +15,7 @@ import json
 import secrets
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -32,8 +33,6 @@ _DIGITS = 9
 """Significant digits of the numbers in reports: no reader needs more, and rounding hides the last bits of a sum."""
 _METRICS_DIGITS = 5
 """Significant digits of the numbers that `dvc metrics` shows."""
-
-
 _GZIP = b"\x1f\x8b"
 """The first bytes of every gzip file."""
 
@@ -48,12 +47,12 @@ def write_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def read_errors(path: Path) -> Iterator[None]:
+def read_errors(path: Path, advice: str = ": run the stage that writes it") -> Iterator[None]:
     """Turn an OSError raised inside into a DataError if ``path`` is missing, into a MachineError otherwise."""
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file: run the stage that writes it") from error
+        raise DataError(f"{path}: no such file{advice}") from error
     except OSError as error:
         raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from error
 
@@ -272,11 +271,17 @@ def read_npy(path: Path, *, mmap: bool = False) -> np.ndarray:
     return array
 
 
-def open_packed(path: Path) -> BinaryIO:
-    """Open a file to read its bytes, unpacked if it begins like a gzip file, whatever its name."""
-    with path.open("rb") as file:
-        is_packed = file.read(len(_GZIP)) == _GZIP
-    return cast("BinaryIO", gzip.open(path)) if is_packed else path.open("rb")
+@contextmanager
+def open_packed(path: Path, name: str) -> Iterator[BinaryIO]:
+    """Open a file to read its bytes, unpacked if it begins like a gzip file, whatever its own name.
+
+    ``name`` is what errors call it. Raises DataError if it is missing, or no complete gzip file.
+    """
+    with read_errors(path, ""), path.open("rb") as file:
+        try:
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=file)) if file.peek().startswith(_GZIP) else file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataError(f"{name}: not a complete gzip file: {error}") from error
 
 
 def sha256_of_file(path: Path) -> str:

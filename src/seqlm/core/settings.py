@@ -60,7 +60,7 @@ def load(path: Path, key: str, model: type[T]) -> T:
 def check(value: object, key: str, model: type[T], *, source: str) -> T:
     """Return ``value`` as a checked ``model``; ``key`` ("" for a whole file) and ``source`` name it in errors."""
     try:
-        return TypeAdapter(model).validate_python(value)
+        return TypeAdapter(model).validate_python(value, strict=True)
     except ValidationError as error:
         raise ParamsError(f"{source}: {_describe(error, key)}") from error
 
@@ -68,10 +68,7 @@ def check(value: object, key: str, model: type[T], *, source: str) -> T:
 def check_argument(value: Any, name: str, kind: Any, *, function: str) -> Any:
     """Return an argument of a public function, if it is of a kind. Raises ParamsError for others, text for a number."""
     value = value.item() if getattr(value, "ndim", None) == 0 else value  # a number of NumPy is a number
-    try:
-        return TypeAdapter(kind).validate_python(value, strict=True)
-    except ValidationError as error:
-        raise ParamsError(f"{function}: {_describe(error, name)}") from error
+    return check(value, name, kind, source=function)
 
 
 def _describe(error: ValidationError, key: str) -> str:

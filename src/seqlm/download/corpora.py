@@ -4,9 +4,7 @@ A registered corpus is known by its SHA-256, so it is the same text whichever so
 taken as it is. pooch fetches, keeps the cache and writes whole files.
 """
 
-import gzip
 import shutil
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +14,7 @@ import requests
 from pydantic import Field
 
 from seqlm.core.errors import DataError, DownloadError, ParamsError
-from seqlm.core.files import open_packed, read_errors, replacing, sha256_of_file
+from seqlm.core.files import open_packed, replacing, sha256_of_file
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
 
@@ -37,22 +35,6 @@ class Corpus(Section):
     """What joins the lines of its cleaned text if ``vocab.line_separator`` is auto."""
     licence: str
     description: str
-
-
-def fetch(url: str, folder: Path, corpus: Corpus) -> Path:
-    """Return the path of ``corpus`` in ``folder``; it is fetched from ``url`` if it is missing.
-
-    Raises DownloadError if the source cannot be reached or breaks off, and DataError if it sends bytes with another
-    hash.
-    """
-    pooch.get_logger().setLevel("ERROR")
-    transfer = pooch.HTTPDownloader(timeout=_TIMEOUT_S)
-    try:
-        return Path(pooch.retrieve(url, f"sha256:{corpus.sha256}", corpus.file, folder, downloader=transfer))
-    except requests.RequestException as error:
-        raise DownloadError(f"{url}: cannot be fetched: {error}") from error
-    except ValueError as error:  # of another hash
-        raise DataError(f"{url}: {error}") from error
 
 
 def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
@@ -86,15 +68,23 @@ class Sources:
             if (found := sha256_of_file(here)) != corpus.sha256:
                 raise DataError(f"{here}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}")
             return here
-        wrong: DataError | None = None
+        pooch.get_logger().setLevel("ERROR")
+        transfer = pooch.HTTPDownloader(timeout=_TIMEOUT_S)
+        wrong: list[DataError] = []
         for url in corpus.urls:
             try:
-                return fetch(url, self.cache, corpus)
-            except (DataError, DownloadError) as error:
-                log(str(error))
-                wrong = wrong or (error if isinstance(error, DataError) else None)
+                return Path(
+                    pooch.retrieve(url, f"sha256:{corpus.sha256}", corpus.file, self.cache, downloader=transfer)
+                )
+            except requests.RequestException as error:
+                log(f"{url}: cannot be fetched: {error}")
+            except ValueError as error:  # of another hash
+                wrong.append(DataError(f"{url}: {error}"))
+                log(str(wrong[-1]))
+        if wrong:
+            raise wrong[0]
         folder = self.data_folder or "the folder that SEQLM_DATA_DIR names"
-        raise wrong or DownloadError(
+        raise DownloadError(
             f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folder}"
         )
 
@@ -142,11 +132,8 @@ def copy_own_text(path: Path, text: Path, name: str | None = None) -> dict[str, 
     if not path.is_file():
         raise DataError(f"{path}: {'not a regular file' if path.exists() else 'no such file'}")
     with replacing(text) as temporary, temporary.open("wb") as target:
-        with read_errors(path), open_packed(path) as source:
-            try:
-                shutil.copyfileobj(source, target)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise DataError(f"{name}: not a complete gzip file: {error}") from error
+        with open_packed(path, name) as source:
+            shutil.copyfileobj(source, target)
         if target.tell() == 0:
             raise DataError(f"{name}: empty: use another text")
     own = {"file": path.name, "sha256": sha256_of_file(text), "bytes": text.stat().st_size}

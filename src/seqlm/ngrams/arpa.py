@@ -10,7 +10,6 @@ because a stream has neither. A token of the text that is spelt like one of them
 import gzip
 import math
 import re
-import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
-from seqlm.core.errors import DataError, MachineError
+from seqlm.core.errors import DataError
 from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
@@ -196,7 +195,8 @@ def read_arpa(path: Path) -> ArpaModel:
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._text = _bytes_of(path).removeprefix(BOM_UTF8)
+        with open_packed(path, str(path)) as file:
+            self._text = file.read().removeprefix(BOM_UTF8)
         self._position = 0
         """The byte after what was read."""
 
@@ -301,15 +301,3 @@ class _Reader:
     def _fail(self, what: str, position: int) -> NoReturn:
         line = self._text.count(b"\n", 0, int(position)) + 1
         raise DataError(f"{self._path}: line {line}: {what}")
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        with open_packed(path) as file:
-            return file.read()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: not a complete gzip file: {error}") from error
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file") from error
-    except OSError as error:
-        raise MachineError(f"{path}: cannot be read: {error.strerror}") from error
