@@ -1,6 +1,6 @@
 """The list of smoothing methods, and their models on disk.
 
-To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.InterpolatedModel`, or of ``NGramModel``, in a
+To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a
 module of its own, and append it to the list. If it has settings, they belong in
 :class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
 
