@@ -49,7 +49,7 @@ from seqlm.models.word_to_char import words_as_characters
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import save_models
-from seqlm.preprocess.preparing import clean_and_split
+from seqlm.preprocess.cleaning import clean_and_split
 from seqlm.preprocess.settings import SplitFractions
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import Scores, score_held_out, val_bits

@@ -26,7 +26,7 @@ from typing import Any
 
 from origin import ROOT
 
-from seqlm.preprocess.preparing import clean_and_split
+from seqlm.preprocess.cleaning import clean_and_split
 from seqlm.vocab.corpus import SPLITS, build_corpus
 
 RESULTS = ROOT / "benchmarks" / "results" / "trainings.csv"

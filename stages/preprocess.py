@@ -15,7 +15,7 @@ def main(layout: Layout) -> None:
     """Clean the corpus and split it, in order, into train, val and test."""
     from seqlm.core.files import read_json, write_csv, write_json
     from seqlm.core.progress import quantity
-    from seqlm.preprocess.preparing import clean_and_split
+    from seqlm.preprocess.cleaning import clean_and_split
 
     params = load(layout.params, "preprocess", PreprocessParams)
     name = str(read_json(layout.corpus_record)["file"])  # by which its owner knows the text

@@ -12,8 +12,7 @@ import reference
 from seqlm.core.errors import DataError
 from seqlm.core.text import TextSize
 from seqlm.preprocess import cleaning
-from seqlm.preprocess.cleaning import Letters, clean_text, read_raw
-from seqlm.preprocess.preparing import clean_and_split, split_text
+from seqlm.preprocess.cleaning import Letters, clean_and_split, clean_text, read_raw, split_text
 
 # Letters, spaces, all that ends lines or looks as if it did, characters of two, three and four bytes; marks and parts
 # of Korean syllables, which compose with the character before them.

@@ -41,8 +41,7 @@ from seqlm.models.surprisals import (
     strings,
     words_of,
 )
-from seqlm.preprocess.cleaning import Letters, clean_text
-from seqlm.preprocess.preparing import decoding_warnings
+from seqlm.preprocess.cleaning import Letters, clean_text, decoding_warnings
 from seqlm.vocab.separators import BLANKS, Separators, count_separators
 from seqlm.vocab.vocabulary import Vocab
 

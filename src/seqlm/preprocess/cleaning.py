@@ -1,4 +1,4 @@
-"""Decoding and cleaning of text.
+"""From a raw corpus to three cleaned splits: decoding, cleaning, and splitting in order. A text is held in memory.
 
 A letter and its accent become one character where Unicode has one (NFC), so that all ways to write a text are one text.
 Section 8.2 of the book reads a text into lines, cleans each line, and splits it into tokens: every run of characters
@@ -6,18 +6,23 @@ other than A-Z and a-z becomes one space; then the ends are stripped and the let
 bytes of UTF-8: a letter A-Z is one byte, and no byte of another character looks like one.
 """
 
+import math
+import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from string import ascii_letters
 
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_errors
-from seqlm.core.text import LINE_END, SPACE
+from seqlm.core.files import read_errors, write_bytes
+from seqlm.core.memory import require_memory
+from seqlm.core.progress import quantity
+from seqlm.core.text import LINE_END, SPACE, TextSize
 
 
 def read_raw(path: Path, name: str) -> str:
@@ -108,3 +113,137 @@ def _with_letters_only(lines: str) -> str:
     is_kept[1:] |= values[:-1] != LINE_END
     cleaned: bytes = values[is_kept].tobytes()
     return cleaned.decode()
+
+
+def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
+    """Split a cleaned text in order into a part for each of the ``fractions``, each ended by a line end.
+
+    The text is cut at the line ends nearest to the fractions of its bytes. If the nearest line end is further away
+    than a tenth of the smallest split, the text is cut at the nearest space instead, which becomes a line end. Raises
+    DataError if a split would be empty.
+    """
+    tolerance = len(text) * min(fractions.values()) / 10
+    goals = [reached * len(text) for reached in accumulate(fractions.values())][:-1]
+    ends = [0, *(_nearest_cut(text, goal, tolerance) for goal in goals), len(text)]
+    if any(end <= start for start, end in pairwise(ends)):
+        raise DataError(
+            f"has too few line ends and spaces to be split into {', '.join(fractions)}: break it into lines, "
+            "for example at the ends of sentences"
+        )
+    # The last character of a part is a line end, or a space that becomes one, or something else that one follows.
+    ends_early = [end - 1 if text[end - 1 : end] in (b" ", b"\n") else end for end in ends[1:]]
+    bounds = zip(fractions, ends[:-1], ends_early, strict=True)
+    return {name: text[start:end] + b"\n" for name, start, end in bounds}
+
+
+def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
+    """Return the byte after the line end nearest to a byte, or else after the nearest space."""
+
+    def nearest(mark: bytes, reach: int) -> tuple[float, int]:
+        """Return how far from the goal the nearest cut is, and its byte."""
+        begin, pivot, end = int(max(goal - reach, 0)), int(goal), int(goal + reach)
+        found = text.rfind(mark, begin, pivot), text.find(mark, pivot, end)
+        return min(((abs(place + 1 - goal), place + 1) for place in found if place >= 0), default=(math.inf, 0))
+
+    distance, cut = nearest(b"\n", math.ceil(tolerance) + 1)
+    return cut if distance <= tolerance else nearest(b" ", len(text))[1]
+
+
+_START, _END = (re.compile(rf"\*\*\* ?{mark} OF TH(?:E|IS) PROJECT GUTENBERG EBOOK") for mark in ("START", "END"))
+_SEARCHED = 1 << 20
+"""How many characters of a text's beginning and of its end are searched for Project Gutenberg's markers."""
+
+
+def boilerplate_warnings(text: str) -> list[str]:
+    """Return what a user should know about text in a raw file that is not the corpus."""
+    start, ends = _START.search(text[:_SEARCHED]), list(_END.finditer(text[-_SEARCHED:]))
+    before = start.start() if start else 0
+    after = min(len(text), _SEARCHED) - ends[-1].start() if ends else 0
+    if not (before or after):
+        return []
+    return [
+        f"{(before + after) / len(text):.1%} of the text is Project Gutenberg's header and licence, before its line "
+        "'*** START OF' and after '*** END OF': remove them, or models learn from one and are scored on the other"
+    ]
+
+
+MIN_CHARACTERS = 500
+"""Characters of the shortest text that is accepted, so that val and test, a tenth each, have some words to score."""
+_FOREIGN_SHARE_WORTH_A_WARNING = 0.01
+_MAX_FOREIGN_SHARE = 0.1
+"""Of the letters. What is left of a text of another script would be scored as if it were the text."""
+_MEMORY_PER_BYTE = 10
+"""Bytes of memory that cleaning takes for each byte of a text."""
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """The size of each split of a corpus, and what a user should know about the text."""
+
+    first_lines: list[str]
+    sizes: dict[str, TextSize]
+    letters: Letters
+    warnings: list[str]
+
+
+FIRST_LINES = 11
+"""Lines that are shown: as many as the book shows."""
+_SHOWN = 1 << 14
+"""How far they are read: the text may be one long line."""
+
+
+def clean_and_split(
+    path: Path, name: str, folder: Path, normalise: str, fractions: Mapping[str, float]
+) -> Preprocessed:
+    """Clean the text of a file and write ``NAME.txt`` to ``folder`` for each of the ``fractions``, in order.
+
+    ``name`` is what errors call the file. Raises DataError for text that cannot be decoded, that cleaning drops
+    more than a tenth of, or that is too short, and MachineError for one that is too large for this machine's
+    memory.
+    """
+    with read_errors(path):
+        require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
+    raw = read_raw(path, name)
+    letters, warnings = Letters.of(raw), boilerplate_warnings(raw)
+    try:
+        if normalise == "letters" and letters.foreign_letters > _MAX_FOREIGN_SHARE * letters.letters:
+            raise DataError(
+                f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and would be dropped: "
+                "keep them with -S preprocess.normalise=none"
+            )
+        text = (clean_text(raw, normalise) + "\n").encode()
+        del raw
+        require_enough(TextSize.of(text), normalise, MIN_CHARACTERS)
+        parts = split_text(text, fractions)
+        sizes = {split: TextSize.of(part) for split, part in parts.items()}
+        for split, size in sizes.items():
+            if size.words < 2:
+                has = quantity(size.words, "word")
+                raise DataError(f"the {split} split has {has}, and needs two: change preprocess.split")
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from error
+    for split, part in parts.items():
+        write_bytes(folder / f"{split}.txt", part)
+    first_lines = next(iter(parts.values()))[:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
+    return Preprocessed(first_lines, sizes, letters, decoding_warnings(letters, normalise) + warnings)
+
+
+def decoding_warnings(letters: Letters, normalise: str) -> list[str]:
+    """Return what a user should know about the cleaning of a text."""
+    share = letters.foreign_letters / max(1, letters.letters)
+    if normalise != "letters" or share < _FOREIGN_SHARE_WORTH_A_WARNING:
+        return []
+    return [f"{share:.1%} of the letters are not A-Z and were dropped: set preprocess.normalise: none to keep them"]
+
+
+def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:
+    """Raise DataError if a cleaned text has no words or is too short."""
+    other_scripts = ", or set preprocess.normalise: none for other scripts" if normalise == "letters" else ""
+    if size.words == 0:
+        what = "has no letters A-Z" if normalise == "letters" else "has nothing but white space"
+        raise DataError(f"{what}: use another text{other_scripts}")
+    if size.characters < min_characters:
+        raise DataError(
+            f"has only {quantity(size.characters, 'character')} after cleaning, too few to train on and to score: "
+            f"use a text of at least {min_characters}{other_scripts}"
+        )

@@ -12,8 +12,7 @@ from markupsafe import Markup, escape
 from seqlm.core.files import read_csv, read_json, read_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.columns import COLUMNS, describe_share, table_groups, table_text
-from seqlm.preprocess.cleaning import Letters
-from seqlm.preprocess.preparing import decoding_warnings
+from seqlm.preprocess.cleaning import Letters, decoding_warnings
 from seqlm.report.captions import all_captions, unbroken
 from seqlm.report.drawing import CORPORA, MAX_RUNS, contrasting
 from seqlm.report.findings import all_findings, facts, highlights, main_table, memoriser, replaced_corpus, summary_text

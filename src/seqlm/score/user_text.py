@@ -15,8 +15,7 @@ from seqlm.core.text import TextSize, words
 from seqlm.download.corpora import copy_own_text
 from seqlm.models.language_model import LanguageModel, cleaning_remarks
 from seqlm.models.surprisals import TextSurprisals
-from seqlm.preprocess.cleaning import clean_text, read_raw
-from seqlm.preprocess.preparing import require_enough
+from seqlm.preprocess.cleaning import clean_text, read_raw, require_enough
 from seqlm.score.passage import passage
 
 STDIN = Path("-")

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.core.errors import DataError, MachineError
-from seqlm.core.extras import needs_extra
+from seqlm.core.errors import DataError, MachineError, needs_extra
 from seqlm.core.memory import machine_memory
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, IDS_AT_ONCE, Ids, NgramCounts
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.files import read_checksummed, read_npy, write_blocks, write_checksummed
-from seqlm.core.vocab_key import VocabKey, require_vocab
+from seqlm.core.files import VocabKey, read_checksummed, read_npy, require_vocab, write_blocks, write_checksummed
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
