@@ -52,7 +52,7 @@ from seqlm.ngrams.models.registry import save_models
 from seqlm.preprocess.cleaning import clean_and_split
 from seqlm.preprocess.settings import SplitFractions
 from seqlm.score.heldout import Heldout
-from seqlm.score.scores import Scores, score_held_out, val_bits
+from seqlm.score.scores import Scores, score_splits, val_bits
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split
@@ -166,7 +166,7 @@ def score_characters(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
     orders = range(1, corpus.params["ngrams"]["max_order"]["char"] + 1)
     counts = count_ngrams(corpus.train[:num_chars], len(corpus.vocab), max(orders))
     models = (NGram.of(KneserNey(counts, order, unknown="good_turing"), corpus.vocab, num_chars) for order in orders)
-    best = min((score_held_out(model, corpus.streams) for model in models), key=val_bits)
+    best = min((score_splits(model, corpus.streams) for model in models), key=val_bits)
     return best, f"order {best.info.order}"
 
 
@@ -183,7 +183,7 @@ def score_words(corpus: Corpus, num_chars: int) -> tuple[Scores, str]:
     order = settings["max_order"]["word"]
     counts = count_ngrams(load_split(layout.corpus("word"), "train"), len(words), order)
     save_models(layout.ngrams("word"), counts, {KneserNey.smoothing: {"unknown": "good_turing"}}, words.key)
-    return score_held_out(words_as_characters(layout, words), corpus.streams), f"order {order}"
+    return score_splits(words_as_characters(layout, words), corpus.streams), f"order {order}"
 
 
 def beginning(text: str, num_chars: int, line_separator: str) -> str:
@@ -230,7 +230,7 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
 def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Scores, str]:
     """Scores a network after :func:`train`."""
     network = StaticNetwork(describe_run(trainer.config, corpus.vocab), corpus.vocab, trainer.network)
-    return score_held_out(network, corpus.streams), f"epoch {trainer.chosen_weights()[0]:.4g}"
+    return score_splits(network, corpus.streams), f"epoch {trainer.chosen_weights()[0]:.4g}"
 
 
 def data_rows(corpus: Corpus, num_chars: int, models: set[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -31,7 +31,6 @@ LONGEST = (
     "train/test_train.py",
     "core/test_compiling.py",
     "gradients/test_gradients.py",
-    "project/test_check_lock.py",
     "project/test_notebook.py",  # needs the workspace that the first one makes
 )
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import time
-from base64 import b64decode
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -78,15 +77,12 @@ class Browser:
         found: dict[str, Any] = json.loads(message)
         return found
 
-    def resize(self, width: int, height: int, *, dark: bool = False, still: bool = False) -> None:
+    def resize(self, width: int, height: int, *, dark: bool = False) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
-        features = [
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
-            {"name": "prefers-reduced-motion", "value": "reduce" if still else "no-preference"},
-        ]
-        self.call("Emulation.setEmulatedMedia", features=features)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, path: Path, state: str = "") -> None:
         """Open a page, with a state such as ``#part``, and wait until its scripts have run."""
@@ -106,19 +102,10 @@ class Browser:
         return found["result"].get("value")
 
     def press(self, key: str) -> None:
-        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        codes = {"Enter": 13, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37}
-        code = {"windowsVirtualKeyCode": codes[key]} if key in codes else {}
+        text = {"text": key} if len(key) == 1 else {}
+        code = {"windowsVirtualKeyCode": 39} if key == "ArrowRight" else {}
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **code)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, **code)
-
-    def screenshot(self, path: Path, *, full: bool = True) -> None:
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=full, **self._clip() if full else {})
-        path.write_bytes(b64decode(found["data"]))
-
-    def _clip(self) -> dict[str, Any]:
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
 
     def requests(self) -> list[str]:
         """Return the addresses that the page asked for."""

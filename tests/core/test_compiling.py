@@ -81,6 +81,7 @@ def test_a_change_of_another_module_of_the_folder_is_seen(folder: Path, kept: Pa
     assert len(list((kept / "compiled").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_old_versions_are_removed(folder: Path, filled: Path) -> None:
     (first,) = (filled / "compiled").iterdir()
     os.utime(first, (0, 0))
@@ -92,6 +93,7 @@ def test_old_versions_are_removed(folder: Path, filled: Path) -> None:
     assert not first.exists()
 
 
+@pytest.mark.slow
 def test_without_a_place_to_keep_them_loops_are_compiled(folder: Path, kept: Path) -> None:
     kept.write_text("a file where a folder should be made")
     assert call(folder, kept) == (3, 0)
@@ -118,6 +120,7 @@ def test_from_a_folder_that_may_not_be_written_loops_are_read(folder: Path, fill
     assert len(list((filled / "compiled").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_a_broken_file_is_made_anew(folder: Path, filled: Path) -> None:
     for suffix in ("nbi", "nbc"):
         (path,) = filled.rglob(f"*.{suffix}")
@@ -126,6 +129,7 @@ def test_a_broken_file_is_made_anew(folder: Path, filled: Path) -> None:
     assert call(folder, filled) == (3, 1)
 
 
+@pytest.mark.slow
 def test_code_for_other_arguments_is_not_used(folder: Path, kept: Path) -> None:
     """Two processes that start with an empty cache may write code for different arguments to one file."""
     in_a_process("from loops import add; add(1, 2), add(1.0, 2)", folder, kept)

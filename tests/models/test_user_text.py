@@ -70,8 +70,8 @@ def test_the_text_is_scored_and_shown(score: Score, trained: Layout) -> None:
     ("content", "run", "code", "complaint"),
     [
         (b"the sea", "nope", 2, "error: there is no model 'nope': choose from small, words, char-uniform"),
-        (b"12345", "small", 3, "my.txt: has no letters A-Z: use another text, or set preprocess.normalise: none"),
-        (b"a", "small", 3, "my.txt: has only 1 character after cleaning"),
+        (b"12345", "small", 3, "my.txt: has only 0 characters and 0 words after cleaning: use a text of at least 2"),
+        (b"a", "small", 3, "my.txt: has only 1 character and 1 word after cleaning"),
         (b"sea", "words", 3, "the text has only 1 word that can be scored: use a longer text"),
         (b"sea \xe9", "small", 3, "not UTF-8 at byte 4"),
     ],

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from compiled_networks import network_settings, scratch_network, threads
 from seqlm.networks.building import build_network
-from seqlm.networks.compiled.logsumexp import nll_of_outputs
+from seqlm.networks.compiled.forward import nll_of_outputs
 from seqlm.networks.compiled.tiles import WIDTH, empty_panels, to_panels
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, rows_nll, stream_nll

@@ -9,6 +9,7 @@ import pytest
 from smoke import ROOT
 
 
+@pytest.mark.slow
 def test_rows_of_one_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQLM_DATA_DIR", str(ROOT / "data"))
     monkeypatch.setattr(curves, "NETWORKS", {"lstm": {"num_epochs": 3}})

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from declarations import require_declared_files, require_declared_settings
-from smoke import ROOT, SMALL
+from smoke import SMALL
 from workspace import Workspace
 
 TEMPLATE = Path(__file__).with_name("templates") / "absolute.py"
@@ -35,12 +35,6 @@ def extended(tmp_path: Path) -> Workspace:
     edit(workspace.folder / SETTINGS, r"^class NgramsParams.*\n    \".*\n\n", field)
     edit(workspace.folder / "params.yaml", r"^ngrams:.*\n", "  absolute_discount: 0.75\n")
     return workspace
-
-
-def test_the_list_names_every_file_it_takes() -> None:
-    section = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a smoothing method\n")[1].split("\n## ")[0]
-    named = {path.rstrip("/") for path in re.findall(r"`([\w./-]+)`", section)}
-    assert {str(Path(MODULE).parent), REGISTRY, SETTINGS, "params.yaml", str(TEMPLATE.relative_to(ROOT))} <= named
 
 
 @pytest.mark.slow

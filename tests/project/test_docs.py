@@ -10,9 +10,6 @@ from smoke import ROOT
 
 GUIDE = ROOT / "docs" / "guide"
 SECTIONS = sorted(GUIDE.glob("8-*.md"))
-# How many numbered equations and exercises each section of the chapter has.
-EQUATIONS = {1: 6, 3: 8, 4: 8, 5: 3, 7: 16}
-EXERCISES = {1: 4, 2: 2, 3: 6, 4: 4, 5: 6, 6: 3, 7: 2}
 MADE = ("reports/playground.html", "data/work/")  # by the pipeline, and not in Git
 
 
@@ -39,25 +36,11 @@ def test_every_link_file_and_target_of_make_exists(page: Path) -> None:
     assert not dead
 
 
-@pytest.mark.parametrize(
-    ("number", "page"), list(enumerate(SECTIONS, start=1)), ids=lambda value: getattr(value, "stem", "")
-)
-def test_a_page_has_the_equations_of_its_section_and_an_experiment(number: int, page: Path) -> None:
-    text = page.read_text()
-    expected = [f"8.{number}.{place + 1}" for place in range(EQUATIONS.get(number, 0))]
-    assert re.findall(r"\\tag\{(8\.\d\.\d+)\}", text) == expected
-    # The answer comes before the experiment, whose results would give it away, and the way back comes last.
-    steps = (
-        r"> \*\*Guess first\.\*\* .*?^(?:\*\*Answer\.\*\*|##+ Answer).*?"
-        r"^(?:One|Two) minutes?: `dvc exp run -S [^`]+`(?:(?!<details>).)*?`make restore` goes back\.\n\n"
-        r"<details>\n<summary>What you should see</summary>"
-    )
-    assert re.search(steps, text, flags=re.MULTILINE | re.DOTALL)
-
-
 PROGRAM = re.compile(r"(?<! -->\n)^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+TRAINING = ("8-5", "8-6")
+"""Sections whose programs train networks."""
 PROGRAMS = [
-    (page, *found.groups())
+    pytest.param(page, *found.groups(), marks=[pytest.mark.slow] if page.stem.startswith(TRAINING) else [])
     for page in [*SECTIONS, ROOT / "docs/answers.md"]
     for found in PROGRAM.finditer(page.read_text())
 ]
@@ -73,16 +56,6 @@ def test_code_of_the_guide_runs_alone_and_prints_what_the_page_says(
 
 def test_every_exercise_has_an_answer() -> None:
     asked, answered = ((ROOT / "docs" / name).read_text() for name in ("exercises.md", "answers.md"))
-    numbers = re.findall(r"^\*\*(8\.\d-\d)\.\*\* \*\((?:easy|medium|hard), \d+ minutes\)\*", asked, re.MULTILINE)
-    assert numbers == [f"8.{section}-{place + 1}" for section, count in EXERCISES.items() for place in range(count)]
-    # An exercise with parts has an answer for each part.
-    parts = [
-        len(re.findall(r"^- \*\*[A-D]\.\*\*", part, re.MULTILINE))
-        for part in re.split(r"^\*\*8\.", asked, flags=re.M)[1:]
-    ]
-    expected = [
-        f"{number} {'ABCD'[part]}" if count else number
-        for number, count in zip(numbers, parts, strict=True)
-        for part in range(max(count, 1))
-    ]
-    assert re.findall(r"^\*\*(8\.\d-\d(?: [A-D])?)\.\*\*", answered, re.MULTILINE) == expected
+    numbers = re.findall(r"^\*\*(8\.\d-\d)\.\*\*", asked, re.MULTILINE)
+    assert len(numbers) == len(set(numbers)) == 27  # of the chapter
+    assert list(dict.fromkeys(re.findall(r"^\*\*(8\.\d-\d)[ .]", answered, re.MULTILINE))) == numbers

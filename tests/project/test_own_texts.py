@@ -34,15 +34,6 @@ def workspace_of(base: Path, text: str, params: dict[str, Any]) -> Workspace:
 
 
 @pytest.mark.slow
-def test_300_bytes_are_refused_with_one_line_that_names_the_file(tmp_path: Path) -> None:
-    result = workspace_of(tmp_path, english(300), {}).run("dvc", "repro", check=False)
-    (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-    assert line.startswith("error: diary.txt: ")
-    assert "use a text of at least 500" in line
-    assert "Traceback" not in result.stderr
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "params"),
     [(english(1200), SMALL | AUTO), (english(3000), AUTO), (chinese(30_000), SMALL | RAW)],

@@ -1,6 +1,5 @@
 """Experiments: changes of ``params.yaml``, presets, wrong settings and the way back."""
 
-import difflib
 from pathlib import Path
 
 import pytest
@@ -11,49 +10,7 @@ import preset
 from default_params import PARAMS_FILE
 from seqlm.configure.settings import check_values
 from seqlm.core.settings import read_params
-from smoke import ROOT, SMALL, change_params
 from workspace import Workspace, stages_run
-
-
-def changed_lines(path: Path, override: str) -> list[str]:
-    """Return the lines that an override adds (+) and removes (-)."""
-    before = path.read_text().splitlines()
-    apply_overrides(path, [override])
-    diff = difflib.unified_diff(before, path.read_text().splitlines(), lineterm="", n=0)
-    return [line for line in diff if not line.startswith(("+++", "---", "@@"))]
-
-
-@pytest.fixture(params=["the project's own", "small"])
-def params(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of the settings, as they are or with small ones put over them."""
-    path = tmp_path / "params.yaml"
-    path.write_bytes((ROOT / "params.yaml").read_bytes())
-    if request.param == "small":
-        change_params(path, SMALL)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("override", "value"),
-    [
-        ("train.lr=0.5", "lr: 0.5 "),
-        ("download.fallback=null", "fallback: "),
-        ("preprocess.split.train=0.7", "train: 0.7"),
-        ("launcher=torchrun --standalone", "launcher: torchrun --standalone "),
-    ],
-)
-def test_a_changed_setting_is_one_changed_line(override: str, value: str, params: Path) -> None:
-    removed, added = changed_lines(params, override)
-    assert (removed[0], added[0]) == ("-", "+")
-    assert added[1:].lstrip().startswith(value)
-    # Its comment stays.
-    assert added.partition("#")[2] == removed.partition("#")[2]
-
-
-def test_a_new_run_is_its_name_and_its_settings(params: Path) -> None:
-    added = changed_lines(params, "+runs.mine={token: char, model: gru, lr: 0.1}")
-    assert [line[1:].strip() for line in added] == ["mine:", "token: char", "model: gru", "lr: 0.1"]
-    assert all(line.startswith("+") for line in added)
 
 
 @pytest.mark.parametrize("name", preset.PRESETS)
@@ -62,24 +19,8 @@ def test_the_settings_of_a_preset_are_accepted(name: str, tmp_path: Path) -> Non
     params.write_bytes(PARAMS_FILE.read_bytes())
     apply_overrides(params, preset.settings([name], YAML(typ="safe", pure=True).load(params)))
     check_values(read_params(params), source=str(params))
-    assert preset.PRESETS[name].read_text().startswith("# ")
-
-
-def test_what_is_gone_is_not_removed_again() -> None:
-    left = preset.settings(["quick", "chinese"], {"runs": {"scratch-random": {}, "lstm": {}}})
-    assert [setting for setting in left if setting.startswith("~")] == ["~runs.scratch-random"]
-
-
-@pytest.mark.parametrize(
-    ("options", "code"), [([], 0), (["--help"], 0), (["tiny-shakespeare"], "error: tiny-shakespeare: no such preset")]
-)
-def test_without_a_known_preset_the_presets_are_listed(
-    options: list[str], code: int | str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        preset.main(options)
-    assert end.value.code == code
-    assert "tiny_shakespeare  Tiny Shakespeare as raw text" in capsys.readouterr().out
+    # What is gone is not removed again.
+    assert "~runs.none" not in preset.settings([name], {"runs": {}})
 
 
 @pytest.mark.parametrize(

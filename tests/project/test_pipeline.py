@@ -9,7 +9,7 @@ import pytest
 
 from declarations import inside, require_declared_files, require_declared_settings
 from seqlm.core.files import sha256_of_file
-from stages_by_hand import in_this_process
+from stages_by_hand import in_this_process, succeeded
 from workspace import Workspace, stages_run, wait_until
 
 
@@ -73,6 +73,7 @@ def downstream(workspace: Workspace, stages: set[str]) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean: Workspace) -> None:
     edit(clean, "src/seqlm/core/progress.py", "time.monotonic()", "time.perf_counter()")  # progress output
     edit(clean, "src/seqlm/core/layout.py", "\n    def split(", "\n    def split_again(")  # a helper for paths
@@ -95,14 +96,14 @@ def test_only_an_edit_that_can_change_a_number_reruns_more_than_configure(clean:
     assert downstream(clean, {"evaluate"}) == {"evaluate", "generate", "report"}
 
 
-def test_other_subwords_affect_no_run_over_characters(clean: Workspace) -> None:
-    corpus = clean.folder / "data/corpus/char"
+def test_other_subwords_affect_no_run_over_characters(workspace: Workspace) -> None:
+    corpus = workspace.folder / "data/corpus/char"
     before = {path: path.read_bytes() for path in corpus.iterdir()}
-    clean.update_params({"vocab.subword.vocab_size": 350})
-    result = in_this_process(clean.folder)("vocab", "--kind", "char")
-    assert result.returncode == 0, result.stderr
+    workspace.update_params({"vocab.subword.vocab_size": 350})
+    succeeded(in_this_process(workspace.folder)("vocab", "--kind", "char"))
+    workspace.git("checkout", "params.yaml")
     assert {path: path.read_bytes() for path in corpus.iterdir()} == before
-    affected = downstream(clean, {"vocab@subword"})
+    affected = downstream(workspace, {"vocab@subword"})
     assert {"ngrams@subword", "score-ngrams@subword", "evaluate"} <= affected
     assert [name for name in affected if name.startswith(("train@", "score@")) or name.endswith("@char")] == []
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -59,7 +58,6 @@ def refused(repository: TinyRepository, *options: str) -> str:
     return result.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "Ctrl-C"])
 def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepository) -> None:
     (repository.folder / "mine.txt").write_text("my own work\n")
@@ -72,19 +70,13 @@ def test_restore_undoes_a_stopped_experiment(killed: bool, repository: TinyRepos
     os.killpg(process.pid, signal.SIGKILL if killed else signal.SIGINT)
     process.wait(timeout=60)
     assert not (repository.folder / "out.txt").exists()
-    if killed:
-        assert "error: a killed `dvc exp run` left HEAD detached from main: `make restore`" in refused(
-            repository, "--check"
-        )
-    else:  # DVC had the time to go back to the branch itself
-        assert repository.git("branch", "--show-current") == "main"
-        assert repository.git("diff", "--staged", "--name-only") == ""
+    if killed:  # else DVC had the time to go back to the branch itself
+        assert "left HEAD detached from main: `make restore`" in refused(repository, "--check")
     said = restored(repository)
     assert repository.git("branch", "--show-current") == "main"
     assert repository.git("status", "--porcelain") == ""
     assert (repository.folder / "params.yaml").read_text() == PARAMS
     assert (repository.folder / "out.txt").read_text() == "line"
-    restored(repository, "--check")
     assert re.search("set aside: .*mine.txt", said)
     repository.git("checkout", "stash@{0}", "--", "mine.txt")
     assert (repository.folder / "mine.txt").read_text() == "my own work\n"
@@ -114,13 +106,6 @@ def test_changes_that_restore_set_aside_come_back_with_git_stash_pop(repository:
     repository.git("stash", "pop")
     assert (repository.folder / "new.txt").read_text() == "new"
     assert (repository.folder / "reports/train/gru.json").read_text() == "{}"
-
-
-def test_restore_without_the_cache_says_what_makes_the_data(repository: TinyRepository) -> None:
-    shutil.rmtree(repository.folder / ".dvc/cache")
-    (repository.folder / "out.txt").unlink()
-    assert "1 others are not in DVC's cache: `make repro` makes them" in restored(repository)
-    assert repository.git("status", "--porcelain") == ""
 
 
 def test_what_dvc_has_not_stored_is_moved_aside(repository: TinyRepository) -> None:
@@ -156,20 +141,12 @@ def test_restore_leaves_no_commit_without_a_branch(repository: TinyRepository) -
     assert repository.git("log", "-1", "--format=%s") == "unnoticed"
 
 
-def test_restore_stays_at_an_old_commit_that_the_user_checked_out(repository: TinyRepository) -> None:
-    repository.git("commit", "--quiet", "--allow-empty", "--message", "later")
-    repository.git("checkout", "--quiet", "HEAD~1")
-    restored(repository, "--check")
-    assert "on no branch" in restored(repository)
-
-
-@pytest.mark.parametrize("command", ["rebase", "merge"])
-def test_restore_does_not_interrupt_git(command: str, repository: TinyRepository) -> None:
+def test_restore_does_not_interrupt_git(repository: TinyRepository) -> None:
     for branch in ("other", "main"):
         repository.git("checkout", "--quiet", *(["-b"] if branch == "other" else []), branch)
         (repository.folder / "mine.txt").write_text(branch)
         repository.git("commit", "--quiet", "--all", "--message", branch)
-    assert repository.run("git", command, "other", check=False).returncode != 0
+    assert repository.run("git", "merge", "other", check=False).returncode != 0
     before = repository.git("status", "--porcelain")
     assert "Git is in the middle of something" in refused(repository)
     assert repository.git("status", "--porcelain") == before

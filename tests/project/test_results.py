@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from default_params import skip_if_experiment_is_applied
 from smoke import ROOT, environment_of_python
@@ -26,6 +27,7 @@ def test_no_machine_path_is_committed() -> None:
     assert [path for path in reports if any(word in path.read_bytes() for word in paths)] == []
 
 
+@pytest.mark.slow
 def test_dvc_draws_the_tables_with_titles_on_their_axes(tmp_path: Path) -> None:
     command = ["dvc", "plots", "show", "--out", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, env=environment_of_python(), capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""Versions and pins agree with the project; hooks of pre-commit check the files for GitHub themselves."""
+"""What is installed is pinned."""
 
 import re
 import tomllib
@@ -17,10 +17,3 @@ def test_every_dependency_is_pinned_once_with_hashes() -> None:
     extras = (PROJECT["optional-dependencies"][name] for name in ("pipeline", "subwords", "test", "torch"))
     wanted = [line for lines in (PROJECT["dependencies"], *extras) for line in lines]
     assert {re.split(r"[^\w.-]", line)[0].lower().replace(".", "-") for line in wanted} - {"seqlm"} <= names
-
-
-def test_the_version_is_the_newest_in_the_changelog() -> None:
-    versions = re.findall(r"^## (\d+\.\d+\.\d+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
-    assert versions == sorted(versions, key=lambda version: [int(part) for part in version.split(".")], reverse=True)
-    assert PROJECT["version"] == versions[0]
-    assert f"\nversion: {versions[0]}\n" in (ROOT / "CITATION.cff").read_text()

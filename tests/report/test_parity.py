@@ -22,27 +22,6 @@ RANGES = {
 }
 """Quantity -> the book's value, and the range that is allowed."""
 
-SAID = "you can show black is white by argument said filby"
-PRINTED = [
-    *("0.081", "0.064", "0.057", "0.056", "0.053"),  # section 8.1
-    *("3221", "the time machine by h g wells"),
-    "twinkled and his usually pale face was flushed and animated the",
-    *("7 0 0 0 0 1 0 0 13 12 11", "<unk> the i and of a to was in that", "1 19 50 40 2183 2184 400"),
-    *("2186 3 25 1044 362 113 7 1421 3 1045 1", "170580", "28"),
-    "the 2261, i 1267, and 1245, of 1155, a 816, to 695, was 552, in 541, that 443, my 440",
-    "of the 309, in the 169, i had 130, i was 112, and the 109, the time 102, it was 99, to the 85, as i 78, of a 73",
-    "the time traveller 59, the time machine 30, the medical man 24, it seemed to 16, it was a 15, "
-    "here and there 15, seemed to me 14, i did not 14, i saw the 13, i began to 13",
-    *("6", "3", "3"),
-    *("1.0", "1.5", "69604.6", "68624.1", f"time traveller{SAID}", f"traveller{SAID}"),  # section 8.5
-    "time travellerit s against reason said filbywhat i umuntable thi",
-    "travellerit s against reason said filbywhat i umuntable thi",
-    *("1.3", "framework", "298788.1"),
-    "time traveller held in his hand was a glitteringmetans lived dit",
-    "traveller afoer a wommertale mave at boub in the foree me b",
-]
-"""What the chapter prints, in its order: typed again, because book.yaml could be changed by mistake."""
-
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
@@ -77,16 +56,12 @@ def test_a_value_is_equal_in_its_range_or_not_compared() -> None:
     assert missing.allowed == "not compared: not part of this run"
     assert found["tokens per second, random sampling"].allowed == "not compared: another computer"
     assert parity.metrics(tables) == {"missed": 2}
-    assert parity.agreement(tables) == [
-        "the book: 3 of 5 compared values are reproduced; settings other than the book's change the rest:",
+    said = parity.agreement(tables)
+    assert said[0].startswith("the book: 3 of 5 compared values are reproduced")
+    assert said[1:] == [
         "  8.1 training loss after epoch 5: 0.053 in the book, 0.010 here",
         "  8.2 line 0: the time machine by h g wells in the book, another line here",
     ]
-
-
-def test_a_run_that_reproduces_every_value_says_so_in_one_line() -> None:
-    tables = parity.compare({"text.lines": (3221, "a"), "sine.loss.1": (0.07, "b")})
-    assert parity.agreement(tables) == ["the book: 2 of 2 compared values are reproduced"]
     assert parity.agreement(parity.empty_tables()) == []
 
 
@@ -102,29 +77,18 @@ def test_a_perplexity_is_printed_like_the_books_or_almost(here: float, met: bool
     assert rows["allowed"][rows["book_prints"] == "1.0"].tolist() == ["1.02 to 1.14, which is 1.0 to 1.1 as printed"]
 
 
-def test_the_books_value_must_be_a_rounded_one_from_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_books_value_must_be_a_rounded_one_from_the_range() -> None:
     assert parity.could_be_in("1.0", 1.02, 1.14)  # 1.02 is printed as 1.0
     assert not parity.could_be_in("1.0", 1.06, 1.14)  # printed as 1.1
     assert not parity.could_be_in("1.2", 1.02, 1.14)
-    entry = {"section": "8.5", "quantity": "x", "here": "x", "book": "1.3", "allowed": [1.02, 1.14]}
-    for book, met in (("1.1", True), ("1.2", False)):
-        monkeypatch.setattr(parity, "read_book", lambda book=book: {"printed": [entry | {"book": book}]})
-        assert parity.compare({"x": (1.03, "")})["printed"]["met"].tolist() == [met]
 
 
 def test_the_books_values_were_typed_correctly() -> None:
-    printed = [str(entry["book"]) for entry in BOOK["printed"] if "book" in entry]
-    assert printed == PRINTED
-    counts = [entry["book"] for entry in BOOK["derived"] if entry["here"].startswith("ngrams.")]
-    assert counts == [32775, 4579, 20234, 29882]
-
-
-def test_another_corpus_has_empty_tables(layout: Layout) -> None:
-    record = read_json(layout.corpus_record)
-    write_json(layout.corpus_record, record | {"name": "my.txt"})
-    tables = parity.parity_tables(layout)
-    assert {name: len(rows) for name, rows in tables.items()} == {"printed": 0, "derived": 0}
-    assert parity.metrics(tables) == {}
+    # Typed again: values that must only be in a range, which a wrong one might be too.
+    printed = {entry["here"]: entry["book"] for entry in BOOK["printed"] if "allowed" in entry}
+    losses = {f"sine.loss.{epoch}": loss for epoch, loss in enumerate([0.081, 0.064, 0.057, 0.056, 0.053], start=1)}
+    perplexities = {"scratch-sequential": "1.0", "scratch-random": "1.5", "concise-sequential": "1.3"}
+    assert printed == losses | {f"perplexity.{run}": value for run, value in perplexities.items()}
 
 
 def test_every_entry_of_the_book_is_in_the_reports(layout: Layout) -> None:
@@ -203,13 +167,8 @@ def test_the_right_sine_is_accepted_and_some_wrong_ones_are_noticed() -> None:
 
 
 @pytest.mark.slow
-def test_twenty_other_seeds_of_the_right_sine_are_accepted() -> None:
+def test_other_seeds_of_the_right_sine_are_accepted_and_every_wrong_one_is_noticed() -> None:
     # The ranges come from seeds 0 to 399.
     assert {seed: missed for seed in range(1000, 1020) if (missed := rows_not_met(seed))} == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1000, 1001])
-def test_every_wrong_sine_is_noticed(seed: int) -> None:
     assert len(sine.WRONG) >= 9
-    assert {version for version in sine.WRONG if not rows_not_met(seed, version)} == set()
+    assert {version for version in sine.WRONG for seed in (1000, 1001) if not rows_not_met(seed, version)} == set()

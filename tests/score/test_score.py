@@ -18,7 +18,7 @@ from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.score import ngrams as scored_ngrams
 from seqlm.score.heldout import Heldout
-from seqlm.score.scores import HELD_OUT, TRAIN_SUBSET, load_all, load_scores
+from seqlm.score.scores import TRAIN_SUBSET, load_all, load_scores
 from seqlm.train.settings import write_config
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS
@@ -50,10 +50,10 @@ def test_a_run_is_scored_on_every_split_static_and_dynamic(run_stage: RunStage, 
     assert re.search(line.format("dynamic", f", {SECONDS}"), printed, re.MULTILINE)
     static, dynamic = load_all(layout.scores_of_run("small"))
     network = open_network(layout.run("small"), "small", Vocab.load(layout.vocab("char")).key, "cpu", 1)
-    for split in HELD_OUT:
+    for split in SPLITS:
         assert static.nll[split] == pytest.approx(stream_nll(network, load_split(layout.corpus("char"), split)))
     assert set(static.metadata) == {"positions"}
-    assert set(dynamic.metrics) == {"val", "test"}
+    assert set(dynamic.nll) == {"val", "test"}
     assert (dynamic.name, dynamic.info.dynamic, dynamic.info.members) == ("small+dynamic", True, ("small",))
     assert dynamic.metadata["choices"] == {"dynamic_lr": 0.001, "dynamic_decay": 0.01}
     # Each token is a character.

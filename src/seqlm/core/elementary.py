@@ -12,11 +12,9 @@ this module for every folder.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.extending import intrinsic
 from numpy import float32, float64, int32, int64
 from numpy.typing import ArrayLike, NDArray
 
@@ -96,14 +94,8 @@ def log_of(x: float64) -> float:
     return found if 0 < x < np.inf else (x if x > 0 else np.nan)
 
 
-@intrinsic
-def _fused(_typing: Any, _left: Any, _right: Any, _term: Any) -> Any:
-    """Return the product of the first two numbers plus the third, rounded once, in double precision."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.fma(*values)
-
-    return types.float64(types.float64, types.float64, types.float64), generate
+_fused = types.ExternalFunction("llvm.fma.f64", types.float64(types.float64, types.float64, types.float64))
+"""The product of the first two numbers plus the third, rounded once: an instruction of LLVM."""
 
 
 @jit_internal

@@ -16,7 +16,7 @@ from seqlm.core.metrics import Nll
 from seqlm.models.info import describe_mixture, write_description
 from seqlm.models.mixture import mix
 from seqlm.models.scored_text import ScoredText
-from seqlm.score.scores import HELD_OUT, Scores, load_all, make_scores, val_bits
+from seqlm.score.scores import Scores, load_all, make_scores, val_bits
 from seqlm.vocab.kinds import KINDS
 
 NUM_PARTNERS = 4
@@ -82,7 +82,8 @@ def best_mixture(members: Sequence[Scores], texts: SplitTexts) -> Scores:
     while weights.min() < MIN_WEIGHT:
         del members[int(np.argmin(weights))]
         weights = choose_weights([member.nll["val"] for member in members])
-    mixed = {split: mix([member.nll[split] for member in members], weights) for split in HELD_OUT}
+    splits = [split for split in members[0].nll if all(split in member.nll for member in members)]
+    mixed = {split: mix([member.nll[split] for member in members], weights) for split in splits}
     metadata = {"weights": {member.name: weight for member, weight in zip(members, weights.tolist(), strict=True)}}
     return make_scores(describe_mixture([member.info for member in members]), mixed, texts, metadata)
 

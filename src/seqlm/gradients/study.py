@@ -15,19 +15,9 @@ from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.threads import imap
-from seqlm.gradients.reach import reach
+from seqlm.gradients import truncation
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.truncation import (
-    BATCH_SIZE,
-    Ids,
-    Truncation,
-    draw_windows,
-    gradient_draws,
-    gradient_error,
-    scale_recurrence,
-    train_briefly,
-    truncations,
-)
+from seqlm.gradients.truncation import Ids, Truncation
 from seqlm.networks.building import build_network, compile_if_possible
 from seqlm.networks.network import Network, stream_nll
 from seqlm.networks.scratch import ScratchRNN
@@ -67,7 +57,7 @@ class Task:
     def windows(self) -> NDArray[np.int64]:
         """The windows that gradients are measured on."""
         rng = np.random.default_rng(self.seed)
-        return draw_windows(self.train_ids, _NUM_WINDOWS, self.params.num_steps, rng)
+        return truncation.draw_windows(self.train_ids, _NUM_WINDOWS, self.params.num_steps, rng)
 
     def map(self, function: Callable[["Task", S], T], items: Iterable[S]) -> list[T]:
         """Return ``function(task, item)`` for each item, in order."""
@@ -81,9 +71,8 @@ def study_gradients(
 
     Tables and their columns: ``reach`` (model, moment, k, norm): the gradient of a step's loss with respect to the
     state k steps before, relative to k = 0; ``radius`` (model, minibatch, spectral_radius) of W_hh; ``truncation``
-    (strategy, length, bias, spread, standard_error); ``convergence`` (strategy, draws, distance, standard_error);
-    ``trained`` (strategy, length, seed, val_perplexity). They do not depend on the number of threads, by default as
-    many as help. Raises DataError if a split is too short.
+    (strategy, length, bias, spread, standard_error); ``trained`` (strategy, length, seed, val_perplexity). They do not
+    depend on the number of threads, by default as many as help. Raises DataError if a split is too short.
     """
     if len(val_ids) < 2:
         raise DataError(f"val has too few tokens ({len(val_ids)}): perplexity needs at least 2")
@@ -141,9 +130,9 @@ def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[dict[str, F
         if name in _UNGATED and num_trained in {0, *(params.num_minibatches // part for part in (16, 4, 2, 1))}:
             radii[num_trained] = float(np.abs(np.linalg.eigvals(weight.double().numpy())).max())
 
-    initial = reach(name, network, task.windows)
-    train_briefly(network, task.train_ids, params, task.seed, record)
-    return {"initial": initial, "trained": reach(name, network, task.windows)}, radii
+    initial = truncation.reach(name, network, task.windows)
+    truncation.train_briefly(network, task.train_ids, params, task.seed, record)
+    return {"initial": initial, "trained": truncation.reach(name, network, task.windows)}, radii
 
 
 def scratch_network(task: Task, generator: torch.Generator) -> Network:
@@ -164,35 +153,28 @@ def network_settings(
 
 
 def _truncation(task: Task) -> Tables:
-    rows, convergence = [], []
-    strategies, draws = truncations(task.params.lengths), np.arange(1, task.params.num_draws + 1)
-    for truncation, (bias, spread) in zip(strategies, task.map(_truncation_error, strategies), strict=True):
-        errors = spread / np.sqrt(draws)
-        rows.append((truncation.strategy, truncation.length, bias[-1], spread, errors[-1]))
-        if truncation.length == max(task.params.lengths):
-            columns = {"strategy": truncation.strategy, "draws": draws, "distance": bias, "standard_error": errors}
-            convergence.append(pd.DataFrame(columns))
-    return {
-        "truncation": pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"]),
-        "convergence": pd.concat(convergence, ignore_index=True),
-    }
+    rows, cuts = [], truncation.truncations(task.params.lengths)
+    for cut, (bias, spread) in zip(cuts, task.map(_truncation_error, cuts), strict=True):
+        rows.append((cut.strategy, cut.length, bias, spread, spread / np.sqrt(task.params.num_draws)))
+    return {"truncation": pd.DataFrame(rows, columns=["strategy", "length", "bias", "spread", "standard_error"])}
 
 
-def _truncation_error(task: Task, truncation: Truncation) -> tuple[Floats, float]:
+def _truncation_error(task: Task, cut: Truncation) -> tuple[float, float]:
     """Return how far truncated gradients of an untrained network are from the full one."""
     params, windows, generator = task.params, task.windows, torch.Generator().manual_seed(task.seed)
     model = scratch_network(task, generator)
-    scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
-    full = gradient_draws(model, windows, Truncation("full", params.num_steps), 1, generator)[0]
-    return gradient_error(gradient_draws(model, windows, truncation, params.num_draws, generator), full)
+    truncation.scale_recurrence(model)  # with the book's weights, almost nothing is sent back over a step
+    draws = partial(truncation.gradient_draws, model, windows, generator=generator)
+    full = draws(Truncation("full", params.num_steps), 1)[0]
+    return truncation.gradient_error(draws(cut, params.num_draws), full)
 
 
 def _trained(task: Task) -> pd.DataFrame:
     params = task.params
-    strategies = [*truncations(params.trained_lengths), Truncation("full", params.num_steps)]
+    strategies = [*truncation.truncations(params.trained_lengths), Truncation("full", params.num_steps)]
     items = list(product(strategies, range(task.seed, task.seed + params.num_trainings)))
     perplexities = zip(items, task.map(_perplexity_after, items), strict=True)
-    rows = [(truncation.strategy, truncation.length, seed, value) for (truncation, seed), value in perplexities]
+    rows = [(cut.strategy, cut.length, seed, value) for (cut, seed), value in perplexities]
     return pd.DataFrame(rows, columns=["strategy", "length", "seed", "val_perplexity"])
 
 
@@ -201,12 +183,11 @@ def _perplexity_after(task: Task, item: tuple[Truncation, int]) -> float:
 
     Equal seeds give equal initial weights and equal minibatches, whatever the truncation.
     """
-    (truncation, seed), num_steps = item, task.params.num_steps
+    (cut, seed), num_steps = item, task.params.num_steps
     generator = torch.Generator().manual_seed(seed)
     model = scratch_network(task, generator)
-    losses = train_briefly(
-        model, task.train_ids, task.params, seed, draw=lambda: truncation.draw(num_steps, BATCH_SIZE, generator)
-    )
+    draw = partial(cut.draw, num_steps, truncation.BATCH_SIZE, generator)
+    losses = truncation.train_briefly(model, task.train_ids, task.params, seed, draw=draw)
     if len(losses) < task.params.num_minibatches:
         return float("nan")
     nll = stream_nll(model, task.val_ids)

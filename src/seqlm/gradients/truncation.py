@@ -1,13 +1,15 @@
-"""Short training of small models, and what truncated backpropagation does to gradients."""
+"""Short training of small models, what truncated backpropagation does to their gradients, and how far these reach."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
@@ -131,13 +133,48 @@ def gradient_draws(
     return np.stack(gradients)
 
 
-def gradient_error(draws: Floats, full: Floats) -> tuple[Floats, float]:
+def gradient_error(draws: Floats, full: Floats) -> tuple[float, float]:
     """Compare draws of a truncated gradient, shape ``(draws, weights)``, with the full one, shape ``(weights,)``.
 
-    Return the bias, the distance of the mean from the full gradient, after the first 1, 2, ... draws, and the spread,
-    the root mean square distance of a draw from the mean of all. Both are relative to the norm of the full gradient.
-    Chance alone gives a bias of about spread / sqrt(draws).
+    Return the bias, the distance of the mean of all draws from the full gradient, and the spread, the root mean square
+    distance of a draw from that mean. Both are relative to the norm of the full gradient. Chance alone gives a bias of
+    about spread / sqrt(draws).
     """
-    counts, norm = np.arange(1, len(draws) + 1)[:, None], np.sqrt(np.square(full).sum())
-    bias = np.sqrt(np.square(draws.cumsum(0) / counts - full).sum(1)) / norm
-    return bias, float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)
+    norm, mean = np.sqrt(np.square(full).sum()), draws.cumsum(0)[-1] / len(draws)
+    bias = np.sqrt(np.square(mean - full).sum()) / norm
+    return float(bias), float(np.sqrt(np.square(draws - draws.mean(0)).sum(1).mean()) / norm)
+
+
+_CELLS: dict[str, Callable[..., nn.RNNCellBase]] = {
+    "scratch": nn.RNNCell, "relu": partial(nn.RNNCell, nonlinearity="relu"), "gru": nn.GRUCell, "lstm": nn.LSTMCell,
+}  # fmt: skip
+_LEAST_NORM = 1e-100
+"""Smaller norms count as 0: their squares are too small for all their digits."""
+
+
+def reach(model: str, network: Network, ids: NDArray[np.int64]) -> Floats:
+    """Return the norm of the gradient of the last step's loss with respect to the state k steps before, k = 0 .. T - 1.
+
+    ``model`` is "scratch", "relu", "gru" or "lstm". ``ids``: ``(B, T + 1)``, inputs and the last target; norms are
+    means over batch rows. For an LSTM it is the hidden state, not the memory cell.
+    """
+    weights = {name: weight.double() for name, weight in network.named_weights().items()}
+    if model == "scratch":
+        of_cell = {"weight_ih": weights["W_xh"].T, "weight_hh": weights["W_hh"].T, "bias_ih": weights["b_h"]}
+        of_cell["bias_hh"] = torch.zeros_like(weights["b_h"])
+        w_hq, b_q = weights["W_hq"], weights["b_q"]
+    else:
+        of_cell = {name: weights[f"layers.0.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
+        w_hq, b_q = weights["output.weight"].T, weights["output.bias"]
+    num_hiddens, vocab_size = w_hq.shape
+    cell = _CELLS[model](vocab_size, num_hiddens, dtype=torch.float64)
+    cell.load_state_dict(of_cell)
+    inputs, targets = torch.from_numpy(ids[:, :-1].T), torch.from_numpy(ids[:, -1])
+    state, states = None, []
+    for one_hot in functional.one_hot(inputs, vocab_size).double():
+        state = cell(one_hot, state)
+        states.append(state[0] if isinstance(state, tuple) else state)
+    loss = functional.cross_entropy(states[-1] @ w_hq + b_q, targets, reduction="sum")
+    gradients = torch.autograd.grad(loss, states[::-1])
+    norms = np.array([float(gradient.norm(dim=1).mean()) for gradient in gradients])
+    return np.where(norms < _LEAST_NORM, 0.0, norms)

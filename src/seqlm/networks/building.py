@@ -4,7 +4,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
@@ -23,7 +22,7 @@ from seqlm.core.files import (
 from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
 from seqlm.networks.compiled.network import CompiledNetwork
-from seqlm.networks.compiled.parameters import PARAMETERS, Parameters
+from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS
 from seqlm.networks.kinds import KINDS
 from seqlm.networks.network import Network
 from seqlm.networks.settings import NetworkSettings
@@ -53,14 +52,12 @@ def compile_if_possible(
 
     The loops read text with as many threads as PyTorch has now.
     """
-    parameters = _compiled_parameters(settings, network.vocab_size, device)
-    if parameters is None:
+    if not _runs_compiled(settings, device):
         return network.to(device)
     import torch
 
-    weights = network.named_weights()
-    flat = np.concatenate([weights[name].numpy().reshape(-1) for name in parameters.shapes])
-    return CompiledNetwork(parameters, flat, settings.dropout, torch.get_num_threads())
+    weights = {name: weight.numpy() for name, weight in network.named_weights().items()}
+    return CompiledNetwork(settings, network.vocab_size, weights, torch.get_num_threads())
 
 
 def save_network(
@@ -96,11 +93,11 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
         settings = check(stored, "network", NetworkSettings, source=str(folder / _DESCRIPTION))
     except ParamsError as error:  # a setting is newer than the stored network, or older than this version
         raise DataError(f"{error}: {_ADVICE}") from error
-    if parameters := _compiled_parameters(settings, vocab[0], device):
-        if {name: weight.shape for name, weight in weights.items()} != parameters.shapes:
-            raise _not_its_weights(folder)
-        flat = np.concatenate([weights[name].reshape(-1) for name in parameters.shapes])
-        return CompiledNetwork(parameters, flat, settings.dropout, num_threads)
+    if _runs_compiled(settings, device):
+        try:
+            return CompiledNetwork(settings, vocab[0], weights, num_threads)
+        except ValueError as error:
+            raise _not_its_weights(folder) from error
     with needs_extra("torch", f"the network {run!r} ({settings.model}, device {device!r})"):
         import torch
 
@@ -115,13 +112,9 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     return network
 
 
-def _compiled_parameters(settings: NetworkSettings, vocab_size: int, device: "str | torch.device") -> Parameters | None:
-    """Return the parameters of a network that runs as compiled loops.
-
-    It does with ``engine: auto``, on a CPU with FMA, if its kind has loops.
-    """
-    runs_compiled = settings.engine == "auto" and str(device) == "cpu" and has_fma() and settings.model in PARAMETERS
-    return PARAMETERS[settings.model](settings, vocab_size) if runs_compiled else None
+def _runs_compiled(settings: NetworkSettings, device: "str | torch.device") -> bool:
+    """Return whether a network runs as compiled loops: on a CPU with FMA, if its kind has them and ``engine: auto``."""
+    return settings.engine == "auto" and str(device) == "cpu" and has_fma() and settings.model in KINDS_WITH_LOOPS
 
 
 def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -64,16 +64,22 @@ class Network(ABC):
         The logits of a large vocabulary are never in memory for all tokens at once.
         """
 
-    @abstractmethod
     def advance_state(self, ids: Ids, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
+        return self.logits(ids, state)[1]
 
-    @abstractmethod
     def step_fn(self, state: State) -> Callable[[Ids], Logits]:
         """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state.
 
         Its next call may overwrite the logits.
         """
+
+        def step(ids: Ids) -> Logits:
+            nonlocal state
+            logits, state = self.logits(ids[:, None], state)
+            return logits[:, 0]
+
+        return step
 
     @abstractmethod
     def compute_gradients(

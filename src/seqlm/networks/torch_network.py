@@ -17,9 +17,6 @@ from seqlm.networks.network import DropoutMask, Ids, Logits, Network, State, map
 T = TypeVar("T")
 R = TypeVar("R")
 
-_DOUBLES_AT_ONCE = 1 << 21
-"""Logits that are in double precision at a time."""
-
 
 class TorchNetwork(nn.Module, Network):
     """A network of PyTorch's tensors, whose gradients PyTorch finds by automatic differentiation.
@@ -61,21 +58,6 @@ class TorchNetwork(nn.Module, Network):
             logits, state = self(inputs, state)
             found.append(nll(logits, wanted))
         return torch.cat(found, 1).numpy(), state
-
-    @torch.no_grad()
-    def advance_state(self, ids: Ids, state: State) -> State:
-        """Do what :meth:`Network.advance_state` does."""
-        return self(self.tensor(ids), state)[1]
-
-    def step_fn(self, state: State) -> Callable[[Ids], Logits]:
-        """Do what :meth:`Network.step_fn` does."""
-
-        def step(ids: Ids) -> Logits:
-            nonlocal state
-            logits, state = self.logits(ids[:, None], state)
-            return logits[:, 0]
-
-        return step
 
     def compute_gradients(
         self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
@@ -139,7 +121,5 @@ def nll(logits: Tensor, targets: Tensor) -> Tensor:
     """Return -log p of ``targets`` (...) under ``logits`` (..., V), in double precision and on the CPU."""
     if logits.device.type != "cuda":  # other devices may lack double precision
         logits, targets = logits.cpu(), targets.cpu()
-    num_rows = max(_DOUBLES_AT_ONCE // logits.shape[-1], 1)
-    parts = zip(torch.split(logits.flatten(0, -2), num_rows), torch.split(targets.flatten(), num_rows), strict=True)
-    losses = [F.cross_entropy(rows.double(), wanted, reduction="none").cpu() for rows, wanted in parts]
-    return torch.cat(losses).view(targets.shape)
+    losses = F.cross_entropy(logits.flatten(0, -2).double(), targets.flatten(), reduction="none")
+    return losses.cpu().view(targets.shape)

@@ -126,10 +126,7 @@ def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
     goals = [reached * len(text) for reached in accumulate(fractions.values())][:-1]
     ends = [0, *(_nearest_cut(text, goal, tolerance) for goal in goals), len(text)]
     if any(end <= start for start, end in pairwise(ends)):
-        raise DataError(
-            f"has too few line ends and spaces to be split into {', '.join(fractions)}: break it into lines, "
-            "for example at the ends of sentences"
-        )
+        raise DataError("has too few line ends and spaces to be split: break it into lines, such as sentences")
     # The last character of a part is a line end, or a space that becomes one, or something else that one follows.
     ends_early = [end - 1 if text[end - 1 : end] in (b" ", b"\n") else end for end in ends[1:]]
     bounds = zip(fractions, ends[:-1], ends_early, strict=True)
@@ -149,21 +146,18 @@ def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
     return cut if distance <= tolerance else nearest(b" ", len(text))[1]
 
 
-_START, _END = (re.compile(rf"\*\*\* ?{mark} OF TH(?:E|IS) PROJECT GUTENBERG EBOOK") for mark in ("START", "END"))
+_GUTENBERG = re.compile(r"\*\*\* ?(?:START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK")
 _SEARCHED = 1 << 20
 """How many characters of a text's beginning and of its end are searched for Project Gutenberg's markers."""
 
 
 def boilerplate_warnings(text: str) -> list[str]:
     """Return what a user should know about text in a raw file that is not the corpus."""
-    start, ends = _START.search(text[:_SEARCHED]), list(_END.finditer(text[-_SEARCHED:]))
-    before = start.start() if start else 0
-    after = min(len(text), _SEARCHED) - ends[-1].start() if ends else 0
-    if not (before or after):
+    if not (_GUTENBERG.search(text[:_SEARCHED]) or _GUTENBERG.search(text[-_SEARCHED:])):
         return []
     return [
-        f"{(before + after) / len(text):.1%} of the text is Project Gutenberg's header and licence, before its line "
-        "'*** START OF' and after '*** END OF': remove them, or models learn from one and are scored on the other"
+        "the text has Project Gutenberg's header or licence, before its line '*** START OF' and after '*** END OF': "
+        "remove them, or models learn from one and are scored on the other"
     ]
 
 
@@ -238,12 +232,9 @@ def decoding_warnings(letters: Letters, normalise: str) -> list[str]:
 
 def require_enough(size: TextSize, normalise: str, min_characters: int) -> None:
     """Raise DataError if a cleaned text has no words or is too short."""
-    other_scripts = ", or set preprocess.normalise: none for other scripts" if normalise == "letters" else ""
-    if size.words == 0:
-        what = "has no letters A-Z" if normalise == "letters" else "has nothing but white space"
-        raise DataError(f"{what}: use another text{other_scripts}")
-    if size.characters < min_characters:
+    if size.words == 0 or size.characters < min_characters:
+        other_scripts = ", or set preprocess.normalise: none for other scripts" if normalise == "letters" else ""
         raise DataError(
-            f"has only {quantity(size.characters, 'character')} after cleaning, too few to train on and to score: "
-            f"use a text of at least {min_characters}{other_scripts}"
+            f"has only {quantity(size.characters, 'character')} and {quantity(size.words, 'word')} after cleaning: "
+            f"use a text of at least {min_characters} characters{other_scripts}"
         )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
 from seqlm.networks.building import read_weights
+from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
 from seqlm.report.findings import memoriser
 from seqlm.report.rendering import render
@@ -34,8 +35,6 @@ _BITS = {"scratch": 26, "rnn": 26, "gru": 17, "lstm": 17}
 A network without gates carries a rounding on from character to character, so its weights keep 21 binary digits; those
 of the others keep 12.
 """
-_SMOOTHINGS = {"laplace", "kneser-ney"}
-"""Smoothing methods that the page can compute."""
 _ORDERS = (2, 3)
 """Orders of n-grams in the page, beside the highest."""
 _PASSAGES = {"val": 1_600, "test": 10_000}
@@ -87,31 +86,40 @@ def _script(name: str) -> str:
 
 
 def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list[dict[str, str]]) -> dict[str, Any]:
-    """Put the tables of n-grams into ``blocks``, those of the orders that fit into half of the page; describe them.
+    """Put what Kneser-Ney models discount into ``blocks``, of the orders that fit into half of the page; describe it.
 
-    A table is stored as three arrays: for each row of the order below, how many n-grams continue it; the last token of
-    each n-gram; and its count.
+    From order 2 on, a block has for each row of the order below how many n-grams continue it; the last token of each
+    n-gram; its count, if there is a model of this order; and its count in models of higher orders.
     """
     counts, settings = load_counts(layout.ngrams("char"), vocab.key)
-    described: list[list[dict[str, int]]] = []
-    size = 0
-    for order, table in enumerate(counts.tables, start=1):
-        prefixes, tokens = table.split()
-        children = np.bincount(prefixes, minlength=1 if table.below is None else len(table.below))
-        arrays = [(array, _width(array)) for array in (children, tokens, np.asarray(table.counts))]
-        size += len(packed := _packed(arrays))
-        if size > MAX_PAGE / 2:
-            left_out.append({"name": f"n-gram models of order {order} or more", "why": "too large"})
+    models = KneserNey.build(counts, settings[KneserNey.smoothing])
+    highest, num_bits = 1, 0
+    for table in counts.tables[1:]:
+        num_bits += len(table) * (_width(table.split()[1]) + _width(table.counts))
+        if num_bits / 8 * 5 / 4 > MAX_PAGE / 2:  # five characters of the page hold four bytes
+            left_out.append({"name": f"n-gram models of order {highest + 1} or more", "why": "too large"})
             break
-        described.append([{"length": len(array), "bits": bits} for array, bits in arrays])
-        blocks[f"counts-{order}"] = packed
-    highest = len(described)
-    return {
-        "tables": described,
-        "starts": counts.starts,
-        "settings": {name: found for name, found in settings.items() if name in _SMOOTHINGS},
-        "orders": [order for order in dict.fromkeys((*_ORDERS, highest)) if 0 < order <= highest],
-    }
+        highest += 1
+    orders = [order for order in dict.fromkeys((*_ORDERS, highest)) if order <= highest]
+    levels = []
+    for order in range(2, highest + 1):
+        table = counts.table(order)
+        prefixes, tokens = table.split()
+        kept = {
+            "highest": models[order - 1].statistics[-1] if order in orders else None,
+            "lower": models[highest - 1].statistics[order - 1] if order < highest else None,
+        }
+        found = [np.bincount(prefixes, minlength=len(counts.table(order - 1))), tokens]
+        arrays = [(array, _width(array)) for array in [*found, *(one.adjusted for one in kept.values() if one)]]
+        blocks[f"ngrams-{order}"] = _packed(arrays)
+        described = [{"length": len(array), "bits": bits} for array, bits in arrays]
+        discounts = {name: one and [0, *one.discounts] for name, one in kept.items()}
+        levels.append({"order": order, "arrays": described, **discounts})
+    shown = [
+        {"name": f"char-{models[order - 1].name}", "order": order, "unigram": models[order - 1].unigram.tolist()}
+        for order in orders
+    ]
+    return {"levels": levels, "models": shown}
 
 
 def _networks(
@@ -151,8 +159,7 @@ def _chosen(ngrams: Mapping[str, Any], networks: Sequence[Mapping[str, Any]], ta
 
     They are the n-gram model of the highest order, the best network on val, and the network that memorised most.
     """
-    smoothings = [name for name in ("kneser-ney", "laplace") if name in ngrams["settings"]]
-    counted = [f"char-{name}-{order}" for name in smoothings for order in reversed(ngrams["orders"])]
+    counted = [one["name"] for one in reversed(ngrams["models"])]
     rows = table[table["model"].isin([one["name"] for one in networks])].sort_values("val_bits", kind="stable")
     best, others = list(rows["model"]), [one["name"] for one in networks]
     return list(dict.fromkeys([*counted[:1], *best[:1], *memoriser(rows)["model"], *best, *others, *counted]))[:3]

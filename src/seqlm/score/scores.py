@@ -1,7 +1,7 @@
-"""The surprisals of every model on held-out text, the figures that sum them up, and their files."""
+"""The surprisals of every model on every split, the figures that sum them up, and their files."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from seqlm.models.info import ModelInfo, read_description, write_description
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.scored_text import Ids, ScoredText, Streams, finite_bits, measure
 from seqlm.score.heldout import Heldout
+from seqlm.vocab.corpus import SPLITS
 
 _DESCRIPTION = "score.json"
 HELD_OUT = ("val", "test")
-"""The splits whose surprisals are stored; of train, which is most of a text, only the figures are."""
 TRAIN_SUBSET = "train_subset"
 """In the metrics: the part of train that the model was trained on, if that is not all of it."""
 NUM_POSITIONS = 128
@@ -30,7 +30,7 @@ MAX_WINDOWS = 512
 
 @dataclass(frozen=True)
 class Scores:
-    """A model's surprisals on held-out text in nats, one for each scored token, and the figures that sum them up."""
+    """A model's surprisals on some splits in nats, one for each scored token, and the figures that sum them up."""
 
     info: ModelInfo
     nll: Mapping[str, Nll]
@@ -58,28 +58,26 @@ def val_bits(scores: Scores) -> float:
     return finite_bits(scores.metrics["val"])
 
 
-def score_held_out(model: LanguageModel, streams: Streams) -> Scores:
-    """Return the scores of a model on val and test."""
-    return make_scores(model.info, {split: streams[split].nll(model.token_nll) for split in HELD_OUT}, streams)
+def score_splits(model: LanguageModel, streams: Streams, splits: Sequence[str] = HELD_OUT) -> Scores:
+    """Return the scores of a model on some splits."""
+    return make_scores(model.info, {split: streams[split].nll(model.token_nll) for split in splits}, streams)
 
 
 def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
-    """Return the scores of a model, on val and test only if it keeps learning.
+    """Return the scores of a model on all splits, or on val and test only if it keeps learning.
 
     Static models over characters also show how perplexity depends on context, unless they read words as characters,
     which takes long.
     """
     streams, info = heldout.streams, model.info
-    found = score_held_out(model, streams)
-    if info.dynamic:
-        return found
-    seen = {"train": streams["train"]}
+    found = score_splits(model, streams, HELD_OUT if info.dynamic else SPLITS)
+    seen, metadata = dict[str, Any](), dict[str, Any]()
     if info.train_tokens is not None:
-        seen[TRAIN_SUBSET] = heldout.beginning("train", info.train_tokens)
-    metrics = {name: measure(stream.nll(model.token_nll), stream) for name, stream in seen.items()}
-    has_positions = model.vocab.token_kind.is_character and info.counted_token in (None, info.token)
-    metadata = {"positions": perplexity_by_position(model, streams["test"].ids)} if has_positions else {}
-    return Scores(info, found.nll, metrics | dict(found.metrics), metadata)
+        part = heldout.beginning("train", info.train_tokens)
+        seen = {TRAIN_SUBSET: measure(part.nll(model.token_nll), part)}
+    if model.vocab.token_kind.is_character and info.counted_token in (None, info.token) and not info.dynamic:
+        metadata = {"positions": perplexity_by_position(model, streams["test"].ids)}
+    return Scores(info, found.nll, seen | dict(found.metrics), metadata)
 
 
 def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]:
@@ -115,8 +113,8 @@ def save_all(folder: Path, scores: Iterable[Scores], log: Log) -> None:
 
 def save_scores(folder: Path, scores: Scores) -> None:
     """Write what :func:`load_scores` reads."""
-    for split in HELD_OUT:
-        write_npy(folder / f"{split}.npy", scores.nll[split])
+    for split, nll in scores.nll.items():
+        write_npy(folder / f"{split}.npy", nll)
     write_description(folder / _DESCRIPTION, scores.info, {"metrics": scores.metrics, **scores.metadata})
 
 
@@ -130,5 +128,6 @@ def load_all(folder: Path) -> list[Scores]:
 def load_scores(folder: Path) -> Scores:
     """Return the scores of a model; its surprisals stay in their files until they are needed."""
     info, metadata = read_description(folder / _DESCRIPTION)
-    nll = {split: np.asarray(read_npy(folder / f"{split}.npy", mmap=True)) for split in HELD_OUT}
+    paths = [path for split in SPLITS if (path := folder / f"{split}.npy").is_file()]
+    nll = {path.stem: np.asarray(read_npy(path, mmap=True)) for path in paths}
     return Scores(info, nll, metadata.pop("metrics"), metadata)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -195,13 +196,14 @@ def load_corpus(folder: Path, kind: str | None = None) -> EncodedCorpus:
 BITS_OF_ANY_CHARACTER = math.log2(NUM_CODE_POINTS)
 """The cost of a character that a model lacks: one of all Unicode code points, equally likely."""
 _UNKNOWN_JUMP, _UNKNOWN_RATIO = 0.05, 2.0
+"""By more than this, the share of unknown tokens does not grow within one text."""
 _COST_WORTH_A_WARNING = 0.05
 """Bits per character."""
 
 
 def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
     """Return warnings about unknown tokens; ``train`` are the ids of the training split."""
-    kind, found = vocab.token_kind, []
+    kind, found = vocab.token_kind, list[str]()
     val, test = vocab.splits["val"], vocab.splits["test"]
     if not kind.has_unknown:
         return []
@@ -210,18 +212,13 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
     is_new = np.asarray(vocab.counts) <= end
     is_new[0] = True
     new = float(end[is_new].sum() / max(end.sum(), 1))
-    advice = "such as a licence or another language"
-    if _is_jump(new, val.unknown_share):
-        found.append(
-            f"{val.unknown_share:.1%} of the {kind.noun}s of val and {test.unknown_share:.1%} of those of test are "
-            f"unknown, but only {new:.1%} of those at the end of train are new there: val and test may hold other "
-            f"text than train, {advice}"
-        )
-    elif _is_jump(val.unknown_share, test.unknown_share):
-        found.append(
-            f"{test.unknown_share:.1%} of the {kind.noun}s of test are unknown, but only {val.unknown_share:.1%} of "
-            f"those of val: test may hold other text, {advice}"
-        )
+    shares = {"the end of train": new, "val": val.unknown_share, "test": test.unknown_share}
+    for (before, less), (split, more) in pairwise(shares.items()):
+        if not found and more > max(_UNKNOWN_RATIO * less, less + _UNKNOWN_JUMP):
+            found.append(
+                f"{more:.1%} of the {kind.noun}s of {split} are unknown, but only {less:.1%} of those of {before}: "
+                f"{split} may hold other text, such as a licence or another language"
+            )
     cost = BITS_OF_ANY_CHARACTER * test.num_unknown / test.num_chars
     if kind.is_character and cost >= _COST_WORTH_A_WARNING:
         found.append(
@@ -229,11 +226,6 @@ def corpus_warnings(vocab: Vocab, train: NDArray[np.integer]) -> list[str]:
             f"{BITS_OF_ANY_CHARACTER:.1f} bits, as one of {NUM_CODE_POINTS:,} code points"
         )
     return found
-
-
-def _is_jump(before: float, after: float) -> bool:
-    """Return whether a share of unknown tokens grows by more than one text lets expect."""
-    return after > max(_UNKNOWN_RATIO * before, before + _UNKNOWN_JUMP)
 
 
 AUTO = "auto"

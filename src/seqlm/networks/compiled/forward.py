@@ -9,22 +9,27 @@ cache the steps follow one by one.
 from typing import NamedTuple
 
 import numpy as np
+from numpy import float32, float64
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
+from seqlm.core.elementary import exp_below_zero, log_of
+from seqlm.core.metrics import Nll
+from seqlm.networks.compiled import tiles
 from seqlm.networks.compiled.cells import CellStep, activate
-from seqlm.networks.compiled.team import Control, barrier
-from seqlm.networks.compiled.tiles import (
-    PANELS_OF_ROW,
-    WIDTH,
-    Panels,
-    Tokens,
-    add_product,
-    from_panels,
-    require_tokens,
-    to_panels,
-)
-from seqlm.networks.compiled.weights import PackedWeights, is_one_hot
+from seqlm.networks.compiled.team import Control, barrier, in_threads, split_rows
+from seqlm.networks.compiled.tiles import WIDTH, Panels, Tokens, empty_panels
+from seqlm.networks.compiled.weights import NetworkSpec, PackedWeights, is_one_hot
+
+State = NDArray[np.float32]
+"""(L, P, B, h) for L layers, P state arrays (2 of an lstm, 1 of the others), B batch rows and h hidden units."""
+
+_NUM_SUMS = 32
+"""Sums of a row, a multiple of every processor's WIDTH."""
+_PANELS_OF_SUMS = _NUM_SUMS // WIDTH
+_ROWS = 64
+"""Rows whose logits are in memory at a time."""
+_LOWEST, _NONE = float32(np.finfo(np.float32).min), float32(-np.inf)
 
 
 class BatchRows(NamedTuple):
@@ -35,18 +40,49 @@ class BatchRows(NamedTuple):
     batch_size: int
 
 
-class InferenceBuffers(NamedTuple):
-    """Space for reading a text: for S steps at a time of every layer."""
+class Steps(NamedTuple):
+    """What the layers compute of T steps of B rows: all that training needs, or of the sums only S steps at a time."""
 
     embedded: Panels
     """(S B, E)."""
     gates: NDArray[np.float32]
-    """(L, panels of all blocks, S B, WIDTH)."""
+    """(L, panels of all blocks, S B, WIDTH): sums, then activations."""
     states: NDArray[np.float32]
-    """(L, panels, 2 S B, WIDTH): step t has the rows from ``t % (2 S) * B`` on, so that a layer may read the steps
-    that the one below it has taken while that one takes the next."""
+    """(L, panels, (T + 1) B, WIDTH): the first B rows are those before the text."""
     memories: NDArray[np.float32]
     """The same, of an LSTM."""
+    outputs: NDArray[np.float32]
+    """What the layers output: the states, or an array of their shape for the states after dropout."""
+
+
+def empty_steps(spec: NetworkSpec, state: State, num_steps: int, sums_of: int, *, has_dropout: bool = False) -> Steps:
+    """Return space for T steps from a state on, with the sums of S steps."""
+    layers, _, batch_size, hiddens = state.shape
+    rows, rows_of_sums = (num_steps + 1) * batch_size, sums_of * batch_size
+    states = empty_panels(rows, hiddens, layers)
+    steps = Steps(
+        embedded=empty_panels(rows_of_sums, spec.embedding_size),
+        gates=empty_panels(rows_of_sums, spec.cell.num_blocks * tiles.padded(hiddens), layers),
+        states=states,
+        memories=empty_panels(rows, hiddens if spec.cell.has_memory else 0, layers),
+        outputs=empty_panels(rows, hiddens, layers) if has_dropout else states,
+    )
+    put_state(state, steps)
+    return steps
+
+
+def put_state(state: State, steps: Steps) -> None:
+    """Make a state the one before the text."""
+    for layer, parts in enumerate(state):
+        for part, panels in zip(parts, (steps.states[layer], steps.memories[layer]), strict=False):
+            panels[:, : len(part)] = tiles.to_panels(part)
+
+
+def last_state(spec: NetworkSpec, steps: Steps, batch_size: int) -> State:
+    """Return a copy of the state after the last step."""
+    parts = [panels[:, :, -batch_size:] for panels in (steps.states, steps.memories) if panels.shape[1]]
+    layers = range(len(steps.states))
+    return np.array([[tiles.from_panels(part[layer], spec.num_hiddens) for part in parts] for layer in layers])
 
 
 @jit_inline
@@ -55,7 +91,7 @@ def add_products(c: Panels, row: int, a: Panels, left_row: int, num_steps: int, 
     num_rows, count, start = rows.last - rows.first, num_steps, rows.first
     if num_rows == rows.batch_size:
         num_rows, count, start = num_steps * rows.batch_size, 1, 0
-    add_product(c, row + start, a, left_row + start, num_rows, count, rows.batch_size, b, count)
+    tiles.add_product(c, row + start, a, left_row + start, num_rows, count, rows.batch_size, b, count)
 
 
 @jit_internal
@@ -83,8 +119,8 @@ def input_projection(
     num_steps, looks_up, num_products = len(tokens), is_one_hot(weights.spec, layer), weights.inputs.shape[1]
     source = weights.table if looks_up else weights.bias[layer]
     # A few panels at a time, so that the product finds the biases in the cache.
-    for start in range(0, gates.shape[0], PANELS_OF_ROW):
-        end = min(start + PANELS_OF_ROW, gates.shape[0])
+    for start in range(0, gates.shape[0], tiles.PANELS_OF_ROW):
+        end = min(start + tiles.PANELS_OF_ROW, gates.shape[0])
         for p in range(start, end):
             for t in range(num_steps):
                 for b in range(rows.first, rows.last):
@@ -97,13 +133,35 @@ def input_projection(
             add_products(gates[start:end], row, inputs, input_row, num_steps, rows, matrix)
 
 
-@jit_inline
-def recurrent_step(weights: PackedWeights, layer: int, step: CellStep, turn: int) -> None:
-    """Take a layer through one step, given the input projection of its gates."""
-    start, recurrent = step.states.shape[0] * weights.spec.cell.first_state_block, weights.recurrent[layer]
-    sums = step.gates[start : start + recurrent.shape[0]]
-    add_product(sums, step.row, step.states, step.before, step.num_rows, ONCE, step.num_rows, recurrent, turn)
-    activate(weights.spec.cell.number, step)
+@jit_internal
+def take_steps(
+    weights: PackedWeights, layer: int, tokens: Tokens, rows: BatchRows, steps: Steps, start: int, gate_row: int
+) -> None:
+    """Take batch rows of a layer through the steps of ``tokens``, from step ``start`` on.
+
+    The sums are in the rows of ``steps.gates`` from ``gate_row`` on, and so are the embeddings.
+    """
+    batch_size, gates, states, recurrent = (
+        rows.batch_size,
+        steps.gates[layer],
+        steps.states[layer],
+        weights.recurrent[layer],
+    )
+    inputs, input_row = steps.embedded, gate_row
+    if layer > 0:
+        inputs, input_row = steps.outputs[layer - 1], (start + 1) * batch_size
+    input_projection(weights, layer, tokens, rows, inputs, input_row, gates, gate_row)
+    first_panel = states.shape[0] * weights.spec.cell.first_state_block
+    sums = gates[first_panel : first_panel + recurrent.shape[0]]
+    for t in range(len(tokens)):
+        row, before, num_rows = (
+            gate_row + t * batch_size + rows.first,
+            (start + t) * batch_size + rows.first,
+            rows.last - rows.first,
+        )
+        tiles.add_product(sums, row, states, before, num_rows, ONCE, num_rows, recurrent, t)
+        step = CellStep(gates, row, states, steps.memories[layer], before, before + batch_size, num_rows)
+        activate(weights.spec.cell.number, step)
 
 
 @jit_internal
@@ -119,81 +177,92 @@ def output_logits(
     add_products(logits, row, outputs, output_row, num_steps, rows, weights.outputs)
 
 
-@jit_internal
-def _copy_outputs(outputs: Panels, output_row: int, num_steps: int, rows: BatchRows, target: Panels, row: int) -> None:
-    for p in range(target.shape[0]):
-        for place in range(num_steps * rows.batch_size):
-            if rows.first <= place % rows.batch_size < rows.last:
-                for k in range(WIDTH):
-                    target[p, row + place, k] = outputs[p, output_row + place, k]
-
-
-@jit_internal
-def _take_steps(
-    weights: PackedWeights, layer: int, tokens: Tokens, time: int, buffers: InferenceBuffers, logits: Panels,
-    outputs: Panels, row: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Take a layer through the steps of ``tokens`` (at most S, B), the first of which is step ``time``."""
-    num_steps, batch_size = tokens.shape
-    rows, states, gates = BatchRows(first, last, batch_size), buffers.states[layer], buffers.gates[layer]
-    ring = states.shape[1]
-    here = time * batch_size % ring
-    inputs, input_row = buffers.embedded, START
-    if layer > 0:
-        inputs, input_row = buffers.states[layer - 1], here
-    elif weights.spec.embedding_size > 0:
-        embed(weights, tokens, buffers.embedded, START, rows)
-    input_projection(weights, layer, tokens, rows, inputs, input_row, gates, START)
-    for t in range(num_steps):
-        before, after = ((time + t - 1) * batch_size) % ring, here + t * batch_size
-        step = CellStep(
-            gates, t * batch_size + first, states, buffers.memories[layer], before + first, after + first, last - first
-        )
-        recurrent_step(weights, layer, step, t)
-    if layer == len(weights.spec.layers) - 1:
-        if len(logits) > 0:
-            output_logits(weights, states, here, num_steps, rows, logits, row)
-        _copy_outputs(states, here, num_steps, rows, outputs, row)
-
-
 @jit_entry
 def read(
-    weights: PackedWeights, tokens: Tokens, time: int, buffers: InferenceBuffers, logits: Panels, outputs: Panels,
-    first: int, last: int, member: int, size: int, control: Control,
+    weights: PackedWeights, tokens: Tokens, steps: Steps, logits: Panels, first: int, last: int,
+    member: int, size: int, control: Control,
 ) -> None:  # fmt: skip
-    """Take batch rows ``first`` to ``last`` of ``tokens`` (T, B) through the network and set their logits (T B, V).
+    """Take batch rows ``first`` to ``last`` of ``tokens`` (T, B) through the network.
 
-    ``outputs`` gets what the last layer outputs, (T B, h). Either may have no panels, and is left out then. ``time``
-    is the number of the first step, a multiple of S: the state before it is where step ``time`` - 1 leaves it.
-    ``size`` members share the layers, each some steps behind the one below.
+    Set their logits (T B, V) too, unless these have no panels. ``size`` members share the layers, each some steps
+    behind the one below.
     """
     num_steps, batch_size = tokens.shape
-    num_layers, at_once = len(weights.spec.layers), buffers.states.shape[2] // (2 * batch_size)
+    rows, num_layers, at_once = (
+        BatchRows(first, last, batch_size),
+        len(weights.spec.layers),
+        steps.gates.shape[2] // batch_size,
+    )
     num_pieces = (num_steps + at_once - 1) // at_once
     for turn in range(num_pieces + num_layers - 1):
         for layer in range(member, num_layers, size):
             start = (turn - layer) * at_once
             if 0 <= start < num_steps:
-                piece, row = tokens[start : min(start + at_once, num_steps)], start * batch_size
-                _take_steps(weights, layer, piece, time + start, buffers, logits, outputs, row, first, last)
+                piece = tokens[start : min(start + at_once, num_steps)]
+                if layer == 0 and weights.spec.embedding_size > 0:
+                    embed(weights, piece, steps.embedded, START, rows)
+                take_steps(weights, layer, piece, rows, steps, start, START)
+                if layer == num_layers - 1 and len(logits) > 0:
+                    row = start * batch_size
+                    output_logits(weights, steps.states[layer], row + batch_size, len(piece), rows, logits, row)
         barrier(control, size)
 
 
-def to_tokens(ids: NDArray[np.int64], vocab_size: int) -> Tokens:
-    """Return ids (B, T) as the loops read them, (T, B). Raises IndexError for one outside the vocabulary."""
-    return require_tokens(np.ascontiguousarray(ids.T), vocab_size)
+@jit_internal
+def _nll_of_row(
+    logits: Panels, row: int, target: int, largest: NDArray[np.float32], totals: NDArray[np.float64]
+) -> float64:
+    """Return -log p of a target; ``largest`` and ``totals`` (sums,) are space.
+
+    Columns that are 32 apart share a sum of exponentials. So loops over columns become vector instructions, and the
+    sums do not depend on the processor.
+    """
+    largest[:] = _LOWEST
+    totals[:] = 0
+    for p in range(logits.shape[0]):
+        start = p % _PANELS_OF_SUMS * WIDTH
+        for k in range(WIDTH):
+            value, top = logits[p, row, k], largest[start + k]
+            largest[start + k] = value if value > top else top
+    top = largest[0]
+    for column in range(1, _NUM_SUMS):
+        top = max(top, largest[column])
+    for p in range(logits.shape[0]):
+        start = p % _PANELS_OF_SUMS * WIDTH
+        for k in range(WIDTH):
+            totals[start + k] += exp_below_zero(float64(logits[p, row, k]) - float64(top))
+    total = 0.0
+    for column in range(_NUM_SUMS):
+        total += totals[column]
+    return log_of(total) + (float64(top) - float64(logits[target // WIDTH, row, target % WIDTH]))
 
 
-def put_state(state: NDArray[np.float32], states: NDArray[np.float32], memories: NDArray[np.float32], row: int) -> None:
-    """Copy a state, (L, P, B, h), into rows from ``row`` on."""
-    for layer, parts in enumerate(state):
-        for part, panels in zip(parts, (states[layer], memories[layer]), strict=False):
-            panels[:, row : row + len(part)] = to_panels(part)
+@jit_entry
+def _nll_of_some_outputs(
+    weights: PackedWeights, outputs: Panels, targets: Tokens, logits: Panels, largest: NDArray[np.float32],
+    totals: NDArray[np.float64], nll: Nll, first: int, last: int,
+) -> None:  # fmt: skip
+    """Set ``nll`` (N,) in rows ``first`` to ``last`` to -log p of ``targets`` (N,), given the last N outputs."""
+    vocab_size, row_of_first = weights.spec.vocab_size, outputs.shape[1] - len(targets)
+    for start in range(first, last, _ROWS):
+        num_rows = min(_ROWS, last - start)
+        rows = BatchRows(int(START), num_rows, num_rows)
+        output_logits(weights, outputs, row_of_first + start, ONCE, rows, logits, START)
+        # There are no logits beyond the vocabulary.
+        for column in range(vocab_size, logits.shape[0] * WIDTH):
+            logits[column // WIDTH, :num_rows, column % WIDTH] = _NONE
+        for row in range(num_rows):
+            nll[start + row] = _nll_of_row(logits, row, targets[start + row], largest, totals)
 
 
-def state_at(
-    states: NDArray[np.float32], memories: NDArray[np.float32], row: int, batch_size: int, num_hiddens: int
-) -> NDArray[np.float32]:
-    """Return a copy of the state, (L, P, B, h), in the rows from ``row`` on."""
-    parts = [panels[:, :, row : row + batch_size] for panels in (states, memories) if panels.shape[1]]
-    return np.array([[from_panels(part[layer], num_hiddens) for part in parts] for layer in range(len(states))])
+def nll_of_outputs(weights: PackedWeights, outputs: Panels, targets: Tokens, num_threads: int) -> Nll:
+    """Return -log p of ``targets`` (N,) in double precision, given the last N outputs of the last layer."""
+    nll = np.empty(len(targets))
+
+    def work(first: int, last: int) -> None:
+        logits = empty_panels(_ROWS, weights.spec.vocab_size)
+        largest, totals = np.zeros(_NUM_SUMS, np.float32), np.zeros(_NUM_SUMS)
+        _nll_of_some_outputs(weights, outputs, targets, logits, largest, totals, nll, first, last)
+
+    in_threads(work, split_rows(len(nll), num_threads))
+    return nll

@@ -1,9 +1,8 @@
 """A network that runs as compiled loops on NumPy's arrays: for training, scoring, dynamic evaluation and generation."""
 
-import itertools
 import math
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -17,14 +16,13 @@ from numpy.typing import NDArray
 from seqlm.core.compiling import jit_entry
 from seqlm.core.metrics import Nll
 from seqlm.core.threads import imap
-from seqlm.networks.compiled.forward import InferenceBuffers, put_state, read, state_at, to_tokens
-from seqlm.networks.compiled.logsumexp import nll_of_outputs
-from seqlm.networks.compiled.parameters import Parameters, places
+from seqlm.networks.compiled.forward import State, Steps, empty_steps, last_state, nll_of_outputs, read
 from seqlm.networks.compiled.team import in_threads, new_control, split_rows
-from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, padded
+from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, to_tokens
 from seqlm.networks.compiled.training import CompiledGradients
-from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack_weights
+from seqlm.networks.compiled.weights import Flat, PackedWeights, empty_packed, pack, shapes_of, spec_of, views
 from seqlm.networks.network import DropoutMask, Ids, Network
+from seqlm.networks.settings import NetworkSettings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,10 +30,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-State = NDArray[np.float32]
 
 _ROWS_AT_ONCE = 64
 """Rows of the steps that a layer takes at a time."""
+_TOKENS_AT_ONCE = 1 << 14
+"""Tokens whose states are in memory at a time when text is scored."""
 _NOTHING = empty_panels(0, 0)
 _MIN_FLOPS_OF_A_TEAM = 2e6
 """A minibatch with fewer floating-point operations takes one thread less time than a team needs to meet."""
@@ -53,11 +52,24 @@ class CompiledNetwork(Network):
 
     engine = "compiled"
 
-    def __init__(self, parameters: Parameters, flat: Flat, dropout: float = 0.0, num_threads: int = 1) -> None:
-        """Use the weights ``flat`` in place. ``num_threads`` read text; gradients take one outside of a team."""
-        self._parameters, self._dropout = parameters, dropout
-        self._spec, self.vocab_size = parameters.spec, parameters.spec.vocab_size
-        self.flat, self.gradient, self.num_threads, self._team_size = flat, np.zeros_like(flat), num_threads, 1
+    def __init__(
+        self,
+        settings: NetworkSettings,
+        vocab_size: int,
+        weights: Mapping[str, NDArray[np.float32]],
+        num_threads: int = 1,
+    ) -> None:
+        """Copy the weights by name. ``num_threads`` read text; gradients take one outside of a team.
+
+        Raises ValueError for weights of other names or shapes.
+        """
+        shapes = shapes_of(settings, vocab_size)
+        if {name: weight.shape for name, weight in weights.items()} != shapes:
+            raise ValueError("weights of another network")
+        self._settings, self.vocab_size, self._spec = settings, vocab_size, spec_of(settings, vocab_size)
+        self.flat = np.concatenate([weights[name].reshape(-1) for name in shapes])
+        self._views = views(shapes, self.flat)
+        self.gradient, self.num_threads, self._team_size = np.zeros_like(self.flat), num_threads, 1
         self._gradient_loops: tuple[tuple[object, ...], CompiledGradients] | None = None
         self._packed: tuple[Flat, PackedWeights] | None = None
 
@@ -78,36 +90,37 @@ class CompiledNetwork(Network):
 
     def logits(self, ids: Ids, state: State) -> tuple[NDArray[np.float32], State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)``, and the state after the last step."""
-        batch_size, num_steps = ids.shape
-        logits = empty_panels(num_steps * batch_size, self.vocab_size)
-        after = self._read(ids, state, logits, _NOTHING)
-        rows = from_panels(logits, self.vocab_size).reshape(num_steps, batch_size, -1)
-        return rows.transpose(1, 0, 2), after
+        logits = empty_panels(ids.size, self.vocab_size)
+        _, after = self._read(ids, state, logits)
+        return from_panels(logits, self.vocab_size).reshape(*ids.T.shape, -1).transpose(1, 0, 2), after
 
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
         Threads first share what they do in :meth:`logits`, then rows of logits.
         """
-        batch_size, num_steps = ids.shape
-        outputs = empty_panels(num_steps * batch_size, self._spec.num_hiddens)
-        after = self._read(ids, state, _NOTHING, outputs)
-        wanted = to_tokens(targets, self.vocab_size).reshape(-1)
-        nll = nll_of_outputs(self._packed_weights(), outputs, wanted, self.num_threads)
-        return nll.reshape(num_steps, batch_size).T, after
+        num_steps, found, weights = max(_TOKENS_AT_ONCE // len(ids), 1), [], self._packed_weights()
+        for start in range(0, ids.shape[1], num_steps):
+            part = slice(start, start + num_steps)
+            steps, state = self._read(ids[:, part], state, _NOTHING)
+            wanted = to_tokens(targets[:, part], self.vocab_size)
+            nll = nll_of_outputs(weights, steps.outputs[-1], wanted.reshape(-1), self.num_threads)
+            found.append(nll.reshape(wanted.shape).T)
+        return np.concatenate(found, 1), state
 
     def advance_state(self, ids: Ids, state: State) -> State:
         """Return the state after ids ``(B, T)``."""
-        return self._read(ids, state, _NOTHING, _NOTHING)
+        return self._read(ids, state, _NOTHING)[1]
 
     def step_fn(self, state: State) -> Callable[[Ids], NDArray[np.float32]]:
         """Return a function from one token per row, ``(B,)``, to logits ``(B, V)``; it keeps the state."""
-        batch_size, times, weights = state.shape[2], itertools.count(), self._packed_weights()
-        buffers, logits, control = self._buffers(1, state), empty_panels(batch_size, self.vocab_size), new_control()
+        batch_size, weights, control = state.shape[2], self._packed_weights(), new_control()
+        steps, logits = empty_steps(self._spec, state, 1, 1), empty_panels(batch_size, self.vocab_size)
 
         def step(ids: Ids) -> NDArray[np.float32]:
-            tokens = to_tokens(ids[:, None], self.vocab_size)
-            read(weights, tokens, next(times), buffers, logits, _NOTHING, 0, batch_size, 0, 1, control)
+            read(weights, to_tokens(ids[:, None], self.vocab_size), steps, logits, 0, batch_size, 0, 1, control)
+            for panels in (steps.states, steps.memories):
+                panels[:, :, :batch_size] = panels[:, :, batch_size:]
             return from_panels(logits, self.vocab_size)
 
         return step
@@ -128,18 +141,24 @@ class CompiledNetwork(Network):
         if self._gradient_loops is None or self._gradient_loops[0] != key:
             self._stop_threads()
             loops = CompiledGradients(
-                self._spec, self.flat, self.gradient, *inputs.shape, has_dropout=bool(masks), num_threads=num_threads
+                self._spec,
+                self.flat,
+                self.gradient,
+                state,
+                inputs.shape[1],
+                has_dropout=bool(masks),
+                num_threads=num_threads,
             )
             self._gradient_loops = (key, loops)
         return self._gradient_loops[1].compute(inputs, targets, state, masks, keep)
 
     def _dropout_masks(self, draw_mask: DropoutMask | None) -> "list[Tensor]":
         """Return dropout masks ``(B, size)``, of the embeddings if there are any and of every layer, or none."""
-        if draw_mask is None or self._dropout == 0:
+        spec, dropout = self._spec, self._settings.dropout
+        if draw_mask is None or dropout == 0:
             return []
-        spec = self._spec
         sizes = [spec.embedding_size] * bool(spec.embedding_size) + [spec.num_hiddens] * len(spec.layers)
-        return [draw_mask(size, self._dropout)[:, 0] for size in sizes]
+        return [draw_mask(size, dropout)[:, 0] for size in sizes]
 
     @contextmanager
     def thread_team(self) -> Iterator[None]:
@@ -176,9 +195,7 @@ class CompiledNetwork(Network):
         """Return the parameters by name, as views."""
         import torch
 
-        flat, shapes = torch.from_numpy(self.flat), self._parameters.shapes
-        starts = places(shapes)
-        return {name: flat[starts[name] :][: math.prod(shape)].view(shape) for name, shape in shapes.items()}
+        return {name: torch.from_numpy(view) for name, view in self._views.items()}
 
     def dynamic_step(self, lr: float, scales: list[Flat], trained: list[Flat], pulls: list[Flat]) -> None:
         """Change the weights by their gradients: w -= lr g / scale, then w += pull (trained - w)."""
@@ -186,7 +203,7 @@ class CompiledNetwork(Network):
 
     def copy(self) -> Self:
         """Return a copy with weights of its own, which one thread computes."""
-        return type(self)(self._parameters, self.flat.copy(), self._dropout)
+        return type(self)(self._settings, self.vocab_size, self._views)
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield ``function(item)`` for each item, in order: as many at once as the network has threads."""
@@ -208,41 +225,26 @@ class CompiledNetwork(Network):
         """Return the weights in panels, packed anew only if they have changed."""
         if self._packed is None or not np.array_equal(self._packed[0], self.flat):
             packed = empty_packed(self._spec, self.flat)
-            pack_weights(self.flat, packed)
+            pack(self.flat, packed, 0, 1)
             self._packed = (self.flat.copy(), packed)
         return self._packed[1]
 
-    def _read(self, ids: Ids, state: State, logits: Panels, outputs: Panels) -> State:
-        """Set logits and what the last layer outputs, if they have panels; return the state after ids.
+    def _read(self, ids: Ids, state: State, logits: Panels) -> tuple[Steps, State]:
+        """Set logits, if they have panels; return what the layers computed, and the state after ids.
 
         Threads share the batch rows, or the layers if there are few rows.
         """
-        (batch_size, num_steps), weights = ids.shape, self._packed_weights()
+        (batch_size, num_steps), weights, control = ids.shape, self._packed_weights(), new_control()
         tokens = to_tokens(ids, self.vocab_size)
-        buffers = self._buffers(max(min(_ROWS_AT_ONCE // batch_size, num_steps), 1), state)
+        steps = empty_steps(self._spec, state, num_steps, max(min(_ROWS_AT_ONCE // batch_size, num_steps), 1))
         parts = split_rows(batch_size, self.num_threads)
         size = min(self.num_threads, len(self._spec.layers)) if len(parts) == 1 else 1
-        control = new_control()
 
         def take(first: int, last: int, member: int) -> None:
-            read(weights, tokens, 0, buffers, logits, outputs, first, last, member, size, control)
+            read(weights, tokens, steps, logits, first, last, member, size, control)
 
         in_threads(take, [(*part, member) for part in parts for member in range(size)])
-        last = (num_steps - 1) * batch_size % buffers.states.shape[2]
-        return state_at(buffers.states, buffers.memories, last, *state.shape[2:])
-
-    def _buffers(self, num_steps: int, state: State) -> InferenceBuffers:
-        """Return buffers for so many steps at a time, with the state before step 0 in its place."""
-        spec, batch_size = self._spec, state.shape[2]
-        rows, hiddens, layers = num_steps * batch_size, spec.num_hiddens, len(spec.layers)
-        buffers = InferenceBuffers(
-            embedded=empty_panels(rows, spec.embedding_size),
-            gates=empty_panels(rows, spec.cell.num_blocks * padded(hiddens), layers),
-            states=empty_panels(2 * rows, hiddens, layers),
-            memories=empty_panels(2 * rows, hiddens if spec.cell.has_memory else 0, layers),
-        )
-        put_state(state, buffers.states, buffers.memories, 2 * rows - batch_size)
-        return buffers
+        return steps, last_state(self._spec, steps, batch_size)
 
 
 @jit_entry

@@ -14,9 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -33,11 +31,10 @@ _TASK, _ARRIVALS, _STOP = (index * _CACHE_LINE for index in range(3))
 _SPINS, _YIELDS = 60_000, 60_000
 """Turns of waiting before the first yield, a third of a millisecond, and from there before the first nap: some
 hundredths of a second, longer than what an optimiser does between two minibatches."""
-_NAP_US = np.int32(5_000)
-YIELD, SLEEP, _US_OF_SLEEP = (
-    ("SwitchToThread", "Sleep", 1000) if sys.platform == "win32" else ("sched_yield", "usleep", 1)
-)
-"""The system's functions that let other threads go first and that sleep, and the unit in which the latter counts."""
+YIELD, SLEEP, _NAP = ("SwitchToThread", "Sleep", 5) if sys.platform == "win32" else ("sched_yield", "usleep", 5_000)
+"""The system's functions that let other threads go first and that sleep, and 5 milliseconds as the latter counts."""
+_yield = types.ExternalFunction(YIELD, types.int32())
+_sleep = types.ExternalFunction(SLEEP, types.int32(types.int32))
 
 
 @intrinsic
@@ -52,29 +49,6 @@ def _add(_typing: Any, control: Any, _place: Any, _amount: Any) -> Any:
     return types.int64(control, types.int64, types.int64), generate
 
 
-@intrinsic
-def _yield(_typing: Any) -> Any:
-    """Let other threads that want this processor go first."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        kind = ir.FunctionType(ir.IntType(32), [])
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, YIELD), [])
-
-    return types.int32(), generate
-
-
-@intrinsic
-def _nap(_typing: Any, _microseconds: Any) -> Any:
-    """Sleep."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        integer = ir.IntType(32)
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(integer, [integer]), SLEEP)
-        return builder.call(function, [builder.udiv(values[0], integer(_US_OF_SLEEP))])
-
-    return types.int32(types.int32), generate
-
-
 def new_control() -> Control:
     """Return the array by which the members of a team meet."""
     return np.zeros(3 * _CACHE_LINE, np.int64)
@@ -84,7 +58,7 @@ def new_control() -> Control:
 def _wait(turns: int) -> None:
     """Wait for a moment, the longer the more turns of waiting there were."""
     if turns > _SPINS + _YIELDS:
-        _nap(_NAP_US)
+        _sleep(np.int32(_NAP))
     elif turns > _SPINS:
         _yield()
 

@@ -206,20 +206,20 @@ def from_panels(panels: Panels, columns: int) -> Matrix:
     return panels.transpose(1, 0, 2).reshape(rows, count * WIDTH)[:, :columns]
 
 
-def require_tokens(tokens: Tokens, vocab_size: int) -> Tokens:
-    """Return ``tokens``, a matrix. Raises IndexError for one outside the vocabulary: the loops do not check."""
-    if tokens.view(np.uint64).max(initial=0) >= vocab_size:  # negative numbers become large ones
+def to_tokens(ids: Tokens, vocab_size: int) -> Tokens:
+    """Return ids (B, T) as the loops read them, (T, B). Raises IndexError for one outside the vocabulary."""
+    if ids.astype(np.uint64).max(initial=0) >= vocab_size:  # negative numbers become large ones
         raise IndexError(f"a token is outside the vocabulary of {vocab_size}")
-    return tokens
+    return np.ascontiguousarray(ids.T)
 
 
 @jit_internal
-def copy_in(matrix: Matrix, is_transposed: bool, panels: Panels, row: int, first: int, last: int) -> None:
+def copy(matrix: Matrix, is_transposed: bool, panels: Panels, row: int, first: int, last: int, is_out: bool) -> None:
     """Copy a matrix, or its transpose, into the panels ``first`` to ``last``, from their row ``row`` on.
 
-    What is outside the matrix stays as it is.
+    With ``is_out``, copy the panels into the matrix. What is outside the matrix stays as it is.
     """
-    # One loop for both, with strides through the numbers of the matrix: a second loop would double the compile time.
+    # One loop for all, with strides through the numbers of the matrix: others would multiply the compile time.
     numbers, row_step, column_step = matrix.reshape(matrix.size), matrix.shape[1], 1
     rows, columns = matrix.shape
     if is_transposed:
@@ -228,26 +228,13 @@ def copy_in(matrix: Matrix, is_transposed: bool, panels: Panels, row: int, first
         start = p * WIDTH
         width = min(WIDTH, columns - start)
         for r in range(rows):
-            target, source = panels[p, row + r], r * row_step + start * column_step
-            for column in range(width):
-                target[column] = numbers[source + column * column_step]
-
-
-@jit_internal
-def copy_out(panels: Panels, matrix: Matrix, is_transposed: bool, first: int, last: int) -> None:
-    """Copy the panels ``first`` to ``last`` into a matrix, or into its transpose."""
-    columns = matrix.shape[0] if is_transposed else matrix.shape[1]
-    for p in range(first, last):
-        start = p * WIDTH
-        width = min(WIDTH, columns - start)
-        if is_transposed:
-            for column in range(width):
-                for row in range(panels.shape[1]):
-                    matrix[start + column, row] = panels[p, row, column]
-        else:
-            for row in range(panels.shape[1]):
+            part, place = panels[p, row + r], r * row_step + start * column_step
+            if is_out:
                 for column in range(width):
-                    matrix[row, start + column] = panels[p, row, column]
+                    numbers[place + column * column_step] = part[column]
+            else:
+                for column in range(width):
+                    part[column] = numbers[place + column * column_step]
 
 
 @jit_internal

@@ -13,49 +13,12 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import ONCE, START, jit_entry, jit_inline, jit_internal
 from seqlm.core.elementary import exp_single, log_of
+from seqlm.networks.compiled import forward, tiles, weights
 from seqlm.networks.compiled.cells import CellStep, StepGradients, differentiate
-from seqlm.networks.compiled.forward import (
-    BatchRows,
-    add_products,
-    embed,
-    input_projection,
-    output_logits,
-    put_state,
-    recurrent_step,
-    state_at,
-    to_tokens,
-)
+from seqlm.networks.compiled.forward import BatchRows, State, Steps
 from seqlm.networks.compiled.team import Control, Team, barrier, member_range, wait_for_task
-from seqlm.networks.compiled.tiles import (
-    ROWS,
-    ROWS_AT_ONCE,
-    WIDTH,
-    Matrix,
-    Panels,
-    Tokens,
-    add_product,
-    copy_out,
-    empty_panels,
-    outer_product,
-    padded,
-    to_panels,
-)
-from seqlm.networks.compiled.weights import (
-    Flat,
-    NetworkSpec,
-    PackedWeights,
-    TransposedWeights,
-    empty_packed,
-    empty_transposed,
-    gate_matrix,
-    is_one_hot,
-    matrix_at,
-    max_inputs,
-    num_inputs,
-    output_matrix,
-    pack,
-    pack_transposed,
-)
+from seqlm.networks.compiled.tiles import ROWS, WIDTH, Matrix, Panels, Tokens, empty_panels, to_panels, to_tokens
+from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, TransposedWeights, weight_matrix
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -69,14 +32,13 @@ class TrainBuffers(NamedTuple):
 
     flat: Flat
     gradients: Flat
-    weights: PackedWeights
+    packed: PackedWeights
     transposed: TransposedWeights
     inputs: Tokens
     """(T, B)."""
     targets: Tokens
     """(T, B)."""
     has_dropout: bool
-    """Whether there are masks; otherwise ``outputs`` are ``states``."""
     input_mask: Panels
     """(B, E): dropout's factors of the embeddings."""
     masks: NDArray[np.float32]
@@ -85,18 +47,10 @@ class TrainBuffers(NamedTuple):
     """One value: whether there are factors ``keep``."""
     keep: Matrix
     """(T, B): factors of the gradient that each step sends back (8.7.8)."""
-    embedded: Panels
-    """(T B, E)."""
+    steps: Steps
+    """Of all T steps. The gates are activations, then gradients by the sums."""
     d_embedded: Panels
     """(T B, E): the loss's gradients by the embeddings."""
-    gates: NDArray[np.float32]
-    """(L, panels of all blocks, T B, WIDTH): activations, then gradients by the sums."""
-    states: NDArray[np.float32]
-    """(L, panels, (T + 1) B, WIDTH): the first B rows are those before the minibatch."""
-    memories: NDArray[np.float32]
-    """The same, of an LSTM."""
-    outputs: NDArray[np.float32]
-    """The states after dropout."""
     logits: Panels
     """(T B, V): logits, then the loss's gradients by them."""
     nll: NDArray[np.float64]
@@ -114,9 +68,9 @@ class TrainBuffers(NamedTuple):
 @jit_inline
 def _find_gradients(member: int, size: int, control: Control, buffers: TrainBuffers) -> None:
     """Do a member's part of the gradients of a minibatch. All members return when all are done."""
-    spec, batch_size = buffers.weights.spec, buffers.inputs.shape[1]
-    pack(buffers.flat, buffers.weights, member, size)
-    pack_transposed(spec, buffers.flat, buffers.transposed, member, size)
+    spec, batch_size = buffers.packed.spec, buffers.inputs.shape[1]
+    weights.pack(buffers.flat, buffers.packed, member, size)
+    weights.pack_transposed(spec, buffers.flat, buffers.transposed, member, size)
     barrier(control, size)
     first, last = member_range(batch_size, ROWS, member, size)
     if first < last:
@@ -136,43 +90,29 @@ def _find_gradients(member: int, size: int, control: Control, buffers: TrainBuff
 @jit_internal
 def _forward(buffers: TrainBuffers, rows: BatchRows) -> None:
     """Take batch rows through all steps of all layers, and set the mean loss's gradients by the logits."""
-    weights, (num_steps, batch_size) = buffers.weights, buffers.inputs.shape
-    at_once, num_layers = buffers.d_states.shape[1] // batch_size, len(weights.spec.layers)
-    if weights.spec.embedding_size > 0:
-        embed(weights, buffers.inputs, buffers.embedded, START, rows)
+    packed, steps, (num_steps, batch_size) = buffers.packed, buffers.steps, buffers.inputs.shape
+    at_once, num_layers = buffers.d_states.shape[1] // batch_size, len(packed.spec.layers)
+    if packed.spec.embedding_size > 0:
+        forward.embed(packed, buffers.inputs, steps.embedded, START, rows)
         if buffers.has_dropout:
-            _drop(buffers.embedded, buffers.embedded, START, num_steps, buffers.input_mask, rows)
+            _drop(steps.embedded, steps.embedded, START, num_steps, buffers.input_mask, rows)
     for layer in range(num_layers):
         for start in range(0, num_steps, at_once):
-            _take_steps(buffers, layer, start, min(start + at_once, num_steps), rows)
+            tokens, row = buffers.inputs[start : min(start + at_once, num_steps)], start * batch_size
+            forward.take_steps(packed, layer, tokens, rows, steps, start, row)
+            if buffers.has_dropout:
+                row += batch_size
+                _drop(steps.states[layer], steps.outputs[layer], row, len(tokens), buffers.masks[layer], rows)
     scale = np.float32(1 / (num_steps * batch_size))
     for start in range(0, num_steps, at_once):
         end, row = min(start + at_once, num_steps), start * batch_size
-        outputs = buffers.outputs[num_layers - 1]
-        output_logits(weights, outputs, row + batch_size, end - start, rows, buffers.logits, row)
+        outputs = steps.outputs[num_layers - 1]
+        forward.output_logits(packed, outputs, row + batch_size, end - start, rows, buffers.logits, row)
         for t in range(start, end):
             for b in range(rows.first, rows.last):
                 buffers.nll[t, b] = _softmax_cross_entropy_backward(
-                    buffers.logits, t * batch_size + b, weights.spec.vocab_size, buffers.targets[t, b], scale
+                    buffers.logits, t * batch_size + b, packed.spec.vocab_size, buffers.targets[t, b], scale
                 )
-
-
-@jit_inline
-def _take_steps(buffers: TrainBuffers, layer: int, start: int, end: int, rows: BatchRows) -> None:
-    """Take batch rows of a layer through the steps ``start`` to ``end``."""
-    batch_size, weights = rows.batch_size, buffers.weights
-    inputs, input_row = buffers.embedded, start * batch_size
-    if layer > 0:
-        inputs, input_row = buffers.outputs[layer - 1], (start + 1) * batch_size
-    tokens, gates, states = buffers.inputs[start:end], buffers.gates[layer], buffers.states[layer]
-    input_projection(weights, layer, tokens, rows, inputs, input_row, gates, start * batch_size)
-    for t in range(start, end):
-        row = t * batch_size + rows.first
-        step = CellStep(gates, row, states, buffers.memories[layer], row, row + batch_size, rows.last - rows.first)
-        recurrent_step(weights, layer, step, t)
-    if buffers.has_dropout:
-        row = (start + 1) * batch_size
-        _drop(states, buffers.outputs[layer], row, end - start, buffers.masks[layer], rows)
 
 
 @jit_internal
@@ -220,60 +160,53 @@ def _backward(buffers: TrainBuffers, rows: BatchRows) -> None:
 
     Also set the gradients with respect to the embeddings.
     """
-    weights, (num_steps, batch_size) = buffers.weights, buffers.inputs.shape
-    at_once = buffers.d_states.shape[1] // batch_size
-    for layer in range(len(weights.spec.layers) - 1, -1, -1):
+    (num_steps, batch_size), spec, d_states = buffers.inputs.shape, buffers.packed.spec, buffers.d_states
+    at_once, top = d_states.shape[1] // batch_size, len(spec.layers) - 1
+    for layer in range(top, -1, -1):
         buffers.carry[:, rows.first : rows.last] = 0
         for start in range((num_steps - 1) // at_once * at_once, -1, -at_once):
-            end = min(start + at_once, num_steps)
-            _gradients_from_above(buffers, layer, start, end, rows)
+            end, row = min(start + at_once, num_steps), start * batch_size
+            if layer == top:
+                _set_product(d_states, buffers.logits, row, end - start, rows, buffers.transposed.outputs)
+            else:
+                _gradients_by_inputs(buffers, layer + 1, row, end - start, rows, d_states)
+            if buffers.has_dropout:
+                _drop(d_states, d_states, START, end - start, buffers.masks[layer], rows)
             for t in range(end - 1, start - 1, -1):
                 _step_backward(buffers, layer, t, start, rows)
-    if weights.spec.embedding_size > 0:
+    if spec.embedding_size > 0:
         _gradients_by_inputs(buffers, START, START, num_steps, rows, buffers.d_embedded)
         if buffers.has_dropout:
             _drop(buffers.d_embedded, buffers.d_embedded, START, num_steps, buffers.input_mask, rows)
 
 
-@jit_internal
+@jit_inline
 def _gradients_by_inputs(
     buffers: TrainBuffers, layer: int, row: int, num_steps: int, rows: BatchRows, found: Panels
 ) -> None:
     """Set ``found`` to the gradients by a layer's inputs at some steps, whose sums are in rows from ``row`` on."""
-    sums = buffers.gates[layer][: buffers.transposed.inputs.shape[2] // WIDTH]
-    _clear(found, num_steps, rows)
-    add_products(found, START, sums, row, num_steps, rows, buffers.transposed.inputs[layer][: found.shape[0]])
+    sums = buffers.steps.gates[layer][: buffers.transposed.inputs.shape[2] // WIDTH]
+    _set_product(found, sums, row, num_steps, rows, buffers.transposed.inputs[layer][: found.shape[0]])
 
 
 @jit_internal
-def _clear(panels: Panels, num_steps: int, rows: BatchRows) -> None:
-    for p in range(panels.shape[0]):
+def _set_product(found: Panels, left: Panels, row: int, num_steps: int, rows: BatchRows, right: Panels) -> None:
+    """Set ``found`` to the product of some steps' rows of the left matrix, from ``row`` on, and the right one."""
+    for p in range(found.shape[0]):
         for t in range(num_steps):
-            panels[p, t * rows.batch_size + rows.first : t * rows.batch_size + rows.last] = 0
-
-
-@jit_inline
-def _gradients_from_above(buffers: TrainBuffers, layer: int, start: int, end: int, rows: BatchRows) -> None:
-    """Set the gradients by the states that the layer above, or the output layer, sends to some steps."""
-    row, d_states = start * rows.batch_size, buffers.d_states
-    if layer == len(buffers.weights.spec.layers) - 1:
-        _clear(d_states, end - start, rows)
-        add_products(d_states, START, buffers.logits, row, end - start, rows, buffers.transposed.outputs)
-    else:
-        _gradients_by_inputs(buffers, layer + 1, row, end - start, rows, d_states)
-    if buffers.has_dropout:
-        _drop(d_states, d_states, START, end - start, buffers.masks[layer], rows)
+            found[p, t * rows.batch_size + rows.first : t * rows.batch_size + rows.last] = 0
+    forward.add_products(found, START, left, row, num_steps, rows, right)
 
 
 @jit_inline
 def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: BatchRows) -> None:
     """Add what step t + 1 sends back to the gradients by the states of step t, and differentiate step t."""
-    num_steps, batch_size = buffers.inputs.shape
-    gates, states, recurrent = buffers.gates[layer], buffers.states[layer], buffers.transposed.recurrent[layer]
+    steps, cell, (num_steps, batch_size) = buffers.steps, buffers.packed.spec.cell, buffers.inputs.shape
+    gates, states, recurrent = steps.gates[layer], steps.states[layer], buffers.transposed.recurrent[layer]
     row, gradient_row = t * batch_size + rows.first, (t - start) * batch_size + rows.first
     num_rows = rows.last - rows.first
     if t < num_steps - 1:
-        block = buffers.weights.spec.cell.first_state_block * states.shape[0]
+        block = cell.first_state_block * states.shape[0]
         later, place = gates[block : block + buffers.sent.shape[0]], row + batch_size
         if buffers.has_keep[0]:
             for p in range(buffers.sent.shape[0]):
@@ -281,11 +214,9 @@ def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: 
                     for k in range(WIDTH):
                         buffers.sent[p, b, k] = later[p, (t + 1) * batch_size + b, k] * buffers.keep[t + 1, b]
             later, place = buffers.sent, rows.first
-        add_product(buffers.d_states, gradient_row, later, place, num_rows, ONCE, num_rows, recurrent, t)
-    step = CellStep(gates, row, states, buffers.memories[layer], row, row + batch_size, num_rows)
-    differentiate(
-        buffers.weights.spec.cell.number, step, StepGradients(buffers.d_states, gradient_row, buffers.carry, rows.first)
-    )
+        tiles.add_product(buffers.d_states, gradient_row, later, place, num_rows, ONCE, num_rows, recurrent, t)
+    step = CellStep(gates, row, states, steps.memories[layer], row, row + batch_size, num_rows)
+    differentiate(cell.number, step, StepGradients(buffers.d_states, gradient_row, buffers.carry, rows.first))
 
 
 # The gradients of the weights are sums over all steps and batch rows. Each member computes some of their rows or
@@ -295,32 +226,33 @@ def _step_backward(buffers: TrainBuffers, layer: int, t: int, start: int, rows: 
 @jit_inline
 def _output_gradients(buffers: TrainBuffers, member: int, size: int) -> None:
     """Set a member's part of the gradients of the output layer (8.7.12)."""
-    spec, d_logits = buffers.weights.spec, buffers.logits
-    outputs, batch_size = buffers.outputs[len(spec.layers) - 1], buffers.inputs.shape[1]
-    _matrix_gradients(buffers, output_matrix(spec, buffers.gradients), d_logits, outputs, batch_size, member, size)
+    spec, d_logits, flat = buffers.packed.spec, buffers.logits, buffers.gradients
+    outputs, batch_size = buffers.steps.outputs[len(spec.layers) - 1], buffers.inputs.shape[1]
+    matrix = weight_matrix(spec, flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
+    _matrix_gradients(buffers, matrix, d_logits, outputs, batch_size, member, size)
     first, last = member_range(d_logits.shape[0], 1, member, size)
-    _sum_rows(d_logits, first, last, buffers.gradients[spec.output_bias : spec.output_bias + spec.vocab_size])
+    _sum_rows(d_logits, first, last, flat[spec.output_bias : spec.output_bias + spec.vocab_size])
 
 
 @jit_internal
 def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) -> None:
     """Set a member's part of the gradients of a layer (8.7.15), (8.7.16)."""
-    spec, flat, panels = buffers.weights.spec, buffers.gradients, buffers.states.shape[1]
-    units, batch_size = spec.num_hiddens, buffers.inputs.shape[1]
+    spec, flat, steps, batch_size = buffers.packed.spec, buffers.gradients, buffers.steps, buffers.inputs.shape[1]
+    units, size_in, panels = spec.num_hiddens, weights.num_inputs(spec, layer), steps.states.shape[1]
     matrix_start, recurrent_start, bias_start, state_bias_start = spec.layers[layer]
-    inputs, input_row = buffers.embedded, START
+    inputs, input_row = steps.embedded, START
     if layer > 0:
-        inputs, input_row = buffers.outputs[layer - 1], batch_size
+        inputs, input_row = steps.outputs[layer - 1], batch_size
     first, last = member_range(panels, 1, member, size)
     for gate in range(len(spec.cell.input_blocks)):
         block = spec.cell.input_blocks[gate] * panels
-        deltas = buffers.gates[layer][block : block + panels]
-        matrix = gate_matrix(spec, flat, matrix_start, num_inputs(spec, layer), gate)
-        if is_one_hot(spec, layer):
+        deltas = steps.gates[layer][block : block + panels]
+        matrix = weight_matrix(spec, flat, matrix_start + gate * units * size_in, size_in, units)
+        if weights.is_one_hot(spec, layer):
             # The table has served for this minibatch, and gives the space.
-            table = buffers.weights.table[block : block + panels]
+            table = buffers.packed.table[block : block + panels]
             _sum_tokens(buffers.inputs, deltas, table, first, last)
-            copy_out(table, matrix, not spec.has_input_rows, first, last)
+            tiles.copy(matrix, not spec.has_input_rows, table, START, first, last, True)
             deltas = table
         else:
             _matrix_gradients(buffers, matrix, deltas, inputs, input_row, member, size)
@@ -328,9 +260,9 @@ def _layer_gradients(buffers: TrainBuffers, layer: int, member: int, size: int) 
         _sum_rows(deltas, first, last, bias)
 
         state_block = (spec.cell.first_state_block + spec.cell.state_blocks[gate]) * panels
-        deltas = buffers.gates[layer][state_block : state_block + panels]
-        matrix = gate_matrix(spec, flat, recurrent_start, units, gate)
-        _matrix_gradients(buffers, matrix, deltas, buffers.states[layer], START, member, size)
+        deltas = steps.gates[layer][state_block : state_block + panels]
+        matrix = weight_matrix(spec, flat, recurrent_start + gate * units * units, units, units)
+        _matrix_gradients(buffers, matrix, deltas, steps.states[layer], START, member, size)
         if state_bias_start >= 0:
             state_bias = flat[state_bias_start + gate * units : state_bias_start + (gate + 1) * units]
             if state_block == block:
@@ -347,10 +279,10 @@ def _matrix_gradients(
     """Set a member's part of a matrix of gradients: the sum over all rows of gradients by sums times inputs."""
     first, last = member_range(matrix.shape[0], ROWS, member, size)
     num_terms, sums = buffers.logits.shape[1], buffers.sums[member]
-    if buffers.weights.spec.has_input_rows:
-        outer_product(matrix, first, last, inputs, input_row, deltas, START, num_terms, sums)
+    if buffers.packed.spec.has_input_rows:
+        tiles.outer_product(matrix, first, last, inputs, input_row, deltas, START, num_terms, sums)
     else:
-        outer_product(matrix, first, last, deltas, START, inputs, input_row, num_terms, sums)
+        tiles.outer_product(matrix, first, last, deltas, START, inputs, input_row, num_terms, sums)
 
 
 @jit_internal
@@ -380,14 +312,15 @@ def _sum_tokens(tokens: Tokens, deltas: Panels, sums: Panels, first: int, last: 
 @jit_inline
 def _embedding_gradients(buffers: TrainBuffers, member: int, size: int) -> None:
     """Set some columns of the embedding's gradients, or add to them if they are the output layer's too."""
-    spec, batch_size = buffers.weights.spec, buffers.inputs.shape[1]
-    target = matrix_at(buffers.gradients, spec.embedding, spec.vocab_size, spec.embedding_size)
-    first, last = member_range(buffers.embedded.shape[0], 1, member, size)
+    spec, batch_size = buffers.packed.spec, buffers.inputs.shape[1]
+    numbers = buffers.gradients[spec.embedding : spec.embedding + spec.vocab_size * spec.embedding_size]
+    target = numbers.reshape(spec.vocab_size, spec.embedding_size)
+    first, last = member_range(buffers.d_embedded.shape[0], 1, member, size)
     start, end = first * WIDTH, min(last * WIDTH, spec.embedding_size)
     if spec.embedding != spec.outputs:
         for token in range(spec.vocab_size):
             target[token, start:end] = 0
-    for row in range(buffers.embedded.shape[1]):
+    for row in range(buffers.d_embedded.shape[1]):
         token = buffers.inputs[row // batch_size, row % batch_size]
         for p in range(first, last):
             for k in range(min(WIDTH, end - p * WIDTH)):
@@ -407,55 +340,51 @@ class CompiledGradients(Team):
     """The gradients of minibatches of one shape, by a team of threads."""
 
     def __init__(
-        self, spec: NetworkSpec, flat: Flat, gradients: Flat, batch_size: int, num_steps: int,
+        self, spec: NetworkSpec, flat: Flat, gradients: Flat, state: State, num_steps: int,
         *, has_dropout: bool, num_threads: int,
     ) -> None:  # fmt: skip
-        """Start the team. ``flat`` is read and ``gradients`` written in place, in every call of :meth:`compute`."""
-        cell, layers, hiddens = spec.cell, len(spec.layers), spec.num_hiddens
-        rows, states_rows = num_steps * batch_size, (num_steps + 1) * batch_size
-        at_once = max(_ROWS_OF_STEPS // batch_size, 1)
-        states = empty_panels(states_rows, hiddens, layers)
+        """Start the team for minibatches with states of the shape of ``state``.
+
+        ``flat`` is read and ``gradients`` written in place, in every call of :meth:`compute`.
+        """
+        layers, _, batch_size, hiddens = state.shape
+        rows, shape = num_steps * batch_size, (num_steps, batch_size)
         buffers = TrainBuffers(
             flat=flat,
             gradients=gradients,
-            weights=empty_packed(spec, flat),
-            transposed=empty_transposed(spec),
-            inputs=np.zeros((num_steps, batch_size), np.int64),
-            targets=np.zeros((num_steps, batch_size), np.int64),
+            packed=weights.empty_packed(spec, flat),
+            transposed=weights.empty_transposed(spec),
+            inputs=np.zeros(shape, np.int64),
+            targets=np.zeros(shape, np.int64),
             has_dropout=has_dropout,
             input_mask=empty_panels(batch_size, spec.embedding_size),
             masks=empty_panels(batch_size, hiddens, layers),
             has_keep=np.zeros(1, np.bool_),
-            keep=np.ones((num_steps, batch_size), np.float32),
-            embedded=empty_panels(rows, spec.embedding_size),
+            keep=np.ones(shape, np.float32),
+            steps=forward.empty_steps(spec, state, num_steps, num_steps, has_dropout=has_dropout),
             d_embedded=empty_panels(rows, spec.embedding_size),
-            gates=empty_panels(rows, cell.num_blocks * padded(hiddens), layers),
-            states=states,
-            memories=empty_panels(states_rows, hiddens if cell.has_memory else 0, layers),
-            outputs=empty_panels(states_rows, hiddens, layers) if has_dropout else states,
             logits=empty_panels(rows, spec.vocab_size),
-            nll=np.zeros((num_steps, batch_size)),
-            d_states=empty_panels(at_once * batch_size, hiddens),
+            nll=np.zeros(shape),
+            d_states=empty_panels(max(_ROWS_OF_STEPS // batch_size, 1) * batch_size, hiddens),
             carry=empty_panels(batch_size, hiddens),
-            sent=empty_panels(batch_size, len(cell.state_blocks) * padded(hiddens)),
-            sums=empty_panels(ROWS_AT_ONCE, max(max_inputs(spec), hiddens, spec.vocab_size), num_threads),
+            sent=empty_panels(batch_size, len(spec.cell.state_blocks) * tiles.padded(hiddens)),
+            sums=empty_panels(tiles.ROWS_AT_ONCE, max(weights.max_inputs(spec), hiddens, spec.vocab_size), num_threads),
         )
         super().__init__(num_threads, serve_gradients, buffers)
 
     def compute(
-        self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: NDArray[np.float32],
+        self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: State,
         masks: "Sequence[Tensor]", keep: "Tensor | None",
-    ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:  # fmt: skip
+    ) -> tuple[NDArray[np.float64], State]:  # fmt: skip
         """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state.
 
-        ``inputs``, ``targets``: ``(B, T)``; ``state``: (L, P, B, h); ``masks``: ``(B, size)`` each, of
-        the embeddings if there are any, and of every layer; ``keep``: (T, B). Raises IndexError for a
-        token outside the vocabulary.
+        ``inputs``, ``targets``: ``(B, T)``; ``masks``: ``(B, size)`` each, of the embeddings if there are any, and of
+        every layer; ``keep``: (T, B). Raises IndexError for a token outside the vocabulary.
         """
-        buffers, spec = self.buffers, self.buffers.weights.spec
+        buffers, spec = self.buffers, self.buffers.packed.spec
         buffers.inputs[:] = to_tokens(inputs, spec.vocab_size)
         buffers.targets[:] = to_tokens(targets, spec.vocab_size)
-        put_state(state, buffers.states, buffers.memories, 0)
+        forward.put_state(state, buffers.steps)
         if buffers.has_dropout:
             if spec.embedding_size:
                 buffers.input_mask[:] = to_panels(masks[0].numpy())
@@ -465,5 +394,4 @@ class CompiledGradients(Team):
         if keep is not None:
             buffers.keep[:] = keep.numpy()
         self.run()
-        after = state_at(buffers.states, buffers.memories, buffers.inputs.size, *state.shape[2:])
-        return buffers.nll.T.copy(), after
+        return buffers.nll.T.copy(), forward.last_state(spec, buffers.steps, len(inputs))

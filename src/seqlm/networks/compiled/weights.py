@@ -1,23 +1,32 @@
-"""A network's parameters: where they are in one flat tensor, and in panels, as the loops read them."""
+"""A network's parameters: their names and places in one flat array, and in panels, as the loops read them."""
 
+import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.compiling import START, jit_entry, jit_inline, jit_internal
-from seqlm.networks.compiled.cells import CellLayout
+from seqlm.networks.compiled.cells import LAYOUTS, CellLayout
 from seqlm.networks.compiled.team import member_range
-from seqlm.networks.compiled.tiles import WIDTH, Matrix, Panels, copy_in, empty_panels, padded
+from seqlm.networks.compiled.tiles import WIDTH, Matrix, Panels, copy, empty_panels, padded
+from seqlm.networks.settings import NetworkSettings
 
 Flat = NDArray[np.float32]
 """All parameters of a network, or their gradients, one after the other."""
-ABSENT = -1
+Shapes = dict[str, tuple[int, ...]]
+"""Of the parameters, by name, in the order in which they follow one another in the flat array."""
+
+KINDS_WITH_LOOPS = ("scratch", "rnn", "gru", "lstm")
+_EMBEDDING, _OUTPUT, _OUTPUT_BIAS = "embedding.weight", "output.weight", "output.bias"
+_OF_LAYER = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+_ABSENT = -1
 """The place of a parameter that a network does not have."""
 
 
 class NetworkSpec(NamedTuple):
-    """The shape of a network, and where its parameters begin in the flat tensor."""
+    """The shape of a network, and where its parameters begin in the flat array."""
 
     vocab_size: int
     num_hiddens: int
@@ -33,12 +42,72 @@ class NetworkSpec(NamedTuple):
     """Whether a matrix has a row for each of its inputs, as in the book, or for each output, as in the framework."""
 
 
+def shapes_of(settings: NetworkSettings, vocab_size: int) -> Shapes:
+    """Return the parameters of a network, named as in section 8.5, or as the framework's layers name them."""
+    num_hiddens, embedding_size = settings.num_hiddens, settings.size_of_embedding
+    if settings.model == "scratch":
+        return {
+            "W_xh": (vocab_size, num_hiddens),
+            "W_hh": (num_hiddens, num_hiddens),
+            "b_h": (num_hiddens,),
+            "W_hq": (num_hiddens, vocab_size),
+            "b_q": (vocab_size,),
+        }
+    shapes: Shapes = {_EMBEDDING: (vocab_size, embedding_size)} if embedding_size else {}
+    rows = len(_cell(settings).input_blocks) * num_hiddens
+    for layer, names in enumerate(_layers(settings)):
+        num_inputs = num_hiddens if layer else embedding_size or vocab_size
+        shapes |= dict(zip(names, [(rows, num_inputs), (rows, num_hiddens), (rows,), (rows,)], strict=True))
+    if not settings.tie_weights:
+        shapes[_OUTPUT] = (vocab_size, num_hiddens)
+    return shapes | {_OUTPUT_BIAS: (vocab_size,)}
+
+
+def views(shapes: Shapes, flat: Flat) -> dict[str, Matrix]:
+    """Return the parameters that follow one another in the flat array, by name."""
+    starts = _starts(shapes)
+    return {name: flat[starts[name] :][: math.prod(shape)].reshape(shape) for name, shape in shapes.items()}
+
+
+def _starts(shapes: Shapes) -> dict[str, int]:
+    sizes = itertools.accumulate((math.prod(shape) for shape in shapes.values()), initial=0)
+    return dict(zip(shapes, sizes, strict=False))
+
+
+def spec_of(settings: NetworkSettings, vocab_size: int) -> NetworkSpec:
+    """Return a network as the loops see it."""
+    start, is_scratch = _starts(shapes_of(settings, vocab_size)), settings.model == "scratch"
+    outputs = _EMBEDDING if settings.tie_weights else _OUTPUT
+    return NetworkSpec(
+        vocab_size=vocab_size,
+        num_hiddens=settings.num_hiddens,
+        embedding_size=settings.size_of_embedding or 0,
+        cell=_cell(settings),
+        layers=np.array([[start.get(name, _ABSENT) for name in names] for names in _layers(settings)]),
+        embedding=start.get(_EMBEDDING, _ABSENT),
+        outputs=start["W_hq" if is_scratch else outputs],
+        output_bias=start["b_q" if is_scratch else _OUTPUT_BIAS],
+        has_input_rows=is_scratch,
+    )
+
+
+def _cell(settings: NetworkSettings) -> CellLayout:
+    return LAYOUTS[settings.activation if settings.model in ("scratch", "rnn") else settings.model]
+
+
+def _layers(settings: NetworkSettings) -> list[list[str]]:
+    """Return the names of each layer's parameters, in the order of :attr:`NetworkSpec.layers`."""
+    if settings.model == "scratch":
+        return [["W_xh", "W_hh", "b_h", "no second bias"]]
+    return [[f"layers.{layer}.{name}_l0" for name in _OF_LAYER] for layer in range(settings.num_layers)]
+
+
 class PackedWeights(NamedTuple):
     """The parameters in panels, from inputs to outputs."""
 
     spec: NetworkSpec
     embedding: Matrix
-    """(V, E), a view of the flat tensor."""
+    """(V, E), a view of the flat array."""
     table: Panels
     """What a one-hot token adds to the first layer's sums, bias included: (panels of all blocks, V, WIDTH)."""
     inputs: NDArray[np.float32]
@@ -93,25 +162,12 @@ def max_inputs(spec: NetworkSpec) -> int:
 
 
 @jit_inline
-def matrix_at(flat: Flat, start: int, rows: int, columns: int) -> Matrix:
-    """Return a part of the flat tensor as a matrix."""
+def weight_matrix(spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, num_outputs: int) -> Matrix:
+    """Return the part of the flat array from ``start`` on as a matrix, which has a row for each input or output."""
+    rows, columns = num_outputs, num_inputs
+    if spec.has_input_rows:
+        rows, columns = num_inputs, num_outputs
     return flat[start : start + rows * columns].reshape(rows, columns)
-
-
-@jit_inline
-def gate_matrix(spec: NetworkSpec, flat: Flat, start: int, num_inputs: int, gate: int) -> Matrix:
-    """Return a gate's part of the matrix that begins at ``start``. If each input has a row, there is only one gate."""
-    if spec.has_input_rows:
-        return matrix_at(flat, start, num_inputs, spec.num_hiddens)
-    return matrix_at(flat, start + gate * spec.num_hiddens * num_inputs, spec.num_hiddens, num_inputs)
-
-
-@jit_inline
-def output_matrix(spec: NetworkSpec, flat: Flat) -> Matrix:
-    """Return the output layer's matrix."""
-    if spec.has_input_rows:
-        return matrix_at(flat, spec.outputs, spec.num_hiddens, spec.vocab_size)
-    return matrix_at(flat, spec.outputs, spec.vocab_size, spec.num_hiddens)
 
 
 @jit_inline
@@ -128,34 +184,29 @@ def num_inputs(spec: NetworkSpec, layer: int) -> int:
     return spec.vocab_size if spec.embedding_size == 0 else spec.embedding_size
 
 
-@jit_internal
+@jit_entry
 def pack(flat: Flat, packed: PackedWeights, member: int, size: int) -> None:
     """Copy a member's part of the parameters into panels, from inputs to outputs."""
-    spec = packed.spec
+    spec, units = packed.spec, packed.spec.num_hiddens
     is_transposed = not spec.has_input_rows
     panels = packed.recurrent.shape[1] // len(spec.cell.state_blocks)
     first, last = member_range(panels, 1, member, size)
     for layer in range(len(spec.layers)):
-        starts = spec.layers[layer]
+        starts, size_in = spec.layers[layer], num_inputs(spec, layer)
         inputs = packed.table if is_one_hot(spec, layer) else packed.inputs[layer]
         for gate in range(len(spec.cell.input_blocks)):
             block = spec.cell.input_blocks[gate] * panels
-            matrix = gate_matrix(spec, flat, starts[0], num_inputs(spec, layer), gate)
-            copy_in(matrix, is_transposed, inputs[block : block + panels], START, first, last)
+            matrix = weight_matrix(spec, flat, starts[0] + gate * units * size_in, size_in, units)
+            copy(matrix, is_transposed, inputs[block : block + panels], START, first, last, False)
             block = spec.cell.state_blocks[gate] * panels
-            matrix = gate_matrix(spec, flat, starts[1], spec.num_hiddens, gate)
-            copy_in(matrix, is_transposed, packed.recurrent[layer][block : block + panels], START, first, last)
+            matrix = weight_matrix(spec, flat, starts[1] + gate * units * units, units, units)
+            copy(matrix, is_transposed, packed.recurrent[layer][block : block + panels], START, first, last, False)
         _pack_bias(flat, layer, packed, first, last)
     first, last = member_range(packed.outputs.shape[0], 1, member, size)
-    copy_in(output_matrix(spec, flat), is_transposed, packed.outputs, START, first, last)
+    matrix = weight_matrix(spec, flat, spec.outputs, units, spec.vocab_size)
+    copy(matrix, is_transposed, packed.outputs, START, first, last, False)
     for token in range(first * WIDTH, min(last * WIDTH, spec.vocab_size)):
         packed.output_bias[token // WIDTH, 0, token % WIDTH] = flat[spec.output_bias + token]
-
-
-@jit_entry
-def pack_weights(flat: Flat, packed: PackedWeights) -> None:
-    """Copy all parameters into panels, from inputs to outputs."""
-    pack(flat, packed, START, START + 1)
 
 
 @jit_inline
@@ -187,19 +238,20 @@ def _pack_bias(flat: Flat, layer: int, packed: PackedWeights, first: int, last: 
 @jit_internal
 def pack_transposed(spec: NetworkSpec, flat: Flat, transposed: TransposedWeights, member: int, size: int) -> None:
     """Copy a member's part of the parameters into panels, from outputs to inputs."""
-    is_transposed = spec.has_input_rows
+    is_transposed, units = spec.has_input_rows, spec.num_hiddens
     rows = transposed.recurrent.shape[2] // len(spec.cell.state_blocks)
     for layer in range(len(spec.layers)):
-        starts, inputs = spec.layers[layer], num_inputs(spec, layer)
+        starts, size_in = spec.layers[layer], num_inputs(spec, layer)
         for gate in range(len(spec.cell.input_blocks)):
             if not is_one_hot(spec, layer):
-                matrix = gate_matrix(spec, flat, starts[0], inputs, gate)
-                row = spec.cell.input_blocks[gate] * rows
+                matrix = weight_matrix(spec, flat, starts[0] + gate * units * size_in, size_in, units)
                 first, last = member_range(transposed.inputs.shape[1], 1, member, size)
-                copy_in(matrix, is_transposed, transposed.inputs[layer], row, first, last)
-            matrix = gate_matrix(spec, flat, starts[1], spec.num_hiddens, gate)
-            row = spec.cell.state_blocks[gate] * rows
+                row = spec.cell.input_blocks[gate] * rows
+                copy(matrix, is_transposed, transposed.inputs[layer], row, first, last, False)
+            matrix = weight_matrix(spec, flat, starts[1] + gate * units * units, units, units)
             first, last = member_range(transposed.recurrent.shape[1], 1, member, size)
-            copy_in(matrix, is_transposed, transposed.recurrent[layer], row, first, last)
+            row = spec.cell.state_blocks[gate] * rows
+            copy(matrix, is_transposed, transposed.recurrent[layer], row, first, last, False)
     first, last = member_range(transposed.outputs.shape[0], 1, member, size)
-    copy_in(output_matrix(spec, flat), is_transposed, transposed.outputs, START, first, last)
+    matrix = weight_matrix(spec, flat, spec.outputs, units, spec.vocab_size)
+    copy(matrix, is_transposed, transposed.outputs, START, first, last, False)

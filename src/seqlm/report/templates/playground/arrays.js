@@ -1,4 +1,5 @@
-// Numbers from text: whole numbers and weights of any number of bits; and sums over arrays.
+// Numbers from text: whole numbers and weights of any number of bits; and sums over arrays. The first script of the
+// worker: it makes all of them strict.
 "use strict";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";

@@ -1,8 +1,6 @@
 // Training from the first epoch to the last.
 "use strict";
 
-const CHART = {height: 240, left: 44, right: 12, top: 22, bottom: 34};
-
 function prepareHistory() {
   const runs = Object.keys(data.history);
   find("over-time").hidden = !runs.length;
@@ -14,7 +12,6 @@ function prepareHistory() {
   select.addEventListener("change", chooseRun);
   find("epoch").addEventListener("input", showEpoch);
   chooseRun();
-  new ResizeObserver(showEpoch).observe(find("chart"));  // so that its text keeps its size; a folded one has none
 }
 
 function chooseRun() {
@@ -24,12 +21,11 @@ function chooseRun() {
   showEpoch();
 }
 
-const svg = (tag, attributes, text = "") => {
+function svg(tag, attributes) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.textContent = text;
   return element;
-};
+}
 
 const shownEpoch = epoch => Number(epoch.toFixed(1));
 
@@ -42,29 +38,18 @@ function showEpoch() {
   const sample = samples.filter(one => one.epoch <= epoch).at(-1);
   find("sample").replaceChildren(...sample ? [make("b", {textContent: prefix}), sample.text] : ["No sample was kept this early."]);
   find("sample-said").textContent = !sample ? "" : `Written at epoch ${shownEpoch(sample.epoch)}, each time the likeliest character.`;
-  if (find("chart").clientWidth) drawChart(rows, row, find("chart"));
+  drawChart(rows, row, find("chart"));
 }
 
+// Both lines on one scale of logarithms, which stretches to the width of the page.
 function drawChart(rows, row, chart) {
-  const {width} = chart.getBoundingClientRect(), {height, left, right, top, bottom} = CHART, values = rows.flatMap(([, train, val]) => [train, val]).filter(value => value !== null);
-  const ticks = Array.from({length: 36}, (_, i) => [1, 2, 5][i % 3] * 10 ** (Math.floor(i / 3) - 3)), between = (from, to) => ticks.filter(tick => tick >= from && tick <= to);
-  const [first, last] = [rows[0][0], rows.at(-1)[0]], lowest = Math.min(...values), highest = Math.max(...values);
-  const low = ticks.findLast(tick => tick <= lowest) ?? lowest, high = ticks.find(tick => tick >= highest) ?? highest;
-  const scale = (value, from, to, begin, end) => begin + (end - begin) * (from === to ? 0.5 : Math.log(value / from) / Math.log(to / from));
-  const x = epoch => scale(epoch, first, last, left, width - right), y = value => scale(value, low, high, height - bottom, top);
-  const line = (column, extra) => {
-    const points = rows.filter(one => one[column] !== null).map(one => `${x(one[0]).toFixed(1)},${y(one[column]).toFixed(1)}`);
-    return svg("polyline", {points: points.join(" "), fill: "none", "stroke-width": 2, ...extra});
-  };
-  chart.replaceChildren(
-    ...between(low, high).flatMap(value => [
-      svg("line", {x1: left, x2: width - right, y1: y(value), y2: y(value), class: "grid"}),
-      svg("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, value)]),
-    ...between(first, last).map(value => svg("text", {x: x(value), y: height - bottom + 16, "text-anchor": "middle"}, value)),
-    svg("text", {x: width - right, y: height - 3, "text-anchor": "end"}, "epoch"),
-    svg("text", {x: left, y: 12}, "perplexity"),
-    line(1, {stroke: "currentColor"}), line(2, {stroke: "var(--val)", "stroke-dasharray": "6 3"}),
-    svg("line", {x1: x(row[0]), x2: x(row[0]), y1: top, y2: height - bottom, stroke: "currentColor", "stroke-dasharray": "2 3"}));
-  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const values = rows.flatMap(([, train, val]) => [train, val]).filter(value => value !== null);
+  const [first, last, low, high] = [rows[0][0], rows.at(-1)[0], Math.min(...values), Math.max(...values)];
+  const scale = (value, from, to) => from === to ? 0.5 : Math.log(value / from) / Math.log(to / from);
+  const x = epoch => (100 * scale(epoch, first, last)).toFixed(2), y = value => (100 - 100 * scale(value, low, high)).toFixed(2);
+  const line = (column, extra) => svg("polyline", {points: rows.filter(one => one[column] !== null).map(one => `${x(one[0])},${y(one[column])}`).join(" "), ...extra});
+  chart.replaceChildren(line(1), line(2, {class: "val", "stroke-dasharray": "6 3"}),
+    svg("line", {x1: x(row[0]), x2: x(row[0]), y1: 0, y2: 100, "stroke-dasharray": "2 3"}));
+  find("scales").textContent = `From epoch ${shownEpoch(first)} (left) to ${shownEpoch(last)} (right), perplexities from ${fixed(low)} (bottom) to ${fixed(high)} (top); both scales are logarithmic.`;
   chart.setAttribute("aria-label", `Perplexity from epoch ${shownEpoch(first)} to ${shownEpoch(last)}: on train from ${fixed(rows[0][1])} to ${fixed(rows.at(-1)[1])}`);
 }

@@ -1,7 +1,6 @@
 // Recurrent networks: the chapter's RNN (scratch), and rnn, gru and lstm as PyTorch defines them.
 //
 // A state is never changed: reading a character makes a new one.
-"use strict";
 
 const sigmoid = x => 1 / (1 + Math.exp(-x)), relu = x => x > 0 ? x : 0;
 
@@ -55,41 +54,31 @@ class RecurrentNetwork {
     Object.assign(this, {name: described.name, described, text});
   }
 
-  // Weights by name, decoded from the page when they are first needed.
-  get weights() {
-    if (!this.cachedWeights) {
-      const {arrays, bits} = this.described, size = ({shape}) => shape.reduce((a, b) => a * b, 1);
-      const found = arraysOf(this.text, arrays.map(array => ({length: size(array), bits})));
-      this.cachedWeights = Object.fromEntries(arrays.map(({name}, index) => [name, weightsFrom(found[index], bits)]));
-    }
-    return this.cachedWeights;
-  }
-
   shape(name) { return this.described.arrays.find(array => array.name === name).shape; }
 
-  // Layers with weights as PyTorch has them: a row for each unit of each gate.
+  // Layers with weights as PyTorch has them, a row for each unit of each gate; decoded when they are first needed.
   get layers() {
     if (this.cachedLayers) return this.cachedLayers;
-    const {model, activation, num_layers: numLayers} = this.described, weights = this.weights;
-    const activate = activation === "relu" ? relu : Math.tanh;
+    const {arrays, bits, model, activation, num_layers: numLayers} = this.described, activate = activation === "relu" ? relu : Math.tanh;
+    const found = arraysOf(this.text, arrays.map(({shape}) => ({length: shape.reduce((a, b) => a * b, 1), bits})));
+    const weights = Object.fromEntries(arrays.map(({name}, index) => [name, weightsFrom(found[index], bits)]));
     if (model === "scratch") {
       const [vocabSize, size] = this.shape("W_xh");
       this.output = {weight: transposed(weights.W_hq, size, vocabSize), bias: weights.b_q};
-      this.cachedLayers = [{
+      return this.cachedLayers = [{
         size, cell: CELLS.rnn(activate), inputWeight: transposed(weights.W_xh, vocabSize, size), inputBias: weights.b_h,
         weight: transposed(weights.W_hh, size, size), bias: new Float64Array(size),
       }];
-    } else {
-      this.output = {weight: weights["output.weight"] ?? weights["embedding.weight"], bias: weights["output.bias"]};
-      this.cachedLayers = Array.from({length: numLayers}, (_, layer) => {
-        const of = name => weights[`layers.${layer}.${name}_l0`], size = this.shape(`layers.${layer}.weight_hh_l0`)[1];
-        return {
-          size, cell: CELLS[model](activate), inputWeight: of("weight_ih"), inputBias: of("bias_ih"),
-          weight: of("weight_hh"), bias: of("bias_hh"),
-        };
-      });
     }
-    return this.cachedLayers;
+    this.embedding = weights["embedding.weight"];
+    this.output = {weight: weights["output.weight"] ?? this.embedding, bias: weights["output.bias"]};
+    return this.cachedLayers = Array.from({length: numLayers}, (_, layer) => {
+      const of = name => weights[`layers.${layer}.${name}_l0`], size = this.shape(`layers.${layer}.weight_hh_l0`)[1];
+      return {
+        size, cell: CELLS[model](activate), inputWeight: of("weight_ih"), inputBias: of("bias_ih"),
+        weight: of("weight_hh"), bias: of("bias_hh"),
+      };
+    });
   }
 
   start() {
@@ -108,10 +97,9 @@ class RecurrentNetwork {
 
   // What the first layer gets from a character: a one-hot vector selects a column of its weights.
   enter({inputWeight, inputBias}, token) {
-    const embedding = this.weights["embedding.weight"];
-    if (embedding) {
+    if (this.embedding) {
       const size = this.shape("embedding.weight")[1];
-      return product(inputWeight, embedding.subarray(token * size, (token + 1) * size), inputBias);
+      return product(inputWeight, this.embedding.subarray(token * size, (token + 1) * size), inputBias);
     }
     const vocabSize = inputWeight.length / inputBias.length;
     return Float64Array.from(inputBias, (bias, row) => bias + inputWeight[row * vocabSize + token]);

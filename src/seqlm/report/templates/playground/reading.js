@@ -1,5 +1,4 @@
 // What a model has read of a text so far.
-"use strict";
 
 const SLICE_MS = 40;
 const pause = () => new Promise(resolve => { setTimeout(resolve); });

@@ -1,5 +1,4 @@
 // How a character is drawn with a temperature and a seed, and how many guesses a model needs for one.
-"use strict";
 
 // A small generator of random numbers in [0, 1): the same seed gives the same numbers (mulberry32, public domain).
 function randomNumbers(seed) {

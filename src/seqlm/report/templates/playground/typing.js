@@ -2,13 +2,8 @@
 "use strict";
 
 const MAX_TEXT = 2000, NUM_BARS = 5, SPEAK_AFTER_MS = 1200, BITS_PER_SHADE = 1.2, DARKEST = 9;
-const names = [...ngramNames(), ...data.networks.map(network => network.name)];
+const names = [...data.ngrams.models, ...data.networks].map(model => model.name);
 const app = {cards: [], text: "", groups: [], ids: [], before: [], follow: []};
-
-function ngramNames() {
-  const {settings, orders} = data.ngrams, highest = {...settings.laplace && {laplace: settings.laplace.epsilons.length}};
-  return Object.keys(settings).flatMap(kind => orders.filter(n => n <= (highest[kind] ?? n)).map(n => `char-${kind}-${n}`));
-}
 
 const shadeOf = bits => `s${Math.min(Math.floor(bits / BITS_PER_SHADE), DARKEST)}`;
 const chosen = () => app.cards.map(card => card.select.value);

@@ -1,47 +1,37 @@
 // Which hidden units track something that has a name.
-"use strict";
 
 const LETTER = /\p{L}/u, VOWEL = /[aeiou]/i;
 
-// Properties of each character of a text: numbers, or classes. A unit is compared with the property of what was read last.
+// Properties of each character of a text, as classes. A unit is compared with the property of what was read last.
 const PROPERTIES = {
-  "the position in the word": {values: chars => { let since = 0; return chars.map(char => since = LETTER.test(char) ? since + 1 : 0); }},
-  "vowels and consonants": {classes: true, values: chars => chars.map(char => VOWEL.test(char) ? 1 : LETTER.test(char) ? 2 : 0)},
-  "the last character": {classes: true, values: chars => chars},
-  "the character before the last": {classes: true, values: chars => chars.map((_, i) => chars[i - 1] ?? "")},
+  "the position in the word": chars => { let since = 0; return chars.map(char => since = LETTER.test(char) ? since + 1 : 0); },
+  "vowels and consonants": chars => chars.map(char => VOWEL.test(char) ? 1 : LETTER.test(char) ? 2 : 0),
+  "the last character": chars => chars,
+  "the character before the last": chars => chars.map((_, i) => chars[i - 1] ?? ""),
 };
 
-// Returns the share of the variance of a unit that a property explains, from 0 to 1: the squared correlation with a
-// number, or the variance between the means of classes. With many classes of few places, chance alone explains some.
-function shareExplained(activity, values, isClasses) {
-  const size = activity.length, center = mean(activity), total = size * variance(activity, center);
+// Returns the share of the variance of a unit that a property explains, from 0 to 1: the variance between the means of its
+// classes. With many classes of few places, chance alone explains some.
+function shareExplained(activity, classes) {
+  const center = mean(activity), total = activity.length * variance(activity, center), groups = new Map();
   if (!(total > 0)) return 0;
-  if (isClasses) {
-    const groups = new Map();
-    values.forEach((value, i) => {
-      const group = groups.get(value) ?? groups.set(value, {sum: 0, size: 0}).get(value);
-      group.sum += activity[i];
-      group.size += 1;
-    });
-    let between = 0;
-    for (const group of groups.values()) between += group.size * (group.sum / group.size - center) ** 2;
-    return between / total;
-  }
-  const middle = mean(values), spread = size * variance(values, middle);
-  let covariance = 0;
-  values.forEach((value, i) => { covariance += (activity[i] - center) * (value - middle); });
-  return spread > 0 ? covariance ** 2 / (total * spread) : 0;
+  classes.forEach((value, i) => {
+    const group = groups.get(value) ?? groups.set(value, {sum: 0, size: 0}).get(value);
+    group.sum += activity[i];
+    group.size += 1;
+  });
+  return sum(Array.from(groups.values(), group => group.size * (group.sum / group.size - center) ** 2)) / total;
 }
 
 // Returns units by how well they track a property: chosen on the first half of a text, measured on the second.
 // activity[t] has the units after character t. `chance` is the largest share that any unit reaches on the second half when
 // the property is shifted along the text, the largest of several shifts.
-function rankUnits(activity, values, isClasses, numMoves = 5) {
+function rankUnits(activity, values, numMoves = 5) {
   const size = values.length, half = size >> 1, numUnits = activity[0].length;
   const column = unit => Float64Array.from(activity, row => row[unit]);
   const columns = Array.from({length: numUnits}, (_, unit) => column(unit));
   const share = (unit, from, to, moved = 0) => shareExplained(
-    columns[unit].subarray(from, to), Array.from({length: to - from}, (_, i) => values[from + (i + moved) % (to - from)]), isClasses);
+    columns[unit].subarray(from, to), Array.from({length: to - from}, (_, i) => values[from + (i + moved) % (to - from)]));
   const units = columns.map((_, unit) => ({unit, chosenOn: share(unit, 0, half)}));
   units.sort((a, b) => b.chosenOn - a.chosenOn || a.unit - b.unit);
   for (const one of units.slice(0, 10)) one.measured = share(one.unit, half, size);

@@ -1,6 +1,5 @@
 // The worker holds the models and does what the page asks for: one job at a time, a newer one of its kind in its place,
 // and what was typed before all else. A job whose place is taken stops within a slice of time.
-"use strict";
 
 const LISTED_UNITS = 12;
 const readings = new Map(), waiting = new Map();
@@ -82,10 +81,10 @@ const JOBS = {
 async function trackingUnits(name, property, isCurrent) {
   const key = `${name} ${property}`, {val, data, ranked} = content;
   if (!ranked.has(key)) {
-    const reading = readingOf(name, "val"), {values, classes} = PROPERTIES[property];
+    const reading = readingOf(name, "val");
     if (!await reading.read(val, isCurrent)) return null;
     const activity = reading.states.slice(1).map(state => models.get(name).units(state));
-    ranked.set(key, rankUnits(activity, values(Array.from(val, id => data.tokens[id])), classes));
+    ranked.set(key, rankUnits(activity, PROPERTIES[property](Array.from(val, id => data.tokens[id]))));
   }
   return ranked.get(key);
 }
