@@ -26,8 +26,7 @@ from words import VOCAB_SIZE, zipf_text
 
 from seqlm.core.files import read_npy, write_blocks
 from seqlm.ngrams.counts.count_tables import Ids
-from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.counts.engines import DuckDB, Part, Spark
+from seqlm.ngrams.counts.counting import DuckDB, Part, Spark, count_ngrams
 
 BLOCK = 1 << 22
 ORDER = 3

@@ -19,6 +19,7 @@ from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.surprisals import Space
 from seqlm.networks.building import build_network
+from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.models.base import Uniform
 from small_runs import config
 from smoke import ROOT
@@ -42,7 +43,7 @@ def kinds(models: Models) -> dict[str, LanguageModel]:
     found["arpa"] = seqlm.open_arpa(LMPLZ)
     for name, (kind, separator) in UNCLEANED.items():
         vocab = replace(models[f"{kind}-uniform"].vocab, line_separator=separator, normalise="none", separators=None)
-        found[name] = NGram.of(Uniform(len(vocab)), vocab)
+        found[name] = NGram.of(Uniform(NgramCounts([(np.arange(len(vocab)),) * 2])), vocab)
     words = models["word-uniform"].vocab
     network = build_network(config("words", token="word"), len(words), 0)
     found["network over words"] = StaticNetwork(replace(models["small"].info, token="word"), words, network)

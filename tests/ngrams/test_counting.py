@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from seqlm.core.errors import DataError, MachineError
 from seqlm.ngrams.counts import counting
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts
-from seqlm.ngrams.counts.counting import bytes_needed, choose_engine, count_ngrams
-from seqlm.ngrams.counts.engines import DuckDB, Spark
+from seqlm.ngrams.counts.counting import DuckDB, Spark, bytes_needed, choose_engine, count_ngrams
 from seqlm.ngrams.statistics import most_frequent
 
 TEXT = np.minimum(np.random.default_rng(0).zipf(1.3, 60_000), 999).astype(np.uint16)
@@ -86,8 +85,7 @@ COUNT = """
 import sys
 from pathlib import Path
 import numpy as np
-from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.counts.engines import Spark
+from seqlm.ngrams.counts.counting import Spark, count_ngrams
 folder, address, vocab_size, max_order = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 counts = count_ngrams(np.load(folder / "text.npy"), vocab_size, max_order, Spark(1 << 30, folder, address))
 for order, table in enumerate(counts.tables, start=1):

@@ -1,7 +1,6 @@
 """Decoding, cleaning and splitting: examples, and any text as plain Python treats it."""
 
 import tempfile
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -63,18 +62,6 @@ def test_cleaning_by_hand() -> None:
         cleaned("abcé".encode() + b"\xffdef", "letters")
     with pytest.raises(DataError, match="line 4: not UTF-8 at byte 9"):
         cleaned(b"a\nb\r\nc\rde\xff", "letters")
-
-
-NFC = "l'été dernier à la rivière\n"
-
-
-@pytest.mark.parametrize("normalise", ["letters", "none"])
-def test_accents_in_characters_of_their_own_make_no_difference(normalise: str) -> None:
-    found = [cleaned(unicodedata.normalize(form, NFC).encode(), normalise) for form in ("NFC", "NFD")]
-    assert found[0] == found[1]
-    # Four of the 21 letters are dropped: é, é, à and è.
-    assert found[0][1] == Letters(letters=21, foreign_letters=4)
-    assert found[0][0] == (NFC.strip() if normalise == "none" else "l t dernier la rivi re")
 
 
 def test_the_book_is_cleaned_as_in_the_book(book: Path) -> None:

@@ -19,6 +19,7 @@ from seqlm.models.scored_text import Streams, measure, stream_of
 from seqlm.models.spelling import NLL_OF_ANY_CHARACTER, SpellingModel
 from seqlm.models.surprisals import EncodedText
 from seqlm.networks.network import stream_nll
+from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
@@ -52,7 +53,7 @@ def select(layout: Layout, kind: Kind, max_chars: int = ENOUGH) -> Streams:
 def encoded(layout: Layout, kind: Kind, text: str) -> EncodedText:
     """Return a text as tokens, as it is scored for a user."""
     vocab = Vocab.load(layout.vocab(kind))
-    return NGram.of(Uniform(len(vocab)), vocab).score_text(text).encoded
+    return NGram.of(Uniform(NgramCounts([(np.arange(len(vocab)),) * 2])), vocab).score_text(text).encoded
 
 
 @pytest.fixture(scope="module")

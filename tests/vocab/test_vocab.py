@@ -18,9 +18,9 @@ from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
 from seqlm.vocab import kinds as kinds_module
 from seqlm.vocab.corpus import SPLITS, InternedText, build_corpus, load_corpus, load_split, prompts
-from seqlm.vocab.kinds import Interner, Kind, pieces, token_kind
+from seqlm.vocab.kinds import Interner, Kind, token_kind
 from seqlm.vocab.separators import Separators
-from seqlm.vocab.vocabulary import Vocab, choose_tokens
+from seqlm.vocab.vocabulary import Vocab
 from smoke import change_params
 from stages_by_hand import Finished, RunStage, refused, succeeded
 from subwords import write_splits
@@ -28,27 +28,6 @@ from subwords import write_splits
 
 def build(folder: Path, *texts: str, kind: Kind = "char", separator: str = "") -> Vocab:
     return build_corpus(write_splits(folder, *texts), folder, kind, separator)
-
-
-def test_tokens_are_sorted_by_frequency_then_by_first_appearance() -> None:
-    def chosen(tokens: str, min_freq: int) -> tuple[list[str], list[int]]:
-        seen = list(dict.fromkeys(tokens))
-        return choose_tokens(token_kind("char"), seen, np.array(list(map(tokens.count, seen))), min_freq)[:2]
-
-    # b 3 times; c and a twice each, c first; d once.
-    assert chosen("cabbcabd", 0) == (["<unk>", "b", "c", "a", "d"], [0, 3, 2, 2, 1])
-    # Rare tokens count as unknown.
-    assert chosen("cabbcabd", 2) == (["<unk>", "b", "c", "a"], [1, 3, 2, 2])
-
-
-def test_the_vocabulary_is_built_from_train_only_and_saved_whole(tmp_path: Path) -> None:
-    vocab = build(tmp_path, "ab\nab\n", "abz\n", "b\n")
-    assert vocab.tokens == ["<unk>", "a", "b"]
-    assert load_split(tmp_path, "val").tolist() == [1, 2, 0]
-    assert vocab.splits["val"].unknown_share == pytest.approx(1 / 3)
-    loaded = Vocab.load(tmp_path / "vocab.json")
-    assert loaded == vocab
-    assert loaded.encode(["b", "?"]).tolist() == [2, 0]
 
 
 def test_the_book_has_the_vocabularies_of_the_book(book: Path, tmp_path: Path) -> None:
@@ -143,12 +122,6 @@ def test_a_corpus_equals_that_of_plain_python(
                 distinct = encoded.distinct_ids(start, stop)
                 assert [([*tokens, *corpus.unknown_tokens])[index] for index in distinct] == stream[start:stop]
                 assert encoded.lengths(start, stop).tolist() == [len(token) for token in stream[start:stop]]
-
-
-def test_pieces_end_before_blanks_and_a_long_word_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds_module, "_PIECE", 5)
-    assert list(pieces("a bc\nd efghijklm n")) == ["a bc", "\nd", " efghijklm", " n"]
-    assert list(pieces("abcdefgh")) == ["abcdefgh"]
 
 
 def test_streams_are_kept_in_small_types(monkeypatch: pytest.MonkeyPatch) -> None:

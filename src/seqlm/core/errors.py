@@ -5,6 +5,9 @@ that says what is wrong, where, and what to do. A stage that is started by hand 
 its ``exit_code``.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class SeqlmError(Exception):
     """Base class of all errors that are meant for the user."""
@@ -46,3 +49,15 @@ class Interrupted(SeqlmError):
     """Ctrl-C; the exit code is the shell's, 128 + SIGINT."""
 
     exit_code = 130
+
+
+@contextmanager
+def needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Import a package of an extra inside this context; ``what`` needs it.
+
+    Raises MachineError, which names the extra, if the package is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MachineError(f"{what} needs the package {error.name}: pip install 'seqlm[{extra}]'") from error

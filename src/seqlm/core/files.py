@@ -294,3 +294,13 @@ def require_sha256(path: Path, digest: str, source: str, advice: str) -> None:
     """Raise DataError, which ends with ``advice``, unless a file has the SHA-256 that ``source`` names for it."""
     if sha256_of_file(path) != digest:
         raise DataError(f"{path}: its content does not match the SHA-256 in {source}: {advice}")
+
+
+VocabKey = tuple[int, str]
+"""The size of a vocabulary, and the SHA-256 of its tokens: stored models know with which one they belong."""
+
+
+def require_vocab(path: Path, stored: list[Any], vocab: VocabKey, advice: str) -> None:
+    """Raise DataError, which ends with ``advice``, unless a model, stored in ``path``, belongs to a vocabulary."""
+    if stored != list(vocab):
+        raise DataError(f"{path}: made with another vocabulary than the present one: {advice}")

@@ -19,7 +19,7 @@ from seqlm.models.scored_text import Ids
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
-from seqlm.ngrams.models.base import InterpolatedModel, NGramModel, token_nll
+from seqlm.ngrams.models.base import NGramModel, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts, load_models, save_models
 from seqlm.ngrams.settings import Unknown
@@ -134,7 +134,7 @@ class NGram(LanguageModel):
     def write(self, layout: Layout) -> None:
         """Write the vocabulary and the counts as a run has them. Raises ParamsError if the model has no counts."""
         model, kind = self.model, self.vocab.kind
-        if not isinstance(model, InterpolatedModel):
+        if not model.order:  # the uniform model
             raise ParamsError(f"{self.name}: holds nothing to save")
         self.vocab.save(layout.vocab(kind))
         tables = [(table.keys, table.counts) for table in model.counts.tables[: model.order]]

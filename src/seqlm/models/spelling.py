@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlm.core.files import VocabKey
 from seqlm.core.text import NUM_CODE_POINTS
-from seqlm.core.vocab_key import VocabKey
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey

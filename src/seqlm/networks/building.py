@@ -9,12 +9,18 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from seqlm.core.compiling import has_fma
-from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.extras import needs_extra
-from seqlm.core.files import read_checksummed, require_sha256, sha256_of_file, write_bytes, write_checksummed
+from seqlm.core.errors import DataError, ParamsError, needs_extra
+from seqlm.core.files import (
+    VocabKey,
+    read_checksummed,
+    require_sha256,
+    require_vocab,
+    sha256_of_file,
+    write_bytes,
+    write_checksummed,
+)
 from seqlm.core.layout import NETWORK_FILES
 from seqlm.core.settings import check
-from seqlm.core.vocab_key import VocabKey, require_vocab
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.compiled.weights import KINDS_WITH_LOOPS
 from seqlm.networks.kinds import KINDS

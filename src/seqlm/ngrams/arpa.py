@@ -28,7 +28,7 @@ from seqlm.core.progress import shown
 from seqlm.core.threads import imap
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, Bytes, Longs, read_lines, write_lines
-from seqlm.ngrams.models.base import InterpolatedModel
+from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import UNKNOWN
 
@@ -127,7 +127,7 @@ _SHORTEST_LINE = len("0 a\n")
 
 
 @dataclass(frozen=True, eq=False)
-class ArpaModel(InterpolatedModel):
+class ArpaModel(NGramModel):
     """A model that was read, over tokens of its own. The counts are not in the format and are 1.
 
     An n-gram that is not listed has the weight of its context times the probability of the n-gram without its first

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from seqlm.core.extras import needs_extra
+from seqlm.core.errors import needs_extra
 from seqlm.core.settings import Section
 from seqlm.core.text import evenly_spaced
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.files import read_checksummed, read_text, write_checksummed, write_text
-from seqlm.core.vocab_key import VocabKey
+from seqlm.core.files import VocabKey, read_checksummed, read_text, write_checksummed, write_text
 from seqlm.vocab.kinds import Kind, TokenKind, token_kind
 from seqlm.vocab.separators import Separators
 from seqlm.vocab.subwords import SubwordTokenizer

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.models.base import Fit, InterpolatedModel
+from seqlm.ngrams.models.base import Fit, NGramModel
 from seqlm.ngrams.settings import NgramsParams
 
 
-class AbsoluteDiscounting(InterpolatedModel):
+class AbsoluteDiscounting(NGramModel):
     """A model of one order.
 
     ``P_n(x | c) = (max(n(c, x) - d, 0) + d t(c) P_{n-1}(x)) / n(c)``, where n(c) is the sum of the counts of the

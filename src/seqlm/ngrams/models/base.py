@@ -26,12 +26,17 @@ class Fit:
 class NGramModel(ABC):
     """An n-gram language model: a proper distribution over the whole vocabulary, ``<unk>`` included.
 
-    At the start of a stream, where the context is shorter than the model's order, the model of the order that fits
-    predicts. Each subclass is one smoothing method.
+    It mixes each order with what it backs off to: ``P_n(x | c) = share_n(c, x) + weight_n(c) P_back(x)``. An n-gram
+    that was never seen has share 0, and a context that was never seen has weight 1. At the start of a stream, where the
+    context is shorter than the model's order, the model of the order that fits predicts. Each subclass is one smoothing
+    method.
     """
 
     smoothing: ClassVar[str]
     """The name of the smoothing method."""
+    backoff: ClassVar[Literal["unigram", "lower"]]
+    """What P_back is: the unigram, or the next lower order."""
+    counts: NgramCounts
     order: int
     """Tokens that an n-gram of this model spans; 0 for the uniform model."""
     chosen_on_val: bool = False
@@ -41,18 +46,6 @@ class NGramModel(ABC):
     def name(self) -> str:
         """The smoothing and the order."""
         return f"{self.smoothing}-{self.order}" if self.order else self.smoothing
-
-    @abstractmethod
-    def probs(self, ids: Ids) -> Probs:
-        """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``."""
-
-    def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
-        """Return what :meth:`probs` does for each of some texts, together where that is faster."""
-        return [self.probs(ids) for ids in texts]
-
-    @abstractmethod
-    def next_distribution(self, context: Ids) -> Probs:
-        """Return p of every token after ``context``; shape ``(V,)``."""
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -68,46 +61,6 @@ class NGramModel(ABC):
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:
         """Return the models of this method, the lowest order first; ``settings`` are those that :meth:`fit` chose."""
         raise NotImplementedError  # a model that another program made is read from a file
-
-
-def token_nll(model: NGramModel, ids: Ids) -> Probs:
-    """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of probability 0."""
-    return -log(model.probs(ids))
-
-
-@dataclass(frozen=True)
-class Uniform(NGramModel):
-    """Every token is equally likely."""
-
-    smoothing = "uniform"
-
-    vocab_size: int
-    order: int = 0
-
-    def probs(self, ids: Ids) -> Probs:
-        """Return 1 / V for tokens 2..N."""
-        return np.full(max(len(ids) - 1, 0), 1 / self.vocab_size)
-
-    def next_distribution(self, context: Ids) -> Probs:  # noqa: ARG002 (the context does not matter)
-        """Return 1 / V for every token."""
-        return np.full(self.vocab_size, 1 / self.vocab_size)
-
-    @classmethod
-    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003 (there are none)
-        """Return the one model."""
-        return [cls(counts.vocab_size)]
-
-
-class InterpolatedModel(NGramModel):
-    """A model of one order that mixes each order with what it backs off to.
-
-    ``P_n(x | c) = share_n(c, x) + weight_n(c) P_back(x)``. An n-gram that was never seen has share 0, and a context
-    that was never seen has weight 1.
-    """
-
-    counts: NgramCounts
-    backoff: ClassVar[Literal["unigram", "lower"]]
-    """What P_back is: the unigram, or the next lower order."""
 
     @property
     @abstractmethod
@@ -131,7 +84,9 @@ class InterpolatedModel(NGramModel):
         return [found[max(end - length, 0) : max(end - 1, 0)] for end, length in bounds]
 
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
-        """Return p of tokens 2..N. ``places``: the place of each token in its text, if several follow one another."""
+        """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``.
+
+        ``places``: the place of each token in its text, if several follow one another."""
         unigram = result = self.unigram[ids[1:]]
         for n, contexts, rows in self.counts.lookups(ids, self.order):
             shares, weights = self.interpolation(n, rows, contexts)
@@ -143,7 +98,7 @@ class InterpolatedModel(NGramModel):
         return result
 
     def next_distribution(self, context: Ids) -> Probs:
-        """Return p of every token after ``context``."""
+        """Return p of every token after ``context``; shape ``(V,)``."""
         result = self.unigram.copy()
         for n, context_row in self.counts.context_rows(context, self.order):
             result = self.unigram.copy() if self.backoff == "unigram" else result
@@ -158,3 +113,33 @@ class InterpolatedModel(NGramModel):
         """Return p of n-grams from their shares and the weighted P_back."""
         found: Probs = np.where(is_seen, shares, 0.0) + backed_off
         return found
+
+
+@dataclass(frozen=True)
+class Uniform(NGramModel):
+    """Every token is equally likely, whatever the counts."""
+
+    smoothing = "uniform"
+    backoff = "unigram"
+
+    counts: NgramCounts
+    order: int = 0
+
+    @property
+    def unigram(self) -> Probs:
+        """1 / V for every token."""
+        return np.full(self.counts.vocab_size, 1 / self.counts.vocab_size)
+
+    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
+        """Never called: no order is mixed."""
+        raise NotImplementedError
+
+    @classmethod
+    def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003 (there are none)
+        """Return the one model."""
+        return [cls(counts)]
+
+
+def token_nll(model: NGramModel, ids: Ids) -> Probs:
+    """Return -log p of tokens 2..N of a stream, shape ``(N - 1,)``; infinite for a token of probability 0."""
+    return -log(model.probs(ids))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts, Probs, Rows, Table
-from seqlm.ngrams.models.base import Fit, InterpolatedModel
+from seqlm.ngrams.models.base import Fit, NGramModel
 from seqlm.ngrams.settings import NgramsParams, Unknown
 
 Discounts = tuple[float, float, float]
@@ -87,7 +87,7 @@ def _estimate_discounts(adjusted: NDArray[np.integer]) -> Discounts:
     return discounts if is_valid else FALLBACK_DISCOUNTS
 
 
-class KneserNey(InterpolatedModel):
+class KneserNey(NGramModel):
     """A model of one order.
 
     The highest order discounts counts; lower orders discount the number of different tokens that were seen before an

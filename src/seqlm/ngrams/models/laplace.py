@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import log
 from seqlm.core.metrics import perplexity
 from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
-from seqlm.ngrams.models.base import Fit, InterpolatedModel
+from seqlm.ngrams.models.base import Fit, NGramModel
 from seqlm.ngrams.settings import NgramsParams
 
 MAX_TUNING_TOKENS = 250_000
@@ -21,7 +21,7 @@ _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
-class Laplace(InterpolatedModel):
+class Laplace(NGramModel):
     """A model of one order.
 
     ``P(x | c) = (n(c, x) + e_n P_back(x)) / (n(c) + e_n)``, where n(c) is the sum of the counts of the context's

@@ -1,6 +1,6 @@
 """The list of smoothing methods, and their models on disk.
 
-To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.InterpolatedModel`, or of ``NGramModel``, in a
+To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a
 module of its own, and append it to the list. If it has settings, they belong in
 :class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
 
@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import ParamsError
-from seqlm.core.files import read_checksummed, read_npy, write_blocks, write_checksummed
-from seqlm.core.vocab_key import VocabKey, require_vocab
+from seqlm.core.files import VocabKey, read_checksummed, read_npy, require_vocab, write_blocks, write_checksummed
 from seqlm.ngrams.counts.count_tables import BLOCK_ROWS, Ids, NgramCounts
 from seqlm.ngrams.models.base import Fit, NGramModel, Uniform
 from seqlm.ngrams.models.kneser_ney import KneserNey
