@@ -29,8 +29,8 @@ class ModelInfo:
     """The properties of a model that tables, figures and sentences about it depend on: its name is never parsed."""
 
     name: str
-    """The identifier: what is typed, and what files and folders are called. People read
-    :func:`display_names`."""
+    """The identifier: what is typed, and what files and folders are called. People read what :func:`display_names`
+    returns."""
     family: Family
     token: Kind
     """Kind of token that the model predicts."""

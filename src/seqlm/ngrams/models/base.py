@@ -86,7 +86,8 @@ class NGramModel(ABC):
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``.
 
-        ``places``: the place of each token in its text, if several follow one another."""
+        ``places``: the place of each token in its text, if several follow one another.
+        """
         unigram = result = self.unigram[ids[1:]]
         for n, contexts, rows in self.counts.lookups(ids, self.order):
             shares, weights = self.interpolation(n, rows, contexts)

@@ -1,8 +1,7 @@
 """The list of smoothing methods, and their models on disk.
 
-To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a
-module of its own, and append it to the list. If it has settings, they belong in
-:class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
+To add a method, write a subclass of :class:`~seqlm.ngrams.models.base.NGramModel` in a module of its own, and append
+it to the list. If it has settings, they belong in :class:`~seqlm.ngrams.settings.NgramsParams` and ``params.yaml``.
 
 On disk the models of a text are its counts as arrays, and ``models.json`` with the settings.
 """
