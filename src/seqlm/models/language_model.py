@@ -342,5 +342,5 @@ def cleaning_remarks(text: str, normalise: str) -> list[str]:
     if normalise == "letters" and (replaced := _NOT_KEPT.findall(unicodedata.normalize("NFC", text))):
         number = quantity(len(replaced), "character")
         remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"
-        return [remark, *decoding_warnings(Letters.of(text), normalise)]
+        return [remark, *decoding_warnings(Letters.of(text.encode()), normalise)]
     return []

@@ -9,6 +9,7 @@ bytes of UTF-8: a letter A-Z is one byte, and no byte of another character looks
 import math
 import re
 import unicodedata
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ from seqlm.core.progress import quantity
 from seqlm.core.text import LINE_END, SPACE, TextSize
 
 
-def read_raw(path: Path, name: str) -> str:
-    """Return a text file as it is, but for a byte order mark and line ends, which become ``\\n``.
+def read_raw(path: Path, name: str) -> bytes:
+    """Return a text in UTF-8 as its file has it, but for a byte order mark and line ends, which become ``\\n``.
 
     ``name`` is what errors call the file. Raises DataError, with the byte offset and the line, for bytes that are not
     UTF-8 and for NUL bytes.
@@ -35,15 +36,20 @@ def read_raw(path: Path, name: str) -> str:
         data = path.read_bytes()
     offset, problem = data.find(0), "NUL byte at byte {}: this is not a text file"
     try:
-        text = data.decode()
+        for block in _BLOCKS.finditer(data):
+            block[0].decode()
     except UnicodeDecodeError as error:
-        offset, problem = error.start, "not UTF-8 at byte {}: convert it, for example with iconv -f ENCODING -t UTF-8"
+        offset = block.start() + error.start
+        problem = "not UTF-8 at byte {}: convert it, for example with iconv -f ENCODING -t UTF-8"
     if offset >= 0:
         before = data[:offset].replace(b"\r\n", b"\n")
         line = before.count(b"\n") + before.count(b"\r") + 1
         raise DataError(f"{name}: line {line}: {problem.format(offset)}")
-    del data  # a text that is not in English may take four times as much
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return _with_one_line_end(data.removeprefix(BOM_UTF8))
+
+
+def _with_one_line_end(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 @dataclass(frozen=True)
@@ -56,13 +62,12 @@ class Letters:
     """Letters other than A-Z and a-z."""
 
     @classmethod
-    def of(cls, text: str) -> "Letters":
-        """Count the letters of a text."""
+    def of(cls, text: bytes) -> "Letters":
+        """Count the letters of a text in UTF-8."""
         plain, others = 0, Counter[str]()
         for block in _blocks(text):
-            plain += len(block.encode().translate(None, _NO_LETTERS))
-            if not block.isascii():
-                others.update(block.encode().translate(None, _ASCII).decode())
+            plain += len(block.translate(None, _NO_LETTERS))
+            others.update(block.translate(None, _ASCII).decode())
         foreign = sum(count for character, count in others.items() if character.isalpha())
         return cls(plain + foreign, foreign)
 
@@ -73,18 +78,15 @@ _LOWER = bytes(ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else 
 _ASCII = bytes(range(0x80))
 _LONG = 10_000
 """Bytes of a text that NumPy cleans faster than a loop over its lines."""
-_BLOCK = 1 << 16
-"""Characters that are worked on at once: they stay in the processor's cache, and few blocks need composing."""
+_BLOCKS = re.compile(rb"(?s).{1,65536}[^\n]*\n?")
+"""Whole lines that are worked on at once: they stay in the processor's cache, and few blocks need composing."""
 
 
-def _blocks(text: str) -> Iterator[str]:
+def _blocks(text: bytes) -> Iterator[bytes]:
     """Yield a text in NFC, in blocks of whole lines, each without its last line end."""
-    start = 0
-    while start <= len(text):
-        end = text.find("\n", start + _BLOCK)
-        end = end if end >= 0 else len(text)
-        yield unicodedata.normalize("NFC", text[start:end])
-        start = end + 1
+    for found in _BLOCKS.finditer(text):
+        block = found[0].removesuffix(b"\n")
+        yield block if block.isascii() else unicodedata.normalize("NFC", block.decode()).encode()
 
 
 def clean_text(text: str, normalise: str) -> str:
@@ -93,17 +95,19 @@ def clean_text(text: str, normalise: str) -> str:
     ``normalise`` is ``"letters"`` (the book's cleaning) or ``"none"`` (lines as they are, in NFC). Lines are kept,
     empty ones too.
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    clean = _with_letters_only if normalise == "letters" else str
-    cleaned = "\n".join(map(clean, _blocks(lines)))
-    return cleaned.removesuffix("\n") if lines.endswith("\n") else cleaned
+    return clean(_with_one_line_end(text.encode()), normalise).decode()
 
 
-def _with_letters_only(lines: str) -> str:
+def clean(text: bytes, normalise: str) -> bytes:
+    """Do the same for a text in UTF-8 whose lines all end in ``\\n``."""
+    return b"\n".join(map(_with_letters_only if normalise == "letters" else bytes, _blocks(text)))
+
+
+def _with_letters_only(lines: bytes) -> bytes:
     """Return lines as the book cleans them."""
-    plain = lines.encode().translate(_LOWER)
+    plain = lines.translate(_LOWER)
     if len(plain) < _LONG:
-        return "\n".join([" ".join(line.split()) for line in plain.decode().split("\n")])
+        return b"\n".join([b" ".join(line.split()) for line in plain.split(b"\n")])
     values = np.frombuffer(plain, np.uint8)
     # A space stays if a letter follows and another character than a line end is before it.
     is_kept = values != SPACE
@@ -112,7 +116,7 @@ def _with_letters_only(lines: str) -> str:
     is_kept = values != SPACE
     is_kept[1:] |= values[:-1] != LINE_END
     cleaned: bytes = values[is_kept].tobytes()
-    return cleaned.decode()
+    return cleaned
 
 
 def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
@@ -146,12 +150,12 @@ def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
     return cut if distance <= tolerance else nearest(b" ", len(text))[1]
 
 
-_GUTENBERG = re.compile(r"\*\*\* ?(?:START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK")
+_GUTENBERG = re.compile(rb"\*\*\* ?(?:START|END) OF TH(?:E|IS) PROJECT GUTENBERG EBOOK")
 _SEARCHED = 1 << 20
-"""How many characters of a text's beginning and of its end are searched for Project Gutenberg's markers."""
+"""How many bytes of a text's beginning and of its end are searched for Project Gutenberg's markers."""
 
 
-def boilerplate_warnings(text: str) -> list[str]:
+def boilerplate_warnings(text: bytes) -> list[str]:
     """Return what a user should know about text in a raw file that is not the corpus."""
     if not (_GUTENBERG.search(text[:_SEARCHED]) or _GUTENBERG.search(text[-_SEARCHED:])):
         return []
@@ -166,7 +170,7 @@ MIN_CHARACTERS = 500
 _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
 _MAX_FOREIGN_SHARE = 0.1
 """Of the letters. What is left of a text of another script would be scored as if it were the text."""
-_MEMORY_PER_BYTE = 10
+_MEMORY_PER_BYTE = 6
 """Bytes of memory that cleaning takes for each byte of a text."""
 
 
@@ -205,7 +209,7 @@ def clean_and_split(
                 f"{letters.foreign_letters:,} of its {letters.letters:,} letters are not A-Z and would be dropped: "
                 "keep them with -S preprocess.normalise=none"
             )
-        text = (clean_text(raw, normalise) + "\n").encode()
+        text = clean(raw, normalise) + b"\n"
         del raw
         require_enough(TextSize.of(text), normalise, MIN_CHARACTERS)
         parts = split_text(text, fractions)

@@ -51,7 +51,7 @@ def read_user_text(path: Path, normalise: str, stdin: BinaryIO) -> UserText:
             with path.open("wb") as file:
                 shutil.copyfileobj(stdin, file)
         copy_own_text(path, copy, name)
-        original = read_raw(copy, name)
+        original = read_raw(copy, name).decode()
     remarks, text = cleaning_remarks(original, normalise), clean_text(original, normalise)
     num_ends, num_words = text.count("\n"), len(words(text.replace("\n", " ")))
     try:
