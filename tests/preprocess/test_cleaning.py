@@ -42,7 +42,6 @@ def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
 @example("ab жé 12 ß".encode(), "letters", False)
 def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, is_long: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cleaning, "_LONG", 0 if is_long else 1 << 20)
         patch.setattr(cleaning, "_BLOCK", 1 if is_long else 1 << 20)
         try:
             expected, letters, foreign = reference.clean(content, normalise)
