@@ -79,9 +79,9 @@ def test_the_book_has_the_ngrams_of_the_book(book: Path, tmp_path: Path) -> None
 def test_both_fits_find_the_exponent_of_exact_counts(alpha: float) -> None:
     counts = np.round(1e7 * np.arange(1, 1001) ** -alpha).astype(np.int64)
     fit = fit_zipf(counts, 1)
-    assert fit.alpha_least_squares == pytest.approx(alpha, abs=1e-3)
-    assert fit.alpha_likelihood == pytest.approx(alpha, abs=1e-3)
-    assert fit.alpha_low < fit.alpha_likelihood < fit.alpha_high
+    assert fit["alpha_least_squares"] == pytest.approx(alpha, abs=1e-3)
+    assert fit["alpha_likelihood"] == pytest.approx(alpha, abs=1e-3)
+    assert fit["alpha_low"] < fit["alpha_likelihood"] < fit["alpha_high"]
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
@@ -91,23 +91,23 @@ def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
     for _ in range(200):
         # Ranks are known here, so sorting does not bend the curve.
         fit = fit_zipf(np.maximum(rng.multinomial(20_000, probs), 1), 1)
-        covered += fit.alpha_low <= 1.0 <= fit.alpha_high
+        covered += fit["alpha_low"] <= 1.0 <= fit["alpha_high"]
     # 190 of 200 on average, with a standard deviation of 3.
     assert 178 <= covered <= 199
 
 
 def test_only_frequent_ngrams_are_fitted_and_at_least_two() -> None:
     fit = fit_zipf(np.array([8, 4, 2, 1, 1]), 2)
-    assert fit.max_rank == 3
-    assert fit.share_once == pytest.approx(2 / 5)
+    assert fit["max_rank"] == 3
+    assert fit["share_once"] == pytest.approx(2 / 5)
 
 
 def test_equal_counts_have_an_exponent_of_exactly_0() -> None:
     fit = fit_zipf(np.full(7, 3))
     # ln 3 = 1.0986
-    assert fit.alpha_least_squares == 0
-    assert fit.intercept == pytest.approx(1.0986, abs=1e-4)
-    assert fit.alpha_likelihood == pytest.approx(0, abs=1e-9)
+    assert fit["alpha_least_squares"] == 0
+    assert fit["intercept"] == pytest.approx(1.0986, abs=1e-4)
+    assert fit["alpha_likelihood"] == pytest.approx(0, abs=1e-9)
 
 
 def test_the_exponent_of_growth_ignores_the_first_points() -> None:

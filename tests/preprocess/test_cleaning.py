@@ -1,5 +1,6 @@
 """Decoding, cleaning and splitting: examples, and any text as plain Python treats it."""
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
         path = Path(folder, "file")
         path.write_bytes(content)
         raw = read_raw(path, "mine.txt")
-    return clean_text(raw, normalise), Letters.of(raw)
+    return clean_text(raw.decode(), normalise), Letters.of(raw)
 
 
 @given(broken | texts.map(str.encode), st.sampled_from(["letters", "none"]), st.booleans())
@@ -40,10 +41,10 @@ def cleaned(content: bytes, normalise: str) -> tuple[str, Letters]:
 @example(b"x\x00\xff", "none", True)
 @example(b"\xef\xbb\xbfab\xe2\x82", "letters", True)
 @example("ab жé 12 ß".encode(), "letters", False)
-def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, is_long: bool) -> None:
+def test_bytes_are_cleaned_as_in_plain_python(content: bytes, normalise: str, by_line: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cleaning, "_LONG", 0 if is_long else 1 << 20)
-        patch.setattr(cleaning, "_BLOCK", 1 if is_long else 1 << 20)
+        if by_line:
+            patch.setattr(cleaning, "_BLOCKS", re.compile(rb"(?s).[^\n]*\n?"))
         try:
             expected, letters, foreign = reference.clean(content, normalise)
         except DataError as error:

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import subwords
-from seqlm.vocab import kinds
+from seqlm.vocab import corpus as corpus_module
 from seqlm.vocab import subwords as subwords_module
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split
 from seqlm.vocab.kinds import token_kind
@@ -62,7 +62,7 @@ def test_text_of_any_script_comes_back(algorithm: str, text: str, separator: str
 def test_pieces_cut_no_token(contents: list[str], separator: str, piece: int) -> None:
     contents = [f"ab{content}\n" for content in contents]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kinds, "_PIECE", piece)
+        patch.setattr(corpus_module, "_PIECE", piece)
         folder = Path(name)
         paths = subwords.write_splits(folder, *contents)
         vocab = subwords.build(paths, folder, "subword", separator)

@@ -16,9 +16,9 @@ from reference import clean_line
 from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
-from seqlm.vocab import kinds as kinds_module
-from seqlm.vocab.corpus import SPLITS, InternedText, build_corpus, load_corpus, load_split, prompts
-from seqlm.vocab.kinds import Interner, Kind, token_kind
+from seqlm.vocab import corpus as corpus_module
+from seqlm.vocab.corpus import SPLITS, build_corpus, intern_texts, load_corpus, load_split, prompts
+from seqlm.vocab.kinds import Kind, token_kind
 from seqlm.vocab.separators import Separators
 from seqlm.vocab.vocabulary import Vocab
 from smoke import change_params
@@ -95,7 +95,7 @@ def test_a_corpus_equals_that_of_plain_python(
     streams = [reference.tokens(content, kind, separator) for content in contents]
     tokens, counts = reference.vocabulary(streams[0], min_freq)
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kinds_module, "_PIECE", piece)
+        patch.setattr(corpus_module, "_PIECE", piece)
         folder = Path(name)
         paths = write_splits(folder, *contents)
         if not any(counts[1:]):
@@ -125,15 +125,14 @@ def test_a_corpus_equals_that_of_plain_python(
 
 
 def test_streams_are_kept_in_small_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds_module, "_PIECE", 300)
+    monkeypatch.setattr(corpus_module, "_PIECE", 300)
     text = "".join(chr(0x100 + number) for number in range(256)) + " " * 45 + chr(0x300) * 2 + "\n"
-    stream = InternedText.of(text, Interner(token_kind("char"), ""), "")
+    _, (stream, small) = intern_texts([text, "abab\n"], token_kind("char"), "")
     # The first piece has 257 kinds, so numbers up to 256, which take two bytes.
     assert [part.dtype for part in stream.parts] == [np.uint16, np.uint16]
     assert np.concatenate(stream.parts).tolist() == [*range(256), *[256] * 45, 257, 257]
     assert (stream.num_chars, stream.occurrences(258).tolist()) == (303, [1] * 256 + [45, 2])
-    small = InternedText.of("abab\n", Interner(token_kind("char"), ""), "")
-    assert [part.dtype for part in small.parts] == [np.uint8]
+    assert small.parts[0].tolist() == [258, 259] * 2
 
 
 def test_a_text_beyond_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

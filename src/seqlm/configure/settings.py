@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from seqlm.core.errors import ParamsError
 from seqlm.core.settings import Device, NumThreads, Section, Seed, check
 from seqlm.download.settings import DownloadParams
 from seqlm.generate.settings import GenerateParams
@@ -18,11 +17,34 @@ from seqlm.preprocess.settings import PreprocessParams
 from seqlm.score.settings import ScoreParams
 from seqlm.sine.settings import SineParams
 from seqlm.train.settings import RunConfig
-from seqlm.vocab.settings import MODEL_PREFIXES, VocabParams
+from seqlm.vocab.settings import KINDS, VocabParams
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?<!\.)")
+_MODEL_PREFIXES = tuple(f"{kind}-" for kind in KINDS)
+"""What the names of the n-gram models over each kind of token begin with."""
 _MACHINE_SETTINGS = ("device", "seed", "num_threads")
 """Top-level settings that a run may override."""
+
+
+def _require_name(run: str) -> str:
+    """Raise ValueError for a name that no file or no model may have."""
+    if not _RUN_NAME.fullmatch(run) or run.startswith(_MODEL_PREFIXES):
+        raise ValueError(
+            "a run's name is text of 1 to 100 letters from a to z, digits, '_', '.' and '-', begins with a letter or "
+            f"digit, does not end with '.', and does not begin with {' or '.join(_MODEL_PREFIXES)}"
+        )
+    return run
+
+
+def _require_other_settings(own: dict[str, Any]) -> dict[str, Any]:
+    """Raise ValueError for the setting that a run's name gives."""
+    if "run" in own:
+        raise ValueError("must be settings other than run, its name")
+    return own
+
+
+_OwnSettings = Annotated[dict[str, Any], AfterValidator(_require_other_settings)]
+_Runs = Annotated[dict[Annotated[str, AfterValidator(_require_name)], _OwnSettings | None], Field(min_length=1)]
 
 
 def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConfig]:
@@ -30,29 +52,15 @@ def resolve_runs(params: Mapping[str, Any], *, source: str) -> dict[str, RunConf
 
     Raises ParamsError for a bad name or setting; ``source`` names the file.
     """
-    train, runs = params.get("train"), params.get("runs")
-    if not isinstance(train, Mapping):
-        raise ParamsError(f"{source}: train: must be a mapping of settings")
-    if not isinstance(runs, Mapping) or not runs:
-        raise ParamsError(f"{source}: runs: must map at least one run's name to its settings")
-    shared = {**train, **{key: params.get(key) for key in _MACHINE_SETTINGS}}
+    train = check(params.get("train"), "train", dict[str, Any], source=source)
+    runs = check(params.get("runs"), "runs", _Runs, source=source)
+    shared = train | {key: params.get(key) for key in _MACHINE_SETTINGS}
     # So that a wrong setting of all runs is called by its own name.
-    check({**shared, "run": "train", "token": "char"}, "train", RunConfig, source=source)
-    resolved = {}
-    for name, given in runs.items():
-        if not (isinstance(name, str) and _RUN_NAME.fullmatch(name)) or name.startswith(MODEL_PREFIXES):
-            raise ParamsError(
-                f"{source}: runs.{name!r}: a run's name is text of 1 to 100 letters from a to z, digits, '_', '.' and "
-                f"'-', begins with a letter or digit, does not end with '.', and does not begin with "
-                f"{' or '.join(MODEL_PREFIXES)}"
-            )
-        own = {} if given is None else given
-        if not isinstance(own, Mapping) or "run" in own:
-            raise ParamsError(
-                f"{source}: runs.{name} = {own!r}: must be a mapping of settings other than run, its name"
-            )
-        resolved[name] = check({**shared, **own, "run": name}, f"runs.{name}", RunConfig, source=source)
-    return resolved
+    check(shared | {"run": "train", "token": "char"}, "train", RunConfig, source=source)
+    return {
+        name: check(shared | (own or {}) | {"run": name}, f"runs.{name}", RunConfig, source=source)
+        for name, own in runs.items()
+    }
 
 
 def _require_program(launcher: str) -> str:

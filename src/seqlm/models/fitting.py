@@ -19,8 +19,8 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
-from seqlm.vocab.corpus import InternedText
-from seqlm.vocab.kinds import Interner, token_kind
+from seqlm.vocab.corpus import intern_texts
+from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
 from seqlm.vocab.subwords import sample
@@ -68,11 +68,9 @@ def fit_ngram(
     separator = "\n" if normalise == "none" else " "
     kind = token_kind(by)
     text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-    interner = Interner(kind, separator)
-    stream = InternedText.of(text, interner, separator)
+    seen, (stream,) = intern_texts([text], kind, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text
-    seen = interner.tokens()
     occurrences = stream.occurrences(len(seen))
     num_tokens = int(occurrences.sum())
     if num_tokens < order:
@@ -85,7 +83,7 @@ def fit_ngram(
     train = np.concatenate([ids[part] for part in stream.parts])
     split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
-    del stream, interner, seen
+    del stream, seen
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 

@@ -12,11 +12,11 @@ import math
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,15 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import open_packed, replacing
 from seqlm.core.progress import shown
 from seqlm.core.threads import imap
-from seqlm.ngrams.counts.count_tables import Ids, NgramCounts, Probs, Rows
+from seqlm.ngrams.counts.count_tables import NgramCounts, Probs, Rows
 from seqlm.ngrams.counts.kernels import DECIMALS, NEVER, Bytes, Longs, read_lines, write_lines
 from seqlm.ngrams.models.base import NGramModel
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.vocab.vocabulary import UNKNOWN
 
 MARKS = ("<s>", "</s>")
-_SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})")
+_SPECIAL = re.compile(r"[\0\t\n\r ]|\\(?=u[0-9a-f]{4})|\A<(?=/?s>\Z)")
+"""What becomes an escape: separators, what would be read as an escape, and the beginning of a mark."""
 
 _BLOCK_ROWS = 1 << 16
 """N-grams that are written at once."""
@@ -48,13 +49,7 @@ def escape(token: str) -> str:
     """Return a token as one field of the format. Raises DataError for the empty token."""
     if not token:
         raise DataError("an empty token cannot be written to an ARPA file")
-    if token in MARKS:
-        return _hexadecimal(token[0]) + token[1:]
-    return _SPECIAL.sub(lambda found: _hexadecimal(found[0]), token)
-
-
-def _hexadecimal(character: str) -> str:
-    return f"\\u{ord(character):04x}"
+    return _SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", token)
 
 
 def unescape(field: str) -> str:
@@ -71,13 +66,11 @@ def write_arpa(path: Path, model: KneserNey, tokens: Sequence[str]) -> None:
     is_plain = {"", *MARKS}.isdisjoint(tokens) and not _SPECIAL.search("".join(tokens))
     fields = [field.encode() for field in (tokens if is_plain else map(escape, tokens))]
     letters, starts = np.frombuffer(b"".join(fields), np.uint8), np.cumsum([0, *map(len, fields)])
-    with replacing(path) as temporary, ExitStack() as stack:
-        file: BinaryIO = stack.enter_context(temporary.open("wb"))
-        if path.suffix == ".gz":
-            packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
-            file = cast("BinaryIO", stack.enter_context(packed))
-        for part in _parts(model, letters, starts):
-            file.write(part)
+    with replacing(path) as temporary, temporary.open("wb") as plain:
+        packed = gzip.GzipFile("", "wb", 6, plain, mtime=0) if path.suffix == ".gz" else nullcontext(plain)
+        with packed as file:
+            for part in _parts(model, letters, starts):
+                file.write(part)
 
 
 def _parts(model: KneserNey, letters: Bytes, starts: Longs) -> Iterator[bytes | memoryview]:
@@ -164,15 +157,12 @@ class ArpaModel(NGramModel):
         """Return the probabilities of some n-grams of order n, and the weights of their contexts."""
         return self.listed[n - 1][rows], self.backoffs[n - 2][contexts]
 
-    def mixed(self, is_seen: NDArray[np.bool_] | np.bool_, shares: Probs, backed_off: Probs) -> Probs:
-        """Return the probabilities of n-grams that are listed, and what the others back off to."""
-        return self._checked(np.where(is_seen, shares, backed_off))
+    def mixed(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
+        """Return the probabilities of n-grams that are listed, and what the others back off to.
 
-    def next_distribution(self, context: Ids) -> Probs:
-        """Return p of every token after ``context``. Raises DataError as :meth:`probs` does."""
-        return self._checked(super().next_distribution(context))
-
-    def _checked(self, probs: Probs) -> Probs:
+        Raises DataError for one above 1.
+        """
+        probs = np.where(is_seen, shares, backed_off)
         if (largest := probs.max(initial=0)) > _MAX_PROB:
             raise DataError(
                 f"{self.file}: its backoff weights give an n-gram the probability {largest:.3g}, more than 1: "

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from seqlm.core.settings import Section
-from seqlm.vocab.settings import Kind, Order, require_every_kind
+from seqlm.vocab.settings import Order, Orders
 
 Unknown = Literal["good_turing", "uniform"]
 """How likely ``<unk>`` is in Kneser-Ney models: ``good_turing``: as all tokens together that train has once (Good
@@ -31,7 +31,7 @@ class LaplaceParams(Section):
 class NgramsParams(Section):
     """What is counted and how it is smoothed."""
 
-    max_order: dict[Kind, Order]
+    max_order: Orders
     """Highest order that is counted, for each kind of token."""
     laplace: LaplaceParams
     memory: Literal["auto"] | Annotated[int, Field(ge=2**29, le=2**50)]
@@ -39,7 +39,6 @@ class NgramsParams(Section):
 
     @model_validator(mode="after")
     def _orders_fit(self) -> "NgramsParams":
-        require_every_kind("max_order", self.max_order)
         if self.laplace.max_order > min(self.max_order.values()):
             raise ValueError("laplace.max_order must not exceed max_order of any kind of token")
         return self

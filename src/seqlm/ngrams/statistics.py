@@ -4,9 +4,8 @@ They describe the whole text, across the borders of the splits, with a vocabular
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,29 +36,19 @@ _LAST_STEP = 1e-12
 _MAX_STEPS = 100
 
 
-@dataclass(frozen=True)
-class ZipfFit:
-    """The exponent of n_i proportional to i^-alpha, fitted in two ways over one range of ranks."""
+def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> dict[str, float]:
+    """Fit the exponent of n_i proportional to i^-alpha to at least two counts in falling order, in two ways.
 
-    max_rank: int
-    """The last rank that was fitted: ranks up to it have at least the count asked for."""
-    alpha_least_squares: float
-    """Slope of the line through log rank and log count, as in the book's figures, sign reversed."""
-    intercept: float
-    """Natural logarithm of the line's count at rank 1."""
-    alpha_likelihood: float
-    """Maximum likelihood estimate, if each token is an independent draw from p(i) proportional to i^-alpha."""
-    alpha_low: float
-    alpha_high: float
-    """95 % interval of ``alpha_likelihood`` from its Fisher information; too narrow, because tokens are dependent."""
-    share_once: float
-    """Share of the distinct n-grams that occur once."""
+    The ranks whose count reaches ``min_count`` are fitted, or all if fewer than two do. Returns
 
-
-def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> ZipfFit:
-    """Fit Zipf's exponent to at least two counts in falling order, over the ranks whose count reaches ``min_count``.
-
-    If fewer than two ranks reach it, all ranks are fitted.
+    - ``max_rank``: the last rank that was fitted
+    - ``alpha_least_squares``: slope of the line through log rank and log count, as in the book's figures, sign reversed
+    - ``intercept``: natural logarithm of the line's count at rank 1
+    - ``alpha_likelihood``: maximum likelihood estimate, if each token is an independent draw from p(i) proportional to
+      i^-alpha
+    - ``alpha_low`` and ``alpha_high``: its 95 % interval from its Fisher information; too narrow, because tokens are
+      dependent
+    - ``share_once``: share of the distinct n-grams that occur once
     """
     max_rank = int(np.count_nonzero(counts >= min_count))
     max_rank = max_rank if max_rank >= 2 else len(counts)
@@ -72,34 +61,32 @@ def fit_zipf(counts: NDArray[Any], min_count: int = 2) -> ZipfFit:
     total = float(used.sum())
     alpha, variance = _most_likely_alpha(x, float((used * x).sum()) / total)
     half_width = _Z_95 / math.sqrt(total * variance)
-    return ZipfFit(
-        max_rank=max_rank,
-        alpha_least_squares=-slope,
-        intercept=float(y.mean() + math.log(used[-1]) - slope * x.mean()),
-        alpha_likelihood=alpha,
-        alpha_low=alpha - half_width,
-        alpha_high=alpha + half_width,
-        share_once=float(np.mean(counts == 1)),
-    )
+    return {
+        "max_rank": max_rank,
+        "alpha_least_squares": -slope,
+        "intercept": float(y.mean() + math.log(used[-1]) - slope * x.mean()),
+        "alpha_likelihood": alpha,
+        "alpha_low": alpha - half_width,
+        "alpha_high": alpha + half_width,
+        "share_once": float(np.mean(counts == 1)),
+    }
 
 
 def _most_likely_alpha(log_ranks: Floats, wanted: float) -> tuple[float, float]:
     """Return the alpha whose mean log rank under p(i) proportional to i^-alpha is ``wanted``, and the variance there.
 
-    Newton's method: the mean's derivative is minus the variance. A step that would leave the interval that contains
-    the solution halves the interval instead.
+    Newton's method: the mean's derivative is minus the variance.
     """
-    low, high, alpha = 0.0, _MAX_ALPHA, 1.0
+    alpha = 1.0
     for _ in range(_MAX_STEPS):
         weights = np.exp(-alpha * log_ranks)
         weights /= weights.sum()
         mean = float((weights * log_ranks).sum())
         variance = float((weights * log_ranks**2).sum()) - mean**2
-        step = (mean - wanted) / variance if variance > 0 else math.inf
+        step = (mean - wanted) / variance
+        alpha = min(alpha + step, _MAX_ALPHA)
         if abs(step) <= _LAST_STEP:
-            return alpha + step, variance
-        low, high = (alpha, high) if mean > wanted else (low, alpha)
-        alpha = alpha + step if low < alpha + step < high else (low + high) / 2
+            break
     return alpha, variance
 
 
@@ -125,9 +112,6 @@ def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
     return np.unique(np.geomspace(1, num_ranks, num_points).round().astype(np.int64))
 
 
-NOWHERE = int(np.iinfo(np.int64).max)
-
-
 @dataclass(frozen=True)
 class CorpusStream:
     """A whole text as ids that tell all tokens apart, and its n-gram counts over these ids."""
@@ -139,15 +123,9 @@ class CorpusStream:
     counts: NgramCounts
 
     @cached_property
-    def first_positions(self) -> NDArray[np.int64]:
-        """The position at which each token first occurs, :data:`NOWHERE` for those that do not."""
-        return first_positions(self.ids, self.counts, 1)
-
-    @cached_property
-    def ranked(self) -> NDArray[np.int64]:
+    def ranked(self) -> Rows:
         """The ids of the tokens that occur, by falling frequency, ties by first appearance."""
-        occurrences = self.counts.table(1).counts
-        return np.lexsort((self.first_positions, -occurrences))[: np.count_nonzero(occurrences)]
+        return most_frequent(self.ids, self.counts, 1, len(self.tokens))
 
     @property
     def vocab_size(self) -> int:
@@ -179,22 +157,20 @@ def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: 
     return CorpusStream(corpus, tokens, ids, count_ngrams(ids, len(tokens), order, engine))
 
 
-def first_positions(ids: Ids, counts: NgramCounts, order: int) -> NDArray[np.int64]:
+NOWHERE = int(np.iinfo(np.int64).max)
+
+
+def first_positions(ids: Ids, counts: NgramCounts, order: int) -> Rows:
     """Return the position at which each n-gram of an order first occurs in a stream; :data:`NOWHERE` if it does not.
 
     The search ends where all have occurred, so it is fast if few, frequent n-grams are counted.
     """
-    firsts, begins = np.full(len(counts.table(order)), NOWHERE), counts.table(1).counts > 0
+    firsts = np.full(len(counts.table(order)), NOWHERE)
     for start in range(0, len(ids) - order + 1, _BLOCK):
-        block = ids[start : start + _BLOCK + order - 1].astype(np.int64)
-        positions = np.flatnonzero(begins[block[: len(block) - order + 1]])
-        rows = block[positions]
-        for n in range(2, order + 1):
-            rows = counts.table(n).find(rows, block[positions + n - 1])
-            positions, rows = positions[rows >= 0], rows[rows >= 0]
-        is_new = firsts[rows] == NOWHERE
-        # Of several assignments to one place, the last one holds.
-        firsts[rows[is_new][::-1]] = positions[is_new][::-1] + start
+        rows = counts.rows_of(ids[start : start + _BLOCK + order - 1], order)[-1]
+        # The last one first: of several assignments to one place, the last one holds.
+        new = np.flatnonzero((rows >= 0) & (firsts[rows] == NOWHERE))[::-1]
+        firsts[rows[new]] = new + start
         if NOWHERE not in firsts:
             break
     return firsts
@@ -209,10 +185,11 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows
     frequencies = imap(lambda n: _frequencies(text, n, num_frequent), orders)
     ranked = dict(zip(orders, imap(lambda n: _ranked(text.counts.table(n).counts), orders), strict=True))
     fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, ranked.values())
-    num_tokens = int(text.counts.table(1).counts.sum())
-    lengths, growth, beta = vocabulary_growth(text.first_positions[text.ranked], num_tokens)
+    num_tokens = len(text.ids)
+    firsts = first_positions(text.ids, text.counts, 1)[text.ranked]
+    lengths, growth, beta = vocabulary_growth(firsts, num_tokens)
     return {
-        "frequencies": list(chain.from_iterable(frequencies)),
+        "frequencies": [row for of_order in frequencies for row in of_order],
         "zipf": [
             {"n": n, "rank": rank, "count": counts[rank - 1]}
             for n, counts in ranked.items()
@@ -228,7 +205,7 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows
             "tokens": num_tokens,
             "vocabulary_size": text.vocab_size,
             "distinct": {str(n): len(counts) for n, counts in ranked.items()},
-            "zipf": {str(n): asdict(fit) for n, fit in zip(orders, fits, strict=True) if fit is not None},
+            "zipf": {str(n): fit for n, fit in zip(orders, fits, strict=True) if fit is not None},
             "heaps_beta": None if np.isnan(beta) else beta,
         },
         "head": _head(text),
@@ -238,20 +215,15 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows
 def _ranked(counts: NDArray[np.integer]) -> NDArray[Any]:
     """Return the counts by falling size, without those of 0."""
     # The smallest type: a large text has tens of millions of distinct n-grams.
-    ranked = np.array(counts, np.min_scalar_type(counts.max(initial=0)))
-    ranked.sort()
-    return ranked[::-1][: np.count_nonzero(ranked)]
+    return np.sort(counts[counts > 0].astype(np.min_scalar_type(counts.max(initial=0))))[::-1]
 
 
 def _frequencies(text: CorpusStream, n: int, limit: int) -> TableRows:
     """Return the most frequent n-grams of an order."""
-    rows: TableRows = []
-    table = text.counts.table(n)
-    best = most_frequent(text.ids, text.counts, n, limit)
-    for rank, (row, ids) in enumerate(zip(best, table.tokens_of(best), strict=True), start=1):
-        ngram = text.corpus.vocab.join(text.tokens[index] for index in ids)
-        rows.append({"n": n, "rank": rank, "ngram": ngram, "count": int(table.counts[row])})
-    return rows
+    table, best = text.counts.table(n), most_frequent(text.ids, text.counts, n, limit)
+    ngrams = [text.corpus.vocab.join(text.tokens[index] for index in ngram) for ngram in table.tokens_of(best)]
+    ranked = enumerate(zip(ngrams, table.counts[best], strict=True), start=1)
+    return [{"n": n, "rank": rank, "ngram": ngram, "count": count} for rank, (ngram, count) in ranked]
 
 
 def most_frequent(ids: Ids, counts: NgramCounts, order: int, limit: int) -> Rows:

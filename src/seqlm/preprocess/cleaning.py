@@ -76,8 +76,6 @@ _NO_LETTERS = bytes(byte for byte in range(256) if chr(byte) not in ascii_letter
 _LOWER = bytes(ord(chr(byte).lower()) if chr(byte) in ascii_letters + "\n" else SPACE for byte in range(256))
 """What cleaning makes of each byte: a small letter, a line end, or a space."""
 _ASCII = bytes(range(0x80))
-_LONG = 10_000
-"""Bytes of a text that NumPy cleans faster than a loop over its lines."""
 _BLOCKS = re.compile(rb"(?s).{1,65536}[^\n]*\n?")
 """Whole lines that are worked on at once: they stay in the processor's cache, and few blocks need composing."""
 
@@ -105,10 +103,7 @@ def clean(text: bytes, normalise: str) -> bytes:
 
 def _with_letters_only(lines: bytes) -> bytes:
     """Return lines as the book cleans them."""
-    plain = lines.translate(_LOWER)
-    if len(plain) < _LONG:
-        return b"\n".join([b" ".join(line.split()) for line in plain.split(b"\n")])
-    values = np.frombuffer(plain, np.uint8)
+    values = np.frombuffer(lines.translate(_LOWER), np.uint8)
     # A space stays if a letter follows and another character than a line end is before it.
     is_kept = values != SPACE
     is_kept[:-1] |= values[1:] > SPACE
@@ -154,17 +149,6 @@ _GUTENBERG = re.compile(rb"\*\*\* ?(?:START|END) OF TH(?:E|IS) PROJECT GUTENBERG
 _SEARCHED = 1 << 20
 """How many bytes of a text's beginning and of its end are searched for Project Gutenberg's markers."""
 
-
-def boilerplate_warnings(text: bytes) -> list[str]:
-    """Return what a user should know about text in a raw file that is not the corpus."""
-    if not (_GUTENBERG.search(text[:_SEARCHED]) or _GUTENBERG.search(text[-_SEARCHED:])):
-        return []
-    return [
-        "the text has Project Gutenberg's header or licence, before its line '*** START OF' and after '*** END OF': "
-        "remove them, or models learn from one and are scored on the other"
-    ]
-
-
 MIN_CHARACTERS = 500
 """Characters of the shortest text that is accepted, so that val and test, a tenth each, have some words to score."""
 _FOREIGN_SHARE_WORTH_A_WARNING = 0.01
@@ -202,7 +186,13 @@ def clean_and_split(
     with read_errors(path):
         require_memory(path.stat().st_size * _MEMORY_PER_BYTE, name)
     raw = read_raw(path, name)
-    letters, warnings = Letters.of(raw), boilerplate_warnings(raw)
+    letters = Letters.of(raw)
+    warnings = decoding_warnings(letters, normalise)
+    if _GUTENBERG.search(raw[:_SEARCHED]) or _GUTENBERG.search(raw[-_SEARCHED:]):
+        warnings.append(
+            "the text has Project Gutenberg's header or licence, before its line '*** START OF' and after '*** END OF':"
+            " remove them, or models learn from one and are scored on the other"
+        )
     try:
         if normalise == "letters" and letters.foreign_letters > _MAX_FOREIGN_SHARE * letters.letters:
             raise DataError(
@@ -223,7 +213,7 @@ def clean_and_split(
     for split, part in parts.items():
         write_bytes(folder / f"{split}.txt", part)
     first_lines = next(iter(parts.values()))[:_SHOWN].decode(errors="ignore").split("\n")[:FIRST_LINES]
-    return Preprocessed(first_lines, sizes, letters, decoding_warnings(letters, normalise) + warnings)
+    return Preprocessed(first_lines, sizes, letters, warnings)
 
 
 def decoding_warnings(letters: Letters, normalise: str) -> list[str]:

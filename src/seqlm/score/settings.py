@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from seqlm.core.settings import Section
-from seqlm.vocab.settings import Kind, Order, require_every_kind
+from seqlm.vocab.settings import Kind, Orders
 
 LearningRate = Annotated[float, Field(gt=0, le=1e3)]
 
@@ -22,14 +22,8 @@ class DynamicParams(Section):
 class DynamicCountsParams(Section):
     """Dynamic counts: a Kneser-Ney model for each kind of token that keeps counting text that it has predicted."""
 
-    order: dict[Kind, Order]
+    order: Orders
     """Order of the model, for each kind of token."""
-
-    @field_validator("order")
-    @classmethod
-    def _one_each(cls, order: dict[Kind, int]) -> dict[Kind, int]:
-        require_every_kind("order", order)
-        return order
 
     def order_for(self, kind: Kind, num_tokens: int) -> int:
         """Return the order of the model over a kind of token, at most the number of tokens of train."""

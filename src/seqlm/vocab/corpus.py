@@ -7,12 +7,13 @@ Together with the ids they contain the whole text, so the ``ngrams`` stage descr
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json
 from seqlm.core.memory import require_memory
 from seqlm.core.text import NUM_CODE_POINTS
-from seqlm.vocab.kinds import Interner, Kind, pieces, token_kind
+from seqlm.vocab.kinds import Kind, TokenKind, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.subwords import SubwordTokenizer, sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
@@ -49,19 +50,50 @@ class InternedText:
     num_chars: int
     """Characters of the text with its lines joined."""
 
-    @classmethod
-    def of(cls, text: str, interner: Interner, line_separator: str) -> Self:
-        """Intern a text, whose last line end joins nothing."""
-        text = text.removesuffix("\n")
-        parts = [ids.astype(np.min_scalar_type(ids.max(initial=0))) for ids in map(interner.intern, pieces(text))]
-        return cls(parts, len(text) + text.count("\n") * (len(line_separator) - 1))
-
     def occurrences(self, num_ids: int) -> NDArray[np.int64]:
         """Return how often each id occurs; shape ``(num_ids,)``."""
-        counts = np.zeros(num_ids, np.int64)
-        for part in self.parts:
-            counts += np.bincount(part, minlength=num_ids)
-        return counts
+        return sum((np.bincount(part, minlength=num_ids) for part in self.parts), np.zeros(num_ids, np.int64))
+
+
+def intern_texts(
+    texts: Iterable[str], kind: TokenKind, line_separator: str, tokenizer: SubwordTokenizer | None = None
+) -> tuple[list[str], list[InternedText]]:
+    """Return the tokens of some texts in the order of their first appearance, and each text as ids of these tokens.
+
+    Subwords have the ids of their tokenizer, and all count as seen. The last line end of a text joins nothing.
+    """
+    ids = defaultdict[str, int]()
+    ids.default_factory = ids.__len__
+
+    def intern(piece: str) -> NDArray[np.integer]:
+        tokens = kind.pretokenize(piece, line_separator)
+        if tokenizer:
+            found = np.fromiter(chain.from_iterable(map(tokenizer.encode, tokens)), np.uint32)
+        elif kind.is_character:
+            import pandas as pd
+
+            places, characters = pd.factorize(np.frombuffer(str(tokens).encode("utf-32-le"), np.uint32))
+            found = np.array([ids[chr(code)] for code in characters], np.uint32)[places]
+        else:
+            found = np.fromiter(map(ids.__getitem__, tokens), np.uint32)
+        return found.astype(np.min_scalar_type(found.max(initial=0)))
+
+    interned = []
+    for text in texts:
+        content = text.removesuffix("\n")
+        num_chars = len(content) + content.count("\n") * (len(line_separator) - 1)
+        interned.append(InternedText(list(map(intern, pieces(content))), num_chars))
+    return tokenizer.tokens if tokenizer else list(ids), interned
+
+
+_PIECE = 1 << 22
+"""Characters of a text that are split into tokens at once, so that few of the tokens exist at the same time."""
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces that cut no token: all but the first begin with a space or a line end."""
+    # As much as fits before a blank or the end, or a longer word.
+    return (found[0] for found in re.finditer(rf"(?s).{{1,{_PIECE}}}(?=[ \n]|\Z)|.[^ \n]*", text))
 
 
 def build_corpus(
@@ -83,11 +115,10 @@ def build_corpus(
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found = token_kind(kind)
-    interner = Interner(found, line_separator, tokenizer)
-    streams = {split: InternedText.of(read_text(path), interner, line_separator) for split, path in texts.items()}
+    seen, interned = intern_texts(map(read_text, texts.values()), found, line_separator, tokenizer)
+    streams = dict(zip(texts, interned, strict=True))
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
-    seen = interner.tokens()
     occurrences = {split: stream.occurrences(len(seen)) for split, stream in streams.items()}
     tokens, counts, ids = choose_tokens(found, seen, occurrences["train"], None if tokenizer else min_freq)
     is_unknown, splits = ids == 0, {}
@@ -112,9 +143,6 @@ def split_file(folder: Path, split: str) -> Path:
 def load_split(folder: Path, split: str, *, mmap: bool = False) -> NDArray[Any]:
     """Return an encoded split, shape ``(num_tokens,)``, of the smallest integer type for the vocabulary."""
     return read_npy(split_file(folder, split), mmap=mmap)
-
-
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -155,9 +183,7 @@ class EncodedSplit:
 
     @cached_property
     def _unknown_positions(self) -> NDArray[np.int64]:
-        starts = range(0, len(self.ids), _BLOCK)
-        parts = [np.flatnonzero(self.ids[start : start + _BLOCK] == 0) + start for start in starts]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+        return np.flatnonzero(self.ids == 0)
 
     @cached_property
     def _texts(self) -> list[str]:

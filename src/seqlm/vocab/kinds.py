@@ -5,30 +5,14 @@ To the rest of the pipeline a kind is what :class:`TokenKind` says; only :data:`
 
 import re
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
-
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from seqlm.core.files import read_text
 from seqlm.core.settings import Section
 from seqlm.core.text import words
 from seqlm.vocab.subwords import BYTES, SubwordParams, SubwordTokenizer, sample, train_tokenizer
-
-_PIECE = 1 << 22
-"""Characters of a text that are split into tokens at once, so that few of the tokens exist at the same time."""
-
-
-class CountedParams(Section):
-    """Settings of a kind whose vocabulary is counted in train."""
-
-    min_freq: Annotated[int, Field(ge=0, le=10**9)]
-    """Tokens that occur less often in train are left out of the vocabulary."""
 
 
 class TokenKind(ABC):
@@ -42,8 +26,6 @@ class TokenKind(ABC):
     """Its name in settings, paths, and the names of models."""
     noun: ClassVar[str]
     """What messages call one of its tokens."""
-    settings: ClassVar[type[Section]] = CountedParams
-    """The model of its settings in the section ``vocab``."""
     separator: ClassVar[str]
     """The text between two tokens. If it is empty, the tokens are the whole text, with its blanks."""
     has_unknown: ClassVar[bool] = True
@@ -109,7 +91,6 @@ class SubwordKind(TokenKind):
     """Parts of words."""
 
     name, noun, separator = "subword", "subword", ""
-    settings = SubwordParams
     has_unknown = False
 
     def pretokenize(self, text: str, line_separator: str) -> Sequence[str]:
@@ -145,39 +126,6 @@ else:
 
 KINDS: tuple[Kind, ...] = tuple(ALL)
 """The names of all kinds."""
-
-
-class Interner:
-    """Gives each token an id at its first appearance; subwords have those of their tokenizer, and all count as seen."""
-
-    def __init__(self, kind: TokenKind, line_separator: str, tokenizer: SubwordTokenizer | None = None) -> None:
-        """Take the kind of token, what joins lines, and the tokenizer if these are subwords."""
-        self._kind, self._line_separator, self._tokenizer = kind, line_separator, tokenizer
-        self._ids: defaultdict[str, int] = defaultdict()
-        self._ids.default_factory = self._ids.__len__
-
-    def intern(self, piece: str) -> NDArray[np.integer]:
-        """Return the ids of the tokens of a piece of text; shape ``(num_tokens,)``."""
-        tokens = self._kind.pretokenize(piece, self._line_separator)
-        if self._tokenizer:
-            return np.fromiter(chain.from_iterable(map(self._tokenizer.encode, tokens)), np.uint32)
-        if not self._kind.is_character:
-            return np.fromiter(map(self._ids.__getitem__, tokens), np.uint32)
-        import pandas as pd
-
-        places, found = pd.factorize(np.frombuffer(str(tokens).encode("utf-32-le"), np.uint32))
-        ids: NDArray[np.integer] = np.array([self._ids[chr(code)] for code in found], np.uint32)[places]
-        return ids
-
-    def tokens(self) -> list[str]:
-        """Return the tokens seen so far, in the order of their ids."""
-        return self._tokenizer.tokens if self._tokenizer else list(self._ids)
-
-
-def pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces that cut no token: all but the first begin with a space or a line end."""
-    # As much as fits before a blank or the end, or a longer word.
-    return (found[0] for found in re.finditer(rf"(?s).{{1,{_PIECE}}}(?=[ \n]|\Z)|.[^ \n]*", text))
 
 
 def token_kind(name: str) -> TokenKind:

@@ -6,6 +6,7 @@ n-grams. The tables of a large text may be files mapped into memory, in the smal
 code that works on all rows of a table takes them in blocks.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,15 +70,11 @@ class Table:
         rows = np.searchsorted(self.keys, sought)
         return np.where(is_inside & (self.keys[rows] == sought), rows, -1)
 
-    def _first_row(self, key: int) -> int:
-        """Return the first row whose key is at least ``key``."""
-        if len(self) == 0 or key > int(self.keys[-1]):
-            return len(self)
-        return int(np.searchsorted(self.keys, self.keys.dtype.type(key)))
-
     def continuations(self, prefix: int) -> tuple[NDArray[np.int64], slice]:
         """Return the tokens that follow a row of the table below, and the rows of these n-grams."""
-        rows = slice(self._first_row(prefix * self.vocab_size), self._first_row((prefix + 1) * self.vocab_size))
+        # Not by NumPy: it would convert a mapped table to the type of a key that is larger than all in it.
+        first, last = (bisect_left(self.keys, key * self.vocab_size) for key in (prefix, prefix + 1))
+        rows = slice(first, last)
         return self.split(rows)[1], rows
 
     def split(self, rows: Rows | slice = slice(None)) -> tuple[Rows, NDArray[np.int64]]:
@@ -205,8 +202,3 @@ class NgramCounts:
         rows = self.rows_of(ids, order)
         for n in range(2, order + 1):
             yield n, rows[n - 2][: len(rows[n - 1])], rows[n - 1]
-
-    def context_rows(self, context: Ids, order: int) -> Iterator[tuple[int, int]]:
-        """Yield n and the row of the last n - 1 tokens of ``context``, -1 if unseen, from n = 2 on."""
-        for n in range(2, min(order, len(context) + 1) + 1):
-            yield n, int(self.rows_of(context[len(context) - n + 1 :], n - 1)[-1][0])

@@ -11,6 +11,7 @@ sorted, as files that are mapped into memory.
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -154,12 +155,12 @@ def count_ngrams(ids: Ids, vocab_size: int, max_order: int, engine: DuckDB | Non
     """
     if len(ids) < max_order:
         raise DataError(f"{len(ids)} tokens are too few for n-grams of order {max_order}: lower ngrams.max_order")
-    packable = next(order for order in range(1, max_order + 1) if order == max_order or _is_too_wide(vocab_size, order))
+    packable = max(order for order in range(1, max_order + 1) if order == 1 or vocab_size**order <= _LARGEST_KEY)
     if engine is None:
         packed = _packed_in_memory(ids, vocab_size, packable)
     else:
         packed = [engine.count(_columns(ids, order), vocab_size, order) for order in range(2, packable + 1)]
-    for (keys, _), (below, _) in zip(packed[:0:-1], packed[-2::-1], strict=True):
+    for (below, _), (keys, _) in reversed(list(pairwise(packed))):
         _replace_prefixes_by_rows(keys, below, vocab_size)
     counts = NgramCounts([_unigrams(ids, vocab_size), *packed])
     rows = ids  # of the n-gram at each position; those of an order are found while the one below is counted
@@ -212,11 +213,6 @@ _BYTES_OF_ENTRY = 32
 """A distinct n-gram: its key and its count, and what counting the order below adds."""
 
 
-def _is_too_wide(vocab_size: int, order: int) -> bool:
-    """Return whether the n-grams of the next order fit into no key."""
-    return int(vocab_size ** (order + 1)) > _LARGEST_KEY
-
-
 def _unigrams(ids: Ids, vocab_size: int) -> Part:
     counts = np.zeros(vocab_size, np.int64)
     for start in range(0, len(ids), IDS_AT_ONCE):
@@ -237,13 +233,6 @@ def _keys(columns: Sequence[Ids], base: int, dtype: type[np.integer] = np.int64)
     return keys
 
 
-def _run_lengths(keys: NDArray[np.integer]) -> Part:
-    """Count keys, which are sorted in place."""
-    keys.sort()
-    firsts = np.flatnonzero(_are_first(keys))
-    return keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys))
-
-
 def _are_first(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return for each of the sorted keys whether it differs from the one before."""
     found = np.ones(len(keys), bool)
@@ -259,7 +248,10 @@ def _packed_in_memory(ids: Ids, vocab_size: int, highest: int) -> list[Part]:
     if highest == 1:
         return []
     dtype = np.uint32 if vocab_size**highest <= 2**32 else np.int64  # the smaller ones are sorted in half the time
-    keys, counts = _run_lengths(_keys(_columns(ids, highest), vocab_size, dtype))
+    keys = _keys(_columns(ids, highest), vocab_size, dtype)
+    keys.sort()
+    firsts = np.flatnonzero(_are_first(keys))
+    keys, counts = keys[firsts].astype(np.int64, copy=False), np.diff(firsts, append=len(keys))
     packed = [(keys, counts)]
     for order in range(highest - 1, 1, -1):
         prefixes = keys // vocab_size

@@ -67,9 +67,9 @@ class NGramModel(ABC):
     def unigram(self) -> Probs:
         """The probability of each token without any context; shape ``(V,)``."""
 
-    @abstractmethod
     def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return the shares of some n-grams of order n, by their rows, and the weights of their contexts."""
+        raise NotImplementedError  # the uniform model mixes no order
 
     def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
         """Return p of tokens 2..N of each of some texts, which are looked up as one."""
@@ -100,17 +100,19 @@ class NGramModel(ABC):
 
     def next_distribution(self, context: Ids) -> Probs:
         """Return p of every token after ``context``; shape ``(V,)``."""
-        result = self.unigram.copy()
-        for n, context_row in self.counts.context_rows(context, self.order):
-            result = self.unigram.copy() if self.backoff == "unigram" else result
-            if context_row >= 0:
-                tokens, rows = self.counts.table(n).continuations(context_row)
-                shares, weight = self.interpolation(n, rows, slice(context_row, context_row + 1))
-                result *= weight
-                result[tokens] = self.mixed(np.True_, shares, result[tokens])
-        return result
+        result = self.unigram
+        for n in range(2, min(self.order, len(context) + 1) + 1):
+            row = int(self.counts.rows_of(context[len(context) - n + 1 :], n - 1)[-1][0])
+            result = self.unigram if self.backoff == "unigram" else result
+            if row >= 0:
+                tokens, rows = self.counts.table(n).continuations(row)
+                shares, is_seen = np.zeros_like(result), np.zeros(len(result), bool)
+                shares[tokens], weight = self.interpolation(n, rows, slice(row, row + 1))
+                is_seen[tokens] = True
+                result = self.mixed(is_seen, shares, weight * result)
+        return result.copy()
 
-    def mixed(self, is_seen: NDArray[np.bool_] | np.bool_, shares: Probs, backed_off: Probs) -> Probs:
+    def mixed(self, is_seen: NDArray[np.bool_], shares: Probs, backed_off: Probs) -> Probs:
         """Return p of n-grams from their shares and the weighted P_back."""
         found: Probs = np.where(is_seen, shares, 0.0) + backed_off
         return found
@@ -130,10 +132,6 @@ class Uniform(NGramModel):
     def unigram(self) -> Probs:
         """1 / V for every token."""
         return np.full(self.counts.vocab_size, 1 / self.counts.vocab_size)
-
-    def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
-        """Never called: no order is mixed."""
-        raise NotImplementedError
 
     @classmethod
     def build(cls, counts: NgramCounts, settings: Mapping[str, Any]) -> Sequence[Self]:  # noqa: ARG003 (there are none)

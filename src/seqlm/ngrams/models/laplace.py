@@ -69,15 +69,11 @@ class Laplace(NGramModel):
 
     def interpolation(self, n: int, rows: Rows | slice, contexts: Rows | slice) -> tuple[Probs, Probs]:
         """Return n(c, x) / (n(c) + e_n) and e_n / (n(c) + e_n)."""
-        table = self.counts.table(n)
-        return _shares_and_weights(table.counts[rows], table.context_totals[contexts], self.epsilons[n - 1])
-
-
-def _shares_and_weights(seen: NDArray[Any], totals: NDArray[np.int64], epsilon: float) -> tuple[Probs, Probs]:
-    denominators = totals + epsilon
-    shares, weights = np.zeros(np.broadcast_shapes(seen.shape, totals.shape)), np.ones(totals.shape)
-    np.divide(seen, denominators, out=shares, where=denominators > 0)
-    return shares, np.divide(epsilon, denominators, out=weights, where=denominators > 0)
+        table, epsilon = self.counts.table(n), self.epsilons[n - 1]
+        seen, sums = table.counts[rows], table.context_totals[contexts] + epsilon
+        shares, weights = np.zeros(np.broadcast_shapes(seen.shape, sums.shape)), np.ones(sums.shape)
+        np.divide(seen, sums, out=shares, where=sums > 0)
+        return shares, np.divide(epsilon, sums, out=weights, where=sums > 0)
 
 
 def tune_epsilons(counts: NgramCounts, val_ids: Ids, order: int) -> tuple[tuple[float, ...], list[dict[str, float]]]:

@@ -88,7 +88,7 @@ def load_counts(folder: Path, vocab: VocabKey) -> tuple[NgramCounts, dict[str, d
 
     def array(name: str) -> NDArray[np.integer]:
         """Return an array as it is stored, mapped into memory."""
-        found = read_npy(folder / name, mmap=True)
+        found = np.asarray(read_npy(folder / name, mmap=True))  # whose elements are read faster
         # Keys of 64 bits leave the sign free. Without one, arithmetic with other integers would use floats.
         return found.view(np.int64) if found.dtype == np.uint64 else found
 
