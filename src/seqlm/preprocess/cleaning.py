@@ -17,13 +17,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from string import ascii_letters
 
-import numpy as np
-
 from seqlm.core.errors import DataError
 from seqlm.core.files import read_errors, write_bytes
 from seqlm.core.memory import require_memory
 from seqlm.core.progress import quantity
-from seqlm.core.text import LINE_END, SPACE, TextSize
+from seqlm.core.text import SPACE, TextSize
 
 
 def read_raw(path: Path, name: str) -> bytes:
@@ -103,15 +101,7 @@ def clean(text: bytes, normalise: str) -> bytes:
 
 def _with_letters_only(lines: bytes) -> bytes:
     """Return lines as the book cleans them."""
-    values = np.frombuffer(lines.translate(_LOWER), np.uint8)
-    # A space stays if a letter follows and another character than a line end is before it.
-    is_kept = values != SPACE
-    is_kept[:-1] |= values[1:] > SPACE
-    values = values[is_kept]
-    is_kept = values != SPACE
-    is_kept[1:] |= values[:-1] != LINE_END
-    cleaned: bytes = values[is_kept].tobytes()
-    return cleaned
+    return b"\n".join([b" ".join(line.split()) for line in lines.translate(_LOWER).split(b"\n")])
 
 
 def split_text(text: bytes, fractions: Mapping[str, float]) -> dict[str, bytes]:
