@@ -231,7 +231,7 @@ def test_a_space_after_the_context_is_added_only_if_there_is_none(kinds: dict[st
         for context, text in (("the ", "sea"), ("the", " sea")):
             assert kinds[name].score(text, context=context)[:-1] == expected[:-1], name
     # A tab separates words as a space does.
-    assert kinds["word' '"].surprisals("\tsea", context="the")["text"].tolist() == ["sea"]
+    assert kinds["word' '"].surprisals("\tsea\tand", "word", context="the")["text"].tolist() == ["sea", "and"]
 
 
 def test_texts_are_scored_together_as_alone(kinds: dict[str, LanguageModel]) -> None:

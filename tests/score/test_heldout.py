@@ -198,7 +198,6 @@ def test_unknown_words_of_a_text_cost_as_much_as_in_a_split(tmp_path: Path) -> N
 def test_unknown_tokens_cost_their_spelling() -> None:
     text = stream_of(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
     assert text.with_spelling(np.array([1.0, 2.0])).tolist() == [1, 9]
-    assert text.unknown_share == 1 / 2
     # Surprisals of another text are refused.
     with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):
         scored_text(10).with_spelling(np.ones(9))

@@ -15,7 +15,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.models.info import describe_mixture, write_description
 from seqlm.models.mixture import mix
-from seqlm.models.scored_text import ScoredText
+from seqlm.models.scored_text import Stream
 from seqlm.score.scores import Scores, load_all, make_scores, val_bits
 from seqlm.vocab.kinds import KINDS
 
@@ -26,7 +26,7 @@ MIN_WEIGHT = 0.05
 NUM_STEPS = 200
 """Steps of expectation maximisation."""
 
-SplitTexts = Mapping[str, ScoredText]
+SplitTexts = Mapping[str, Stream]
 """Split -> its scored text, as tokens of one kind."""
 
 

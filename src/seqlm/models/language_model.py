@@ -9,7 +9,6 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict, Unpack, overload
 
@@ -25,7 +24,6 @@ from seqlm.core.settings import Seed, check_argument
 from seqlm.models.info import ModelInfo
 from seqlm.models.sampling import Probs, SamplingConfig
 from seqlm.models.scored_text import Ids
-from seqlm.models.spelling import unknown_costs
 from seqlm.models.surprisals import (
     By,
     EncodedText,
@@ -33,9 +31,9 @@ from seqlm.models.surprisals import (
     Space,
     Texts,
     TextSurprisals,
-    anchors,
     are_several,
     contexts,
+    ink_of,
     read_request,
     require_text,
     strings,
@@ -156,19 +154,21 @@ class LanguageModel(ABC):
         except ParamsError:
             return np.full(len(self.vocab), np.nan)
 
-    def encode(self, text: str, begin: int = 0) -> EncodedText:
-        """Return a cleaned text as tokens; those before position ``begin`` are only read."""
-        tokens, vocab = self.vocab.tokenize(text), self.vocab
-        is_scored = anchors(text, vocab, tokens) >= begin if begin else np.ones(len(tokens), bool)
-        ids, own = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
-        part, separators = text[begin:], 0.0
-        if not vocab.token_kind.is_lossless:
-            separators = _count_separators(_WORD.sub("x", part), vocab.line_separator).nll(vocab.separators)
-        return EncodedText(
-            vocab=vocab, text=text, begin=begin, tokens=tokens, ids=ids, is_scored=is_scored, scored_tokens=own,
-            spelling=unknown_costs(vocab, own, ids[is_scored]), separator_nll=separators,
-            num_chars=len(part.replace("\n", vocab.line_separator)),
-        )  # fmt: skip
+    def encode(self, read: str, text: str) -> EncodedText:
+        """Return a cleaned text as tokens, after one that is only read."""
+        vocab, separator, separator_nll = self.vocab, self.vocab.line_separator, 0.0
+        tokens = vocab.tokenize(read + text)
+        lengths = ink = vocab.lengths(tokens)
+        if vocab.token_kind.is_lossless:
+            is_scored = np.cumsum(lengths) > len(read.replace("\n", separator))
+            ink = ink_of((read + text).replace("\n", separator), lengths)
+        else:
+            is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(read))
+            separator_nll = _count_separators(_WORD.sub("x", text), separator).nll(vocab.separators)
+        num_chars = len(text.replace("\n", separator))
+        return EncodedText.of(
+            vocab, text, tokens, is_scored, lengths=lengths, ink=ink, num_chars=num_chars, separator_nll=separator_nll
+        )
 
     def _read_text(self, text: object, context: object, space: Space = "before") -> EncodedText:
         """Return a text, cleaned like the corpus, as tokens. Raises as :func:`require_text` does."""
@@ -177,13 +177,14 @@ class LanguageModel(ABC):
         read = clean_text(before, normalise).rstrip(BLANKS)
         if not read:
             whole = self._beginning + clean_text(text, normalise)
-            return self.encode(whole, min(len(self._beginning), 1) if whole != self._beginning else len(whole))
+            begin = min(len(self._beginning), 1) if whole != self._beginning else len(whole)
+            return self.encode(whole[:begin], whole[begin:])
         is_apart = before[-1] in (*BLANKS, "\r") or text.startswith((*BLANKS, "\r"))
         whole = self._beginning + clean_text(before + ("" if is_apart else " ") + text, normalise)
         begin = len(self._beginning + read)
         if space == "after" or not whole[begin:].strip(BLANKS):
             begin = len(whole) - len(whole[begin:].lstrip(BLANKS))
-        return self.encode(whole, begin)
+        return self.encode(whole[:begin], whole[begin:])
 
     def score_text(self, text: str, context: str | None = None) -> TextSurprisals:
         """Return a text, cleaned like the corpus, with the surprisals of its tokens."""
@@ -191,7 +192,7 @@ class LanguageModel(ABC):
 
     def score_encoded(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
-        inputs = [each.ids for each in texts]
+        inputs = [each.input_ids for each in texts]
         found = self.texts_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
         return [TextSurprisals(each, self._of_scored(each, nll)) for each, nll in zip(texts, found, strict=True)]
 
@@ -199,7 +200,7 @@ class LanguageModel(ABC):
         """Return the surprisals of the scored tokens, given those of tokens 2 to N."""
         if not any(text.is_scored[:1]):
             return nll[text.is_scored[1:]]
-        return np.concatenate([self._first_nll[text.ids[:1]], nll])[text.is_scored]
+        return np.concatenate([self._first_nll[text.input_ids[:1]], nll])[text.is_scored]
 
     @overload
     def score(self, text: str, *, context: str | None = None) -> Score: ...

@@ -14,7 +14,7 @@ from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import Log, clocked
 from seqlm.models.info import ModelInfo, read_description, write_description
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.scored_text import Ids, ScoredText, Streams, finite_bits, measure
+from seqlm.models.scored_text import Ids, Stream, Streams, finite_bits, measure
 from seqlm.score.heldout import Heldout
 from seqlm.vocab.corpus import SPLITS
 
@@ -47,7 +47,7 @@ class Scores:
 
 
 def make_scores(
-    info: ModelInfo, nll: Mapping[str, Nll], texts: Mapping[str, ScoredText], metadata: Mapping[str, Any] | None = None
+    info: ModelInfo, nll: Mapping[str, Nll], texts: Mapping[str, Stream], metadata: Mapping[str, Any] | None = None
 ) -> Scores:
     """Return surprisals with the figures that sum them up; ``texts`` are the scored texts of the splits."""
     return Scores(info, nll, {split: measure(values, texts[split]) for split, values in nll.items()}, metadata or {})

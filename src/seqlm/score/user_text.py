@@ -88,5 +88,5 @@ def page_content(found: TextSurprisals) -> dict[str, Any]:
     """Return what the page shows of a model: its metrics, and the beginning of the text with surprisals."""
     encoded, nll = found.encoded, found.nll + found.encoded.spelling
     has_no_first = int(np.isnan(nll[:1]).sum())
-    shown = passage(encoded.vocab.token_kind, encoded.scored_tokens, nll[has_no_first:], MAX_SHOWN_CHARS)
+    shown = passage(encoded.vocab.token_kind, encoded.tokens, nll[has_no_first:], MAX_SHOWN_CHARS)
     return {"passage": shown} | found.metrics
