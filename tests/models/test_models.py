@@ -20,8 +20,7 @@ from seqlm.core.errors import DataError, MachineError
 from seqlm.core.layout import Layout
 from seqlm.core.settings import Device
 from seqlm.models.index import Models, open_models
-from seqlm.models.language_model import LanguageModel
-from seqlm.models.sampling import SamplingConfig
+from seqlm.models.language_model import LanguageModel, pick_token
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import Scores
 from smoke import ROOT
@@ -186,30 +185,33 @@ def test_every_wrong_argument_is_refused_by_one_class_of_errors(models: Models) 
 PROBS = np.array([0.5, 0.3, 0.15, 0.05])
 
 
-def pick(sampling: SamplingConfig, draws: int = 2000, probs: np.ndarray = PROBS) -> np.ndarray:
+def pick(
+    temperature: float, top_k: int | None = None, top_p: float | None = None, draws: int = 2000, probs: Any = PROBS
+) -> np.ndarray:
     rng = np.random.default_rng(0)
-    return np.bincount([sampling.pick(probs, rng) for _ in range(draws)], minlength=4) / draws
+    drawn = [pick_token(np.array(probs), rng, temperature, top_k, top_p) for _ in range(draws)]
+    return np.bincount(drawn, minlength=4) / draws
 
 
 def test_temperature_top_k_and_nucleus_by_hand() -> None:
-    assert pick(SamplingConfig()).tolist() == [0, 1, 0, 0]  # the most likely token, but never <unk>
+    assert pick(0).tolist() == [0, 1, 0, 0]  # the most likely token, but never <unk>
     for temperature in (0.5, 1.0, 2.0):
         # Exercise 8.5-3: q is proportional to p to the power 1 / temperature.
         q = PROBS[1:] ** (1 / temperature)
-        assert pick(SamplingConfig(temperature), 20_000)[1:] == pytest.approx(q / q.sum(), abs=0.015)
-    assert (pick(SamplingConfig(1.0, top_k=2)) > 0).tolist() == [False, True, True, False]
+        assert pick(temperature, draws=20_000)[1:] == pytest.approx(q / q.sum(), abs=0.015)
+    assert (pick(1.0, top_k=2) > 0).tolist() == [False, True, True, False]
     # Without <unk>, p is 0.6, 0.3, 0.1: the first holds less than 0.7, the first two hold 0.9.
-    assert (pick(SamplingConfig(1.0, top_p=0.7)) > 0).tolist() == [False, True, True, False]
-    assert (pick(SamplingConfig(1.0, top_p=0.5)) > 0).tolist() == [False, True, False, False]
+    assert (pick(1.0, top_p=0.7) > 0).tolist() == [False, True, True, False]
+    assert (pick(1.0, top_p=0.5) > 0).tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize(("top_k", "top_p"), [(None, None), (2, None), (None, 0.5)])
 def test_a_very_low_temperature_is_as_greedy_as_zero(top_k: int | None, top_p: float | None) -> None:
     for temperature in (1e-3, 1e-30, 1e-40, 1e-320, 5e-324):
         for probs in ([0.5, 0.1, 0.25, 0.15], [0.5, 1e-310, 1e-300, 0.0]):
-            assert pick(SamplingConfig(temperature, top_k, top_p), 2, np.array(probs)).tolist() == [0, 0, 1, 0]
+            assert pick(temperature, top_k, top_p, 2, probs).tolist() == [0, 0, 1, 0]
     # Equally likely tokens stay equally likely.
-    drawn = pick(SamplingConfig(1e-40), 1000, np.array([0.0, 0.4, 0.4, 0.2]))
+    drawn = pick(1e-40, draws=1000, probs=[0.0, 0.4, 0.4, 0.2])
     assert drawn.tolist() == [0, pytest.approx(0.5, abs=0.1), pytest.approx(0.5, abs=0.1), 0]
 
 
@@ -222,7 +224,7 @@ def test_a_very_low_temperature_is_as_greedy_as_zero(top_k: int | None, top_p: f
 def test_a_possible_token_can_be_drawn_at_any_temperature(
     temperature: float, probs: list[float], top_k: int | None, top_p: float | None
 ) -> None:
-    chosen = SamplingConfig(temperature, top_k, top_p).pick(np.array(probs), np.random.default_rng(0))
+    chosen = pick_token(np.array(probs), np.random.default_rng(0), temperature, top_k, top_p)
     assert chosen >= 1
     assert probs[chosen] > 0
 

@@ -35,7 +35,6 @@ CHAPTER = network(
         (ngram("a", order=6), "character 6-grams (Kneser-Ney)"),
         (ngram("a", order=6, train_tokens=10_000), "character 6-grams (Kneser-Ney, first 10,000 characters)"),
         (ngram("a", "subword", smoothing="laplace"), "subword 2-grams (Laplace)"),
-        (ngram("a", "word", smoothing="ARPA"), "word 2-grams (ARPA)"),
         (ngram("a", smoothing="uniform", order=0), "equally likely characters"),
         (CHAPTER, "the chapter's RNN (from scratch, random)"),
         (replace(CHAPTER, network="rnn", sampling="sequential"), "the chapter's RNN (concise, sequential)"),

@@ -16,7 +16,7 @@ from seqlm.configure.settings import resolve_runs
 from seqlm.core.settings import read_params
 from seqlm.models import networks as model_networks
 from seqlm.models.info import describe_run
-from seqlm.models.networks import DynamicRule, StaticNetwork, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models.networks import StaticNetwork, dynamic_nll, dynamic_update, gradient_rms
 from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
@@ -104,10 +104,10 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     made = strong_network()
     rms = gradient_rms(made, streams()["train"].ids, segment_length=8, num_segments=10)
-    rule = DynamicRule(0.05, 0.001, rms, trained_weights(made))
+    update = dynamic_update(0.05, 0.001, rms, made.copy().weights)
     for split in ("val", "test"):
         text = streams()[split]
-        adapted = dynamic_nll(made, text.input_ids, rule.apply, update_every=8)
+        adapted = dynamic_nll(made, text.input_ids, update, update_every=8)
         assert score.nll[split].tolist() == adapted[text.is_scored[1:]].tolist()
     tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
@@ -188,15 +188,15 @@ def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else
     ids, model = np.tile([1, 2, 3], 100), strong_network()
     before = model.flat.copy()
     rms = gradient_rms(model, ids, segment_length=6, num_segments=10)
-    rule = DynamicRule(0.05, 0.001, rms, trained_weights(model))
-    adapted = dynamic_nll(model, ids, rule.apply, update_every=6)
+    update = dynamic_update(0.05, 0.001, rms, model.copy().weights)
+    adapted = dynamic_nll(model, ids, update, update_every=6)
     static = stream_nll(model, ids)
     assert adapted[:6] == pytest.approx(static[:6], rel=1e-5)  # nothing is learned before the first update
     assert adapted[-30:].mean() < static[-30:].mean() / 2
     assert np.array_equal(model.flat, before)
     changed = ids.copy()
     changed[-1] = 5
-    assert dynamic_nll(model, changed, rule.apply, update_every=6)[:-1] == pytest.approx(adapted[:-1])
+    assert dynamic_nll(model, changed, update, update_every=6)[:-1] == pytest.approx(adapted[:-1])
 
 
 def is_subnormal(numbers: np.ndarray) -> np.ndarray:
@@ -239,7 +239,7 @@ def test_roots_are_those_of_warmed_up_segments(num_tokens: int, length: int, seg
 
 def test_an_update_by_hand() -> None:
     network = with_weights([1, 1, 1], gradients=[0.2, -0.4, 0])
-    DynamicRule(0.1, 0.5, [floats([0.1, 0.2, 0.3])], [floats([0, 0, 3])]).apply(network)
+    dynamic_update(0.1, 0.5, [floats([0.1, 0.2, 0.3])], [floats([0, 0, 3])])(network)
     # The average root mean square is 0.2. Damped by 0.3 times it, the divisors are 0.16, 0.26 and 0.36, and the steps
     # -0.1 * 0.2 / 0.16, 0.1 * 0.4 / 0.26 and 0. Roots of 0.5, 1 and 1.5 times their average, times the decay of 0.5,
     # are the shares of the way back: 0.25, 0.5 and 0.75.
@@ -263,7 +263,7 @@ def test_compiled_loops_and_the_framework_s_layers_learn_the_same(kind: str) -> 
     ids, found = np.random.default_rng(0).integers(1, 6, 200), []
     for network in (FrameworkRNN(settings, 6, 0), build_network(settings, 6, 0)):
         rms = gradient_rms(network, ids, segment_length=8, num_segments=10)
-        rule = DynamicRule(0.002, 0.005, rms, trained_weights(network))
-        found.append(dynamic_nll(network, ids, rule.apply, update_every=8))
+        update = dynamic_update(0.002, 0.005, rms, network.copy().weights)
+        found.append(dynamic_nll(network, ids, update, update_every=8))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
     assert np.abs(found[0] - stream_nll(FrameworkRNN(settings, 6, 0), ids)).max() > 0.01

@@ -157,11 +157,12 @@ class Models(Mapping[str, LanguageModel]):
 
     def _open_learning(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
-            from seqlm.models.networks import DynamicNetwork  # imports the compiled loops
+            from seqlm.models.networks import DynamicNetwork, rms_on_train  # imports the compiled loops
 
             chosen, train = metadata["choices"], load_split(self.layout.corpus(info.token), "train", mmap=True)
-            settings = [(chosen["dynamic_lr"], chosen["dynamic_decay"])]
-            return DynamicNetwork.of(self._open_run(info.members[0]), train, settings)[0]
+            static = self._open_run(info.members[0])
+            rms = partial(rms_on_train, static.network, train)
+            return DynamicNetwork(static, chosen["dynamic_lr"], chosen["dynamic_decay"], rms)
         vocab, order = self._vocab(info.counted_token or info.token), info.order or 0
         if not info.counts_predicted_token:
             return words_as_characters(self.layout, vocab, order)

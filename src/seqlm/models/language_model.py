@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from seqlm.core.elementary import log
+from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
 from seqlm.core.settings import Seed, check_argument
 from seqlm.models.info import ModelInfo
-from seqlm.models.sampling import Probs, SamplingConfig
 from seqlm.models.scored_text import Ids
 from seqlm.models.surprisals import (
     By,
@@ -49,6 +49,16 @@ if TYPE_CHECKING:
 _NOT_KEPT = re.compile(r"[^A-Za-z\s]")
 _WORD = re.compile("[^ \n]+")
 _AtLeastOne = Annotated[int, Field(ge=1)]
+_OPTIONS: dict[str, Any] = {
+    "num_preds": _AtLeastOne,
+    "temperature": Annotated[float, Field(ge=0)],
+    "top_k": _AtLeastOne | None,
+    "top_p": Annotated[float, Field(gt=0, le=1)] | None,
+    "seed": Seed,
+}
+"""What :meth:`LanguageModel.generate` accepts."""
+_COLDEST = float(np.finfo(np.float64).tiny)
+Probs = NDArray[np.float64]
 
 
 class Reader(ABC):
@@ -294,21 +304,26 @@ class LanguageModel(ABC):
     ) -> str | list[str]:
         """Return the ``num_preds`` tokens that follow a prefix as text, without the prefix.
 
-        The options are those of :class:`~seqlm.models.sampling.SamplingConfig`. A list of prefixes gives a list of
-        texts. A prefix is cleaned like the corpus, and tokens that the vocabulary lacks are read as ``<unk>``. Raises
-        DataError if a prefix has no token, and ParamsError for a number of tokens below 1, a seed outside 0 to
-        2**32 - 1, and other values that make no sense.
+        With ``temperature`` 0 each token is the most likely one; otherwise it is drawn from q proportional to p to the
+        power 1 / temperature (exercise 8.5-3 with alpha = 1 / temperature). ``top_k`` keeps the k most likely tokens;
+        ``top_p`` keeps the smallest set of most likely tokens that has this much probability (nucleus).
+
+        A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens that the vocabulary
+        lacks are read as ``<unk>``. Raises DataError if a prefix has no token, and ParamsError for a number of tokens
+        below 1, a seed outside 0 to 2**32 - 1, and other values that make no sense.
         """
-        sampling = SamplingConfig(temperature, top_k, top_p)
+        options = {"num_preds": num_preds, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        num_preds, *how, seed = (
+            check_argument(value, name, _OPTIONS[name], function="generate") for name, value in options.items()
+        )
+        rng = np.random.default_rng(seed)
         alone = not are_several(prefix)
         prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
-        number = check_argument(num_preds, "num_preds", _AtLeastOne, function="generate")
-        rng = np.random.default_rng(check_argument(seed, "seed", Seed, function="generate"))
-        encoded = [self.encode_prefix(each) for each in prefixes]
-        texts = [self._continue(ids, number, rng, sampling) for ids in encoded]
+        encoded = [self._encode_prefix(each) for each in prefixes]
+        texts = [self._continue(ids, num_preds, lambda probs: pick_token(probs, rng, *how)) for ids in encoded]
         return texts[0] if alone else texts
 
-    def encode_prefix(self, prefix: str) -> list[int]:
+    def _encode_prefix(self, prefix: str) -> list[int]:
         """Return the tokens of a prefix. Raises DataError if it has none."""
         text = clean_text(require_text(prefix, "the prefix"), self.vocab.normalise)
         # A space at its end is read too.
@@ -317,15 +332,13 @@ class LanguageModel(ABC):
             raise DataError(f"the prefix {prefix!r} contains no {self.vocab.token_kind.noun}: give at least one")
         return [int(index) for index in ids]
 
-    def _continue(
-        self, prefix: Sequence[int], num_preds: int, rng: np.random.Generator, sampling: SamplingConfig
-    ) -> str:
+    def _continue(self, prefix: Sequence[int], num_preds: int, pick: Callable[[Probs], int]) -> str:
         """Return the text of the ``num_preds`` tokens after a prefix, including the space before a word."""
         reader, tokens = self.reader(), list[str]()
         for token in prefix:
             reader.read(token)
         for step in range(num_preds):
-            token = sampling.pick(reader.next_probs(), rng)
+            token = pick(reader.next_probs())
             tokens.append(self.vocab.tokens[token])
             if step < num_preds - 1:
                 reader.read(token)
@@ -345,3 +358,30 @@ def cleaning_remarks(text: str, normalise: str) -> list[str]:
         remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"
         return [remark, *decoding_warnings(Letters.of(text), normalise)]
     return []
+
+
+def pick_token(
+    probs: Probs, rng: np.random.Generator, temperature: float, top_k: int | None, top_p: float | None
+) -> int:
+    """Return one token, given the probability of each, shape ``(V,)``; the options are those of ``generate``.
+
+    ``<unk>``, token 0, is never chosen, because it is no text.
+    """
+    allowed = probs[1:]
+    if temperature == 0:
+        return int(allowed.argmax()) + 1
+    logs = log(allowed)
+    # Relative to the largest, so that no temperature, however low, makes a number too large.
+    with np.errstate(over="ignore"):
+        weights = exp((logs - logs.max()) / max(temperature, _COLDEST))
+    if top_k is not None and top_k < len(weights):
+        weights[weights < np.partition(weights, -top_k)[-top_k]] = 0
+    if top_p is not None:
+        order = np.argsort(-weights, kind="stable")
+        ordered = weights[order]
+        # A token stays while those before it have less than top_p: the first one always does.
+        ordered[np.cumsum(ordered) - ordered >= top_p * ordered.sum()] = 0
+        weights[order] = ordered
+    cumulative = np.cumsum(weights)
+    drawn = min(rng.random() * cumulative[-1], np.nextafter(cumulative[-1], 0))
+    return int((cumulative > drawn).argmax()) + 1

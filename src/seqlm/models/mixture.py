@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from seqlm.core.elementary import exp, log
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo
-from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.sampling import Probs
+from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 
 

@@ -13,8 +13,7 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout, as_path
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo, describe_ngram
-from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.sampling import Probs
+from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.count_tables import NgramCounts

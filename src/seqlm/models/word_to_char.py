@@ -25,9 +25,8 @@ from seqlm.core import elementary
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo, describe_ngram
-from seqlm.models.language_model import LanguageModel, Reader
+from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.ngrams import Recounting
-from seqlm.models.sampling import Probs
 from seqlm.models.scored_text import Ids
 from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.models.base import NGramModel
