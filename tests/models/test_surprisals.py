@@ -55,8 +55,9 @@ def total_bits(model: LanguageModel, text: str, context: str | None = None) -> f
     found = model.score_text(text, context)
     if not found.metrics["tokens"]:
         return 0.0
-    assert found.score() == model.score(text, context=context)._replace(remarks=())
-    return (found.score().nll + found.encoded.spelling[np.isfinite(found.nll)].sum()) / math.log(2)
+    score = model.score(text, context=context)
+    assert found.score("the text") == score._replace(remarks=())
+    return (score.nll + found.encoded.spelling[np.isfinite(found.nll)].sum()) / math.log(2)
 
 
 def ways(model: LanguageModel) -> Iterator[Space]:

@@ -142,7 +142,7 @@ def test_names_that_are_not_utf_8_are_shown_with_escapes(run_script: RunStage, t
 
 def test_what_to_do_without_memory_fits_the_stage(run_stage: RunStage, trained: Layout) -> None:
     (trained.root / "my.txt").write_text("the sea came in\n")
-    with mock.patch("seqlm.score.user_text.score_user_text", side_effect=MemoryError):
+    with mock.patch("seqlm.models.language_model.LanguageModel.score_text", side_effect=MemoryError):
         result = run_stage("score", "--text", "my.txt", "--model", "small")
     refused(result, 5, "error: out of memory: use a shorter text, a smaller model, or a machine with more memory\n")
 

@@ -29,21 +29,18 @@ class Result:
         return value
 
 
-def best_model(scores: Sequence[Scores]) -> Scores:
-    """Return the best model on val among those that stay as they were trained, or among all if there are none."""
-    static = [each for each in scores if not each.info.dynamic]
-    return min(static or scores, key=lambda each: (val_bits(each), each.name))
-
-
 def rank_models(
     scores: Sequence[Scores], texts: Mapping[str, Mapping[str, Stream]], folds: Folds | None
 ) -> list[Result]:
-    """Return the results of all models: the best one (:func:`best_model`), then the others by their bits on test.
+    """Return the results of all models: the best one, then the others by their bits on test.
 
-    Models that keep learning come after those that do not. Each model is compared with the best one, which was chosen
-    before test was seen. ``texts``: kind of token -> its scored texts.
+    The best one is that on val among those that stay as they were trained, or among all if there are none, so it was
+    chosen before test was seen. Each model is compared with it. Models that keep learning come after those that do not.
+    ``texts``: kind of token -> its scored texts.
     """
-    best, labels = best_model(scores), display_names([each.info for each in scores])
+    static = [each for each in scores if not each.info.dynamic]
+    best = min(static or scores, key=lambda each: (val_bits(each), each.name))
+    labels = display_names([each.info for each in scores])
 
     def place(each: Scores) -> tuple[bool, bool, float, str]:
         return each.info.dynamic, each is not best, finite_bits(each.metrics["test"]), each.name

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.progress import Log
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Reader
 from seqlm.models.ngrams import NGram, Recounting
 from seqlm.models.surprisals import EncodedText
-from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
+from seqlm.ngrams.arpa import MARKS, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import count_separators
@@ -24,27 +23,20 @@ from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 _BEGIN, _END = MARKS
 
 
-def open_arpa(path: Path, log: Log) -> "ArpaLanguageModel":
-    """Return the model in an ARPA file, plain or packed with gzip; warnings are logged.
-
-    Raises DataError as :func:`read_arpa` does.
-    """
-    model = read_arpa(path)
-    if not set(BYTE_TOKENS).isdisjoint(model.tokens):
-        raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
-    for warning in model.warnings:
-        log(warning)
-    return ArpaLanguageModel(model)
-
-
 class ArpaLanguageModel(NGram):
     """An n-gram model from an ARPA file. It does not clean texts."""
 
     write = LanguageModel.write  # its counts are not in the file
 
-    def __init__(self, model: ArpaModel) -> None:
-        """Take a model that was read. It is one over characters if all its tokens are, without sentence marks."""
-        tokens = model.tokens
+    def __init__(self, path: Path) -> None:
+        """Read a file. The model is one over characters if all its tokens are, without sentence marks.
+
+        Raises DataError as :func:`read_arpa` does.
+        """
+        model = read_arpa(path)
+        tokens, self.warnings = model.tokens, model.warnings
+        if not set(BYTE_TOKENS).isdisjoint(tokens):
+            raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
         self._lacks_unknown = model.unigram[0] == 0
         has_both = set(MARKS) <= set(tokens)
         self.has_marks = has_both and bool(model.listed[0][tokens.index(_END)] > 10**NEVER)

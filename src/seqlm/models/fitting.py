@@ -90,18 +90,14 @@ def fit_ngram(
 
 
 def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
-    """Yield the texts. Raises ParamsError if one is no string and no list of words."""
+    """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
     if not isinstance(texts, str) and not are_several(texts):
         raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}")
     for text in [texts] if isinstance(texts, str) else texts:
         if isinstance(text, list | tuple):
             yield " ".join(require_text(word, "a word") for word in text)
             continue
-        yield _no_path(require_text(text, "a text"))
-
-
-def _no_path(text: str) -> str:
-    """Return a text. Raises ParamsError if it is the name of a file."""
-    if len(text) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
-        raise ParamsError(f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()")
-    return text
+        text = require_text(text, "a text")
+        if len(text) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
+            raise ParamsError(f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()")
+        yield text

@@ -20,6 +20,7 @@ from seqlm.models.ngrams import FEW_TOKENS, model_of_few, orders_of_few, recount
 from seqlm.models.saving import check_sealed
 from seqlm.models.word_to_char import describe_word_to_char, words_as_characters
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.registry import load_counts
 from seqlm.train.settings import read_config, run_names
 from seqlm.vocab.corpus import load_split, split_file
 from seqlm.vocab.kinds import KINDS, Kind
@@ -120,7 +121,8 @@ class Models(Mapping[str, LanguageModel]):
         for kind in (kind for kind in KINDS if self.layout.ngrams(kind).is_dir()):
             yield from self._of_counts(kind)
         if self.layout.ngrams("word").is_dir() and self.layout.vocab("char").is_file():
-            words, order = self._vocab("word"), self._highest_order("word")
+            words = self._vocab("word")
+            order = load_counts(self.layout.ngrams("word"), words.key)[0].max_order
             info = describe_word_to_char(order, self._vocab("char"))
             files = (*self._ngram_files("word"), *self._vocab_files("char"))
             yield Entry(info, files, partial(words_as_characters, self.layout, words))
@@ -183,9 +185,6 @@ class Models(Mapping[str, LanguageModel]):
         vocab = self.layout.vocab(kind)
         tokenizer = vocab.with_name(TOKENIZER_FILE)
         return (vocab, tokenizer) if tokenizer.is_file() else (vocab,)
-
-    def _highest_order(self, kind: Kind) -> int:
-        return max(model.info.order or 0 for model in static_models(self.layout, self._vocab(kind)))
 
     def _vocab(self, kind: Kind) -> Vocab:
         return Vocab.load(self.layout.vocab(kind), kind)

@@ -237,8 +237,8 @@ class LanguageModel(ABC):
         pairs = zip(texts, contexts(context, len(texts)), strict=True)
         scores = []
         for number, found in enumerate(self.score_encoded([self._read_text(*pair) for pair in pairs])):
-            found.require_tokens(f"{self.name}: {'the text' if alone else f'text {number}'}")
-            scores.append(found.score(cleaning_remarks(texts[number], self.vocab.normalise)))
+            which = f"{self.name}: {'the text' if alone else f'text {number}'}"
+            scores.append(found.score(which, cleaning_remarks(texts[number], self.vocab.normalise)))
         return scores[0] if alone else scores
 
     def surprisals(

@@ -123,20 +123,20 @@ class TextSurprisals:
         num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.tokens[0])
         return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
 
-    def score(self, remarks: Sequence[str] = ()) -> Score:
-        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
+    def score(self, which: str, remarks: Sequence[str] = ()) -> Score:
+        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text.
+
+        Raises DataError, which calls the text ``which``, if it has no scored token.
+        """
         found = self.metrics
+        if not found["tokens"]:
+            number = quantity(len(self.nll), self.encoded.vocab.token_kind.noun)
+            raise DataError(f"{which} has only {number} that can be scored: use a longer text")
         bits, perplexity = (
             math.inf if found[name] is None else found[name] for name in ("bits_per_character", "perplexity")
         )
         nll = float(self.nll[self._has_no_first :].sum())
         return Score(found["tokens"], nll, bits, perplexity, found["unknown_share"], tuple(remarks))
-
-    def require_tokens(self, which: str) -> None:
-        """Raise DataError, which names the text, if it has no scored token."""
-        if not self.metrics["tokens"]:
-            number = quantity(len(self.nll), self.encoded.vocab.token_kind.noun)
-            raise DataError(f"{which} has only {number} that can be scored: use a longer text")
 
     @property
     def bits(self) -> NDArray[np.float64]:

@@ -137,9 +137,6 @@ class Heldout:
         )  # fmt: skip
 
 
-_BLOCK = 1 << 20
-
-
 def token_offsets(vocab: Vocab, ids: NDArray[np.integer], text: str, positions: Sequence[int]) -> list[int]:
     """Return how many tokens of a split's ``ids`` end before each of some increasing positions in its ``text``."""
     kind, per_end = vocab.token_kind, 1 - len(vocab.line_separator)
@@ -147,17 +144,7 @@ def token_offsets(vocab: Vocab, ids: NDArray[np.integer], text: str, positions: 
         parts = (text[start:stop].replace("\n", " ") for start, stop in pairwise([0, *positions]))
         return [int(end) for end in np.cumsum([len(words(part)) for part in parts])]
     chars = [position - per_end * text.count("\n", 0, position) for position in positions]
-    return chars if kind.is_character else _tokens_within(vocab.lengths(vocab.tokens), ids, chars)
-
-
-def _tokens_within(lengths: NDArray[np.int64], ids: NDArray[np.integer], chars: Sequence[int]) -> list[int]:
-    """Return how many tokens fit into each of some increasing numbers of characters."""
-    found: list[int] = []
-    before = 0
-    for start in range(0, len(ids), _BLOCK):
-        ends = before + np.cumsum(lengths[np.asarray(ids[start : start + _BLOCK])])
-        before = int(ends[-1])
-        # If the block ends at the position itself, bytes that end its last character may follow in the next block.
-        while len(found) < len(chars) and chars[len(found)] < before:
-            found.append(start + int(np.searchsorted(ends, chars[len(found)], side="right")))
-    return found + [len(ids)] * (len(chars) - len(found))
+    if kind.is_character:
+        return chars
+    ends = np.cumsum(vocab.lengths(vocab.tokens)[ids])
+    return [int(offset) for offset in np.searchsorted(ends, chars, side="right")]

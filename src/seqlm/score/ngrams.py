@@ -37,7 +37,7 @@ def _scores(layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, log
     if is_word_to_char:
         models.append(words_as_characters(layout, counted))
     if dynamic is not None and num_tokens <= MAX_TOKENS:
-        order = dynamic.order_for(kind, num_tokens)
+        order = min(dynamic.order[kind], num_tokens)
         models.append(recounting_model(layout, counted, order))
         if is_word_to_char:
             models.append(words_as_characters(layout, counted, order))

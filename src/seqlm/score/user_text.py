@@ -1,7 +1,6 @@
-"""Scores a user's own text, and returns what its page shows."""
+"""A user's own text, and what is shown of its score."""
 
-import shutil
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +12,7 @@ from seqlm.core.errors import DataError
 from seqlm.core.progress import quantity, shown
 from seqlm.core.text import TextSize, words
 from seqlm.download.corpora import copy_own_text
-from seqlm.models.language_model import LanguageModel, cleaning_remarks
+from seqlm.models.language_model import cleaning_remarks
 from seqlm.models.surprisals import TextSurprisals
 from seqlm.preprocess.cleaning import clean_text, read_raw, require_enough
 from seqlm.score.passage import passage
@@ -48,8 +47,7 @@ def read_user_text(path: Path, normalise: str, stdin: BinaryIO) -> UserText:
         copy = Path(folder) / "copy.txt"
         if path == STDIN:
             path = Path(folder) / name
-            with path.open("wb") as file:
-                shutil.copyfileobj(stdin, file)
+            path.write_bytes(stdin.read())
         copy_own_text(path, copy, name)
         original = read_raw(copy, name)
     remarks, text = cleaning_remarks(original, normalise), clean_text(original, normalise)
@@ -63,24 +61,15 @@ def read_user_text(path: Path, normalise: str, stdin: BinaryIO) -> UserText:
     return UserText(name, original, remarks)
 
 
-def score_user_text(text: UserText, models: Iterable[LanguageModel]) -> dict[str, TextSurprisals]:
-    """Return the surprisals of a text by model. Raises DataError if it has no token that a model can score."""
-    scored = {}
-    for model in models:
-        scored[model.name] = model.score_text(text.original)
-        scored[model.name].require_tokens(f"{model.name}: the text")
-    return scored
-
-
 def describe_score(name: str, found: TextSurprisals) -> str:
-    """Return a model's score of a text as one line."""
-    metrics = found.metrics
+    """Return a model's score of a text as one line. Raises DataError if the text has no scored token."""
+    score = found.score(f"{name}: the text")
     perplexity, bits = (
-        "infinite" if metrics[key] is None else f"{metrics[key]:.3f}" for key in ("perplexity", "bits_per_character")
+        "infinite" if math.isinf(value) else f"{value:.3f}" for value in (score.perplexity, score.bits_per_character)
     )
     return (
         f"{name}: perplexity {perplexity} per {found.encoded.vocab.kind}, {bits} bits per character, "
-        f"{quantity(metrics['tokens'], 'token')}, {metrics['unknown_share']:.1%} of them unknown"
+        f"{quantity(score.tokens, 'token')}, {score.unknown_share:.1%} of them unknown"
     )
 
 
