@@ -45,7 +45,7 @@ def _score_text(layout: Layout, path: Path, names: tuple[str, ...], page: Path) 
     from seqlm.core.files import write_text
     from seqlm.models.index import open_models
     from seqlm.report.page import build_surprisal_page
-    from seqlm.score.user_text import describe_score, page_content, read_user_text
+    from seqlm.score.shown_text import describe_score, page_content, read_user_text
     from seqlm.train.settings import run_names
 
     device: Device = load(layout.params, "device", Device)

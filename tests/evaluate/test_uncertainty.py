@@ -8,16 +8,9 @@ import numpy as np
 import pytest
 
 from made_scores import scored_text
-from seqlm.evaluate.uncertainty import (
-    Comparison,
-    Scale,
-    critical_value,
-    scales_of_folds,
-    scales_of_text,
-    student_inside,
-)
+from seqlm.evaluate.ranking import Comparison, Scale, critical_value, scales_of_folds, scales_of_text, student_inside
 from seqlm.models.scored_text import NUM_BLOCKS, Stream, stream_of
-from seqlm.score.folds import Folds
+from seqlm.score.ngrams import Folds
 
 # Two reference models on three folds and on four blocks. Deviations: folds 1, blocks 2; of the differences, folds
 # (0.5, 0.5, 0.5 + 0.3 sqrt(3)) 0.3, blocks (0, 0, 3, 3) sqrt(3).

@@ -279,7 +279,7 @@ def test_words_of_a_text_need_not_have_spaces_between_them(models: Models) -> No
         ({"text": "the sea", "by": "line"}, "surprisals: by = 'line': should be 'token' or 'word'"),
         ({"text": "the sea", "space": "Before"}, "surprisals: space = 'Before': should be 'before' or 'after'"),
         ({"text": "the sea", "words": ["the"]}, "the text continues with 'sea' after the last word"),
-        ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "words of 2 texts, but 1 text"),
+        ({"text": ["the sea"], "words": [["the"], ["sea"]]}, "1 text, but 2 lists: give one for each"),
         ({"text": "the sea", "groups": [1]}, "groups are those of words: give words too"),
         ({"text": "a", "words": ["a"], "groups": [1]}, "with groups, give words and no text"),
         ({"words": ["the", "sea"], "groups": [1]}, "2 words, but 1 group:"),

@@ -23,8 +23,8 @@ from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.folds import Folds, cross_validate, fold_bits
 from seqlm.score.heldout import WARMUP, Heldout, find_passages
+from seqlm.score.ngrams import Folds, cross_validate, fold_bits
 from seqlm.vocab.corpus import SPLITS, load_split
 from seqlm.vocab.kinds import KINDS, Kind, token_kind
 from seqlm.vocab.vocabulary import Vocab

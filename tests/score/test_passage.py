@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from seqlm.score.passage import passage, per_character
+from seqlm.score.shown_text import passage, per_character
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import BYTE_TOKENS
 

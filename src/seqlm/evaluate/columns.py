@@ -174,12 +174,9 @@ def table_text(table: pd.DataFrame, *remarks: str) -> str:
     rows = [[column.heading for column in columns]]
     rows += [[column.cell(row) for column in columns] for _, of_group in groups for row in of_group]
     lines = aligned(rows, [column.is_number for column in columns])
-    place = 1
-    for heading, of_group in groups:
-        if heading:
-            lines.insert(place, f"{heading}:")
-            place += 1
-        place += len(of_group)
+    heading, last_group = groups[-1]
+    if heading:
+        lines.insert(len(lines) - len(last_group), f"{heading}:")
     lines += _NOTES
     lines += [_CHOSEN] if table["chosen_on_val"].any() else []
     lines += filter(None, remarks)

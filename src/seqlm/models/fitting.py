@@ -77,11 +77,9 @@ def fit_ngram(
     num_tokens = int(occurrences.sum())
     if num_tokens < order:
         raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
-    try:
-        tokens, counted, ids = choose_tokens(kind, seen, occurrences, min_freq)
-    except ParamsError as error:
-        problem = f"no {kind.noun} of the texts occurs so often: lower it"
-        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
+    if occurrences.max() < min_freq:
+        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: no {kind.noun} of the texts occurs so often: lower it")
+    tokens, counted, ids = choose_tokens(kind, seen, occurrences, min_freq)
     train = np.concatenate([ids[part] for part in stream.parts])
     split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)

@@ -92,34 +92,21 @@ def describe_ngram(
     """
     name = "-".join([vocab.kind, smoothing, *([str(order)] if order else [])])
     return ModelInfo(
-        name if num_tokens is None else f"{name}@{num_tokens}",
-        "ngram",
-        vocab.kind,
-        beginning_chars(vocab, num_tokens),
-        train_tokens=num_tokens,
-        counted_token=vocab.kind,
-        smoothing=smoothing,
-        order=order,
+        name if num_tokens is None else f"{name}@{num_tokens}", "ngram", vocab.kind, beginning_chars(vocab, num_tokens),
+        train_tokens=num_tokens, counted_token=vocab.kind, smoothing=smoothing, order=order,
         chosen_on_val=chosen_on_val,
-    )
+    )  # fmt: skip
 
 
 def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
     """Return the description of the network that a run trained."""
     is_part = config.max_tokens is not None and config.max_tokens < vocab.splits["train"].num_tokens
     return ModelInfo(
-        config.run,
-        "network",
-        config.token,
-        beginning_chars(vocab, config.max_tokens),
-        train_tokens=config.max_tokens if is_part else None,
-        network=config.model,
-        run=config.run,
-        sampling=config.sampling,
-        as_in_chapter=_is_as_in_chapter(config),
-        epoch=config.checkpoint,
+        config.run, "network", config.token, beginning_chars(vocab, config.max_tokens),
+        train_tokens=config.max_tokens if is_part else None, network=config.model, run=config.run,
+        sampling=config.sampling, as_in_chapter=_is_as_in_chapter(config), epoch=config.checkpoint,
         chosen_on_val=config.checkpoint == "best" or config.patience is not None,
-    )
+    )  # fmt: skip
 
 
 _OF_CHAPTER = {
@@ -143,14 +130,9 @@ def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
     static = [member.name for member in members if not member.dynamic]
     names = [*dynamic[:-1], dynamic[-1] + DYNAMIC, *static] if dynamic else static
     return ModelInfo(
-        "+".join(names),
-        "mixture",
-        members[0].token,
-        max(member.train_chars for member in members),
-        dynamic=bool(dynamic),
-        chosen_on_val=True,
-        members=tuple(member.name for member in members),
-    )
+        "+".join(names), "mixture", members[0].token, max(member.train_chars for member in members),
+        dynamic=bool(dynamic), chosen_on_val=True, members=tuple(member.name for member in members),
+    )  # fmt: skip
 
 
 def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:

@@ -1,14 +1,14 @@
 """The interface of a trained model: it scores text, returns surprisals, and generates text.
 
 Every model offers two things, from which all others follow: the surprisals of a whole stream of tokens, and a reader
-that gives the distribution of the next token after each token that it has read.
+that gives the distribution of the next token after each token that it has read. A linear mixture of models is one, too.
 """
 
 import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict, Unpack, overload
 
@@ -234,7 +234,7 @@ class LanguageModel(ABC):
         """
         alone = not are_several(text)
         texts = [require_text(text, "the text")] if alone else strings(text, "the text")
-        pairs = zip(texts, contexts(context, len(texts)), strict=True)
+        pairs = zip(texts, contexts(context, texts), strict=True)
         scores = []
         for number, found in enumerate(self.score_encoded([self._read_text(*pair) for pair in pairs])):
             which = f"{self.name}: {'the text' if alone else f'text {number}'}"
@@ -279,7 +279,7 @@ class LanguageModel(ABC):
         space = check_argument(space, "space", Space, function="surprisals")
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
-        pairs = zip(request.texts, contexts(context, len(request.texts)), strict=True)
+        pairs = zip(request.texts, contexts(context, request.texts), strict=True)
         scored = self.score_encoded([self._read_text(*pair, space) for pair in pairs])
         if by == "token":
             return request.table([found.token_rows() for found in scored])
@@ -385,3 +385,46 @@ def pick_token(
     cumulative = np.cumsum(weights)
     drawn = min(rng.random() * cumulative[-1], np.nextafter(cumulative[-1], 0))
     return int((cumulative > drawn).argmax()) + 1
+
+
+def mix(nll: Sequence[Nll], weights: NDArray[np.float64]) -> Nll:
+    """Return the surprisals of the mixture of models whose surprisals are ``nll``; the weights sum to 1."""
+    probs = np.zeros(len(nll[0]))
+    for weight, each in zip(weights, nll, strict=True):
+        probs += weight * exp(-each)
+    return -log(probs)
+
+
+class Mixture(LanguageModel):
+    """A linear mixture: p is the weighted mean of the members' p."""
+
+    def __init__(self, info: ModelInfo, members: Sequence[LanguageModel], weights: Sequence[float]) -> None:
+        """Take models over the same tokens, and their weights."""
+        super().__init__(info, members[0].vocab)
+        self.members, self.weights = list(members), np.array(weights)
+
+    def _token_nll(self, ids: Ids) -> Nll:
+        return mix([member.token_nll(ids) for member in self.members], self.weights)
+
+    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+        """Return -log p of tokens 2 to N of each text."""
+        members = [member.texts_nll(texts) for member in self.members]
+        return [mix(each, self.weights) for each in zip(*members, strict=True)]
+
+    def reader(self) -> Reader:
+        """Return a reader of a new text. Members that are dynamic learn from what it reads."""
+        return _MixtureReader([member.reader() for member in self.members], self.weights)
+
+
+class _MixtureReader(Reader):
+    def __init__(self, readers: Sequence[Reader], weights: NDArray[np.float64]) -> None:
+        self._readers, self._weights = readers, weights
+
+    def read(self, token: int) -> None:
+        for reader in self._readers:
+            reader.read(token)
+
+    def next_probs(self) -> Probs:
+        # Added up in this order: the order of a product by NumPy depends on the processor.
+        probs = (weight * reader.next_probs() for weight, reader in zip(self._weights, self._readers, strict=True))
+        return reduce(np.add, probs)

@@ -58,9 +58,7 @@ class StaticNetwork(LanguageModel):
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return -log p of tokens 2 to N of each text; texts of about one length are read together."""
         found = [np.empty(0)] * len(texts)
-        by_length = sorted(
-            (index for index, ids in enumerate(texts) if len(ids) > 1), key=lambda index: len(texts[index])
-        )
+        by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(by_length), _ROWS):
             indices = by_length[start : start + _ROWS]
             # What follows the end of a text changes nothing before it.
@@ -68,7 +66,7 @@ class StaticNetwork(LanguageModel):
             for row, index in zip(rows, indices, strict=True):
                 row[: len(texts[index])] = texts[index]
             for nll, index in zip(rows_nll(self.network, rows, _TOKENS // len(rows)), indices, strict=True):
-                found[index] = nll[: len(texts[index]) - 1]
+                found[index] = nll[: max(len(texts[index]) - 1, 0)]
         return found
 
     def reader(self) -> Reader:
@@ -194,25 +192,19 @@ class DynamicNetwork(LanguageModel):
         return _LearningReader(self._network, self._update)
 
 
-class _LearningReader(Reader):
+class _LearningReader(NetworkReader):
     def __init__(self, network: Network, update: Callable[[Network], None]) -> None:
         self._network, self._update = network.copy(), update
+        self._state = self._network.initial_state(1)
         self._segment: list[int] = []
         """The last token of the segment before, and the tokens read since."""
-        self._begin(self._network.initial_state(1))
-
-    def _begin(self, state: Any) -> None:
-        self._state, self._reader = state, NetworkReader(self._network, state)
+        super().__init__(self._network, self._state)
 
     def read(self, token: int) -> None:
         self._segment.append(token)
         if len(self._segment) > UPDATE_EVERY:
             stream = np.array([self._segment])
-            _, state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
+            _, self._state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
             self._update(self._network)
-            self._segment = [token]
-            self._begin(state)
-        self._reader.read(token)
-
-    def next_probs(self) -> Probs:
-        return self._reader.next_probs()
+            self._segment, self._step = [token], self._network.step_fn(self._state)
+        super().read(token)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,9 +102,6 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
 
 def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
-    costs = np.zeros(len(ids))
-    if ids.all():
-        return costs
-    unknown = [token for token, index in zip(tokens, ids.tolist(), strict=True) if index == 0]
-    costs[ids == 0] = spelling_costs(vocab, unknown)
+    costs, is_unknown = np.zeros(len(ids)), ids == 0
+    costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))
     return costs

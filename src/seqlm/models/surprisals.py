@@ -266,8 +266,7 @@ def read_request(text: object, words: object, groups: object) -> Request:
         return Request(texts, [own], None, index=_index_of(words))
     lists = [strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)]
     texts = [" ".join(own) for own in lists] if text is None else strings(text, "the text", "list of strings")
-    if len(texts) != len(lists):
-        raise ParamsError(f"words of {quantity(len(lists), 'text')}, but {quantity(len(texts), 'text')}: give as many")
+    _require_as_many("text", texts, "list", lists)
     return Request(texts, lists, list(range(len(lists))))
 
 
@@ -279,10 +278,7 @@ def _index_of(value: Any) -> Any:
 
 def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
     """Return the request of words that belong to groups: those of one group, in their order, are a text."""
-    if len(groups) != len(words):
-        raise ParamsError(
-            f"{quantity(len(words), 'word')}, but {quantity(len(groups), 'group')}: give one for each word"
-        )
+    _require_as_many("word", words, "group", groups)
     places: dict[Any, list[int]] = {}
     for place, label in enumerate(groups):
         if is_missing(label):
@@ -321,27 +317,25 @@ def strings(value: object, what: str, expected: str = "string") -> list[str]:
         if is_missing(each):
             advice = 'give "" for no word, and read tables with keep_default_na=False, so that "NA" stays a word'
             raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
-        raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")
+        raise ParamsError(f"{what}[{index}] must be a string, not {type(each).__name__}")
     return found
 
 
-def contexts(context: object, number: int) -> Sequence[object]:
+def contexts(context: object, texts: Sequence[str]) -> Sequence[object]:
     """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
     if not are_several(context):
-        return [context] * number
+        return [context] * len(texts)
     found = strings(context, "the context")
-    if len(found) != number:
-        raise ParamsError(
-            f"{quantity(number, 'text')}, but {quantity(len(found), 'context')}: give one for each, or one for all"
-        )
+    _require_as_many("text", texts, "context", found)
     return found
+
+
+def _require_as_many(noun: str, items: Sequence[Any], other: str, others: Sequence[Any]) -> None:
+    if len(items) != len(others):
+        raise ParamsError(f"{quantity(len(items), noun)}, but {quantity(len(others), other)}: give one for each")
 
 
 def _items(value: Any, complaint: str) -> list[Any]:
     if not are_several(value):
-        raise ParamsError(f"{complaint}, not {_kind(value)}")
+        raise ParamsError(f"{complaint}, not {type(value).__name__}")
     return list(value)
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
