@@ -54,12 +54,6 @@ def test_a_dynamic_model_that_is_no_longer_scored_is_gone(layout: Layout, run_st
     assert not any("dynamic" in model for model in models(layout))
 
 
-def test_a_run_that_was_not_scored_is_named(layout: Layout, run_stage: RunStage) -> None:
-    layout.config("other").write_bytes(layout.config("small").read_bytes())
-    complaint = "error: data/scores/runs/other: no such folder: run the stage that writes it\n"
-    refused(run_stage("evaluate"), 3, complaint)
-
-
 def test_the_history_of_a_killed_training_is_refused(layout: Layout, run_stage: RunStage) -> None:
     layout.reports("train", "small", "summary.json").unlink()
     layout.reports("train", "small", "history.csv").write_text("run,epoch\nsmall,1\n")

@@ -9,7 +9,7 @@ import pytest
 
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.files import read_csv, write_csv
-from seqlm.evaluate.columns import COLUMNS, Column, describe_share, main_table, table_text
+from seqlm.evaluate.columns import COLUMNS, describe_share, main_table, table_text
 from seqlm.evaluate.ranking import Comparison, Result, critical_value, rank_models
 from seqlm.models.info import ModelInfo
 from seqlm.score.ngrams import Folds
@@ -111,24 +111,9 @@ def test_a_model_with_infinite_bits_is_not_compared() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("dtype", "value", "shown", "missing"),
-    [(float, 1.23456, "1.23", "-"), (int, 12345, "12,345", "-"), (str, "x", "x", ""), (bool, True, "True", "")],
-)
-def test_a_column_shows_values_of_its_type(dtype: type, value: object, shown: str, missing: str) -> None:
-    column = Column("new", "A new column.", lambda _: value, dtype, "new")
-    assert [column.cell({"new": cell}) for cell in (value, None, float("nan"))] == [shown, missing, missing]
-    assert column.is_number == (dtype in (int, float))
-
-
 def test_the_perplexity_of_a_run_that_exploded_is_short() -> None:
     column = next(column for column in COLUMNS if column.name == "test_perplexity")
     assert [column.cell({column.name: value}) for value in (4.481, 9.1e90, None)] == ["4.48", "9.1e+90", "infinite"]
-
-
-def test_columns_have_different_names_and_a_meaning_each() -> None:
-    assert len({column.name for column in COLUMNS}) == len(COLUMNS)
-    assert all(column.meaning.endswith(".") for column in COLUMNS)
 
 
 def test_the_table_by_hand(tmp_path: Path) -> None:

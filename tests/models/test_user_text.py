@@ -3,14 +3,12 @@
 import gzip
 import json
 import math
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -132,27 +130,10 @@ def test_standard_input(trained: Layout) -> None:
     assert "standard input" in (trained.root / "my.html").read_text()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names in Unicode")
-def test_names_that_are_not_utf_8_are_shown_with_escapes(run_script: RunStage, trained: Layout) -> None:
-    (trained.root / os.fsdecode(b"\xe9.txt")).write_text("the sea\n")
-    assert "small: perplexity" in succeeded(run_script("score", os.fsdecode(b"--text=\xe9.txt")))
-    assert "\\udce9.txt" in (trained.root / PAGE).read_text()
-    refused(run_script("score", "--text", os.fsdecode(b"\xe9")), 3, "\\udce9: no such file")
-
-
-def test_what_to_do_without_memory_fits_the_stage(run_stage: RunStage, trained: Layout) -> None:
-    (trained.root / "my.txt").write_text("the sea came in\n")
-    with mock.patch("seqlm.models.language_model.LanguageModel.score_text", side_effect=MemoryError):
-        result = run_stage("score", "--text", "my.txt", "--model", "small")
-    refused(result, 5, "error: out of memory: use a shorter text, a smaller model, or a machine with more memory\n")
-
-
 @pytest.mark.parametrize(
     ("options", "code", "complaint"),
     [
-        ("--text missing", 3, "error: missing: no such file\n"),
         ("--text data", 3, "error: data: not a regular file\n"),
-        ("--text my.txt --page no/x.html", 2, "'--page': no: no such folder"),
         ("--text my.txt --page -", 2, "'--page': name a file: standard output is not possible here"),
     ],
 )
