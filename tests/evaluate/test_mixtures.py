@@ -36,15 +36,15 @@ def ending(nll: float, last: float) -> np.ndarray:
 # Networks are sure of every second token, the n-gram model ``counts`` of the others.
 STORED = [
     score(NGRAM, alternating(3.1, 0.2), DIAGNOSED), score(ngram("never"), ZERO + np.inf),
-    score(GOOD, alternating(0.1, 3.0), DIAGNOSED), score(WEAK, alternating(0.6, 3.5), DIAGNOSED),
+    score(GOOD, alternating(0.1, 3.0), DIAGNOSED), score(WEAK, alternating(0.6, 3.5), DIAGNOSED, test=ZERO),
     score(DYNAMIC, alternating(0.1, 2.8), {"choices": {"dynamic_lr": 0.1}}),
 ]  # fmt: skip
 
 
 def made(*scores: Scores) -> list[Scores]:
     """Return the mixtures of some networks and n-gram models."""
-    families = [[each for each in scores if each.info.family == family] for family in ("ngram", "network")]
-    return make_mixtures(*families, TEXTS)
+    ngrams, networks = ([each for each in scores if each.info.family == family] for family in ("ngram", "network"))
+    return make_mixtures(ngrams, networks, TEXTS)
 
 
 def members_of(*scores: Scores) -> list[tuple[str, ...]]:

@@ -156,7 +156,6 @@ def test_the_scored_share_is_stated_if_it_is_not_all() -> None:
     assert share == "scored: 0.38% of train, 3.00% of val, 100.00% of test, in evenly spaced passages"
     assert table_text(table(STEADY), share).endswith(f"\n{share}\n")
     assert describe_share({"uniform": {split: {"scored_share": 1.0} for split in (*shares, TRAIN_SUBSET)}}) == ""
-    assert table_text(table(STEADY), "") == table_text(table(STEADY))
 
 
 def test_every_number_of_the_table_is_that_of_its_split() -> None:

@@ -53,13 +53,10 @@ def test_texts_may_be_lists_of_words_or_lines() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"order": 0}, "order"),
         ({"by": "subword"}, "by"),
-        ({"smoothing": "kneser-ney"}, "smoothing"),
         ({"normalise": "lower"}, "normalise"),
         ({"min_freq": 0}, "min_freq"),
         ({"min_freq": 9}, "^fit_ngram: min_freq = 9: no word of the texts occurs so often: lower it"),
-        ({"unknown": None}, "unknown"),
         ({"epsilon": -1}, "epsilon"),
         ({"texts": 3}, "must be a string or several, not int"),
         ({"texts": pd.DataFrame({"a": ["the sea"]})}, "must be a string or several, not DataFrame"),

@@ -178,14 +178,6 @@ def test_unknown_words_cost_their_spelling() -> None:
     assert spelling.nll([]).shape == (0,)
 
 
-def test_the_next_characters_of_a_word_and_its_end_are_a_distribution() -> None:
-    spelling = SpellingModel(["sea", "seas", "tea"])
-    for prefix in ("", "s", "sea", "xx"):
-        # An unknown character is one of all characters that the words lack.
-        assert sum(spelling.prob(prefix, character) for character in ["", *"seat", "x"]) == pytest.approx(1)
-    assert spelling.prob("", "") == 0
-
-
 @given(
     st.lists(st.text(alphabet="ab é漢😀", max_size=15), min_size=1, max_size=30), st.integers(1, 200), st.integers(1, 7)
 )

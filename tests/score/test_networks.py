@@ -22,7 +22,7 @@ from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, stream_nll
 from seqlm.score import networks
-from seqlm.score.scores import TRAIN_SUBSET, Scores, score_model
+from seqlm.score.scores import Scores, score_model
 from seqlm.score.settings import DynamicParams
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config
@@ -79,13 +79,6 @@ def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: s
     assert set(score.metadata) == metadata
 
 
-def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
-    part = model("word", strong_network(), train_tokens=30)
-    score = score_model(part, heldout(streams()))
-    seen = stream(streams()["train"].ids[:30])
-    assert score.metrics[TRAIN_SUBSET] == measure(stream_nll(strong_network(), seen.ids), seen)
-
-
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Scores]:
@@ -132,16 +125,6 @@ def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> No
     assert score.nll["val"].mean() < np.log(6) < score.nll["test"].mean()
 
 
-def test_the_settings_of_dynamic_evaluation_are_chosen_on_val_and_not_on_test() -> None:
-    """A text that repeats itself from its beginning asks for a high rate; one that begins with noise for a low one."""
-    repeats, mixed = np.tile(REPEATS, 2), np.r_[NOISE, REPEATS]
-    chosen = []
-    for val, test in ((repeats, mixed), (mixed, repeats)):
-        scores = dynamic_scores(uniform_network(), texts_of(val, test), [])
-        chosen += [score.metadata["choices"]["dynamic_lr"] for score in scores] or [0]
-    assert chosen[0] > chosen[1]
-
-
 def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     vocab = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(20_000, 20_000, 0, "")})
     runs = resolve_runs(read_params(PARAMS_FILE), source="params.yaml")
@@ -155,9 +138,6 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     first = runs["scratch-random"]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
         assert not describe_run(first.model_copy(update=changes), vocab).as_in_chapter, changes
-    # The first 10,000 tokens of a shorter text are all of it.
-    short = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(500, 500, 0, "")})
-    assert describe_run(first, short).train_tokens is None
 
 
 def floats(values: list[float]) -> np.ndarray:
