@@ -42,6 +42,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.settings import read_params
 from seqlm.evaluate.mixtures import best_mixture
 from seqlm.models.info import describe_run
+from seqlm.models.language_model import LanguageModel
 from seqlm.models.networks import StaticNetwork
 from seqlm.models.ngrams import NGram
 from seqlm.models.scored_text import Ids, Streams
@@ -52,7 +53,7 @@ from seqlm.ngrams.models.registry import save_models
 from seqlm.preprocess.cleaning import clean_and_split
 from seqlm.preprocess.settings import SplitFractions
 from seqlm.score.heldout import Heldout
-from seqlm.score.scores import Scores, score_splits, val_bits
+from seqlm.score.scores import HELD_OUT, Scores, make_scores, val_bits
 from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS, build_corpus, find_line_separator, load_split
@@ -225,6 +226,11 @@ def train(corpus: Corpus, name: str, num_chars: int) -> tuple[Trainer, Stopwatch
     trainer.train(watch)
     trainer.network.load_weights(trainer.chosen_weights()[1])
     return trainer, watch
+
+
+def score_splits(model: LanguageModel, streams: Streams) -> Scores:
+    """Scores a model on val and test."""
+    return make_scores(model.info, {split: streams[split].nll(model.token_nll) for split in HELD_OUT}, streams)
 
 
 def score_trained(corpus: Corpus, trainer: Trainer) -> tuple[Scores, str]:

@@ -27,13 +27,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlm.evaluate.uncertainty import Scale, scales_of_folds
+from seqlm.evaluate.ranking import Scale, scales_of_folds
 from seqlm.models.scored_text import NUM_BLOCKS
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.folds import ORDERS as REFERENCES
-from seqlm.score.folds import Folds
+from seqlm.score.ngrams import ORDERS as REFERENCES
+from seqlm.score.ngrams import Folds
 
 RESULTS = Path(__file__).resolve().parent / "results" / "intervals.txt"
 NUM_TRAIN, NUM_TESTS = 8, 10

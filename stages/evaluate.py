@@ -14,8 +14,8 @@ def main(layout: Layout) -> None:
     from seqlm.evaluate.columns import main_table
     from seqlm.evaluate.mixtures import collect_scores, save_mixtures
     from seqlm.evaluate.ranking import rank_models
-    from seqlm.score.folds import Folds
     from seqlm.score.heldout import Heldout
+    from seqlm.score.ngrams import Folds
     from seqlm.train.settings import run_names
     from seqlm.vocab.settings import KINDS
 

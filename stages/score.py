@@ -45,7 +45,7 @@ def _score_text(layout: Layout, path: Path, names: tuple[str, ...], page: Path) 
     from seqlm.core.files import write_text
     from seqlm.models.index import open_models
     from seqlm.report.page import build_surprisal_page
-    from seqlm.score.user_text import describe_score, page_content, read_user_text, score_user_text
+    from seqlm.score.shown_text import describe_score, page_content, read_user_text
     from seqlm.train.settings import run_names
 
     device: Device = load(layout.params, "device", Device)
@@ -53,7 +53,7 @@ def _score_text(layout: Layout, path: Path, names: tuple[str, ...], page: Path) 
     models = [opened[name] for name in names or run_names(layout.configs)]
     # As the corpus of the models was cleaned, whatever the setting says now.
     text = read_user_text(path, models[0].vocab.normalise, sys.stdin.buffer)
-    scored = score_user_text(text, models)
+    scored = {model.name: model.score_text(text.original) for model in models}
     lines = [*text.remarks, *(describe_score(*item) for item in scored.items())]
     content = {name: page_content(found) for name, found in scored.items()}
     write_text(page, build_surprisal_page(Path(text.name).name, content, text.remarks))

@@ -56,8 +56,10 @@ def open_arpa(path: str | Path) -> "ArpaLanguageModel":
     Warns if its probabilities do not sum to 1. Raises DataError if it is no such file.
     """
     path = as_path(path, "path")
-    from seqlm.models import arpa
+    from seqlm.models.arpa import ArpaLanguageModel
 
-    model = arpa.open_arpa(path, warnings.warn)
+    model = ArpaLanguageModel(path)
+    for warning in model.warnings:
+        warnings.warn(warning, stacklevel=2)
     model.opened_by = open_arpa, (path.resolve(),)
     return model

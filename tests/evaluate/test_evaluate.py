@@ -1,68 +1,39 @@
-"""The evaluate stage by hand, after scores changed or were left behind."""
+"""The evaluate stage by hand, before a training run has ended, and after scores changed."""
 
-import shutil
 from pathlib import Path
-
-import pytest
 
 from seqlm.core.files import read_csv, write_csv, write_json
 from seqlm.core.layout import Layout
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models
 from smoke import ROOT, change_params
-from stages_by_hand import RunStage, in_this_process, prepare, refused, succeeded
+from stages_by_hand import RunStage, refused, succeeded
 
 SETTINGS = {"score.dynamic.lrs": [0.001], "score.dynamic.decays": [0.01], "score.dynamic_counts": None}
-
-
-@pytest.fixture(scope="module")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """A folder in which all models were scored, and the run ``small`` dynamically too."""
-    layout = write_models(prepare(tmp_path_factory.mktemp("scored")))
-    run_stage = in_this_process(layout.root)
-    change_params(layout.params, SETTINGS)
-    for arguments in (("--model", "small"), *(("--kind", kind) for kind in KINDS)):
-        succeeded(run_stage("score", *arguments))
-    history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
-    write_csv(layout.reports("train", "small", "history.csv"), history)
-    write_json(layout.reports("train", "small", "summary.json"), {})
-    return layout
-
-
-@pytest.fixture
-def layout(scored: Layout, tmp_path: Path) -> Layout:
-    shutil.copytree(scored.root, tmp_path, dirs_exist_ok=True)
-    return Layout(tmp_path)
-
-
-@pytest.fixture
-def run_stage(layout: Layout) -> RunStage:
-    return in_this_process(layout.root)
 
 
 def models(layout: Layout) -> set[str]:
     return set(read_csv(layout.reports("evaluate", "table.csv"))["model"])
 
 
-def test_a_dynamic_model_that_is_no_longer_scored_is_gone(layout: Layout, run_stage: RunStage) -> None:
+def test_what_was_trained_and_scored_is_compared(run_stage: RunStage, tmp_path: Path) -> None:
+    layout = write_models(tmp_path)
+    change_params(layout.params, SETTINGS)
+    for arguments in (("--model", "small"), *(("--kind", kind) for kind in KINDS)):
+        succeeded(run_stage("score", *arguments))
+    history = read_csv(Layout(ROOT).reports("train", "lstm", "history.csv")).assign(run="small")
+    write_csv(layout.reports("train", "small", "history.csv"), history)
+    # A training run that was killed leaves a history and no summary.
+    complaint = "error: reports/train/small/summary.json: no such file: run the stage that writes it\n"
+    refused(run_stage("evaluate"), 3, complaint)
+    assert not layout.reports("evaluate").exists()
+
+    write_json(layout.reports("train", "small", "summary.json"), {})
     assert succeeded(run_stage("evaluate")).startswith("the best of ")
     assert "small+dynamic" in models(layout)
+    # A dynamic model that is no longer scored is gone.
     change_params(layout.params, {"score.dynamic": None})
     succeeded(run_stage("score", "--model", "small"))
     succeeded(run_stage("evaluate"))
     assert models(layout) >= {"small", "char-kneser-ney-3"}
     assert not any("dynamic" in model for model in models(layout))
-
-
-def test_a_run_that_was_not_scored_is_named(layout: Layout, run_stage: RunStage) -> None:
-    layout.config("other").write_bytes(layout.config("small").read_bytes())
-    complaint = "error: data/scores/runs/other: no such folder: run the stage that writes it\n"
-    refused(run_stage("evaluate"), 3, complaint)
-
-
-def test_the_history_of_a_killed_training_is_refused(layout: Layout, run_stage: RunStage) -> None:
-    layout.reports("train", "small", "summary.json").unlink()
-    layout.reports("train", "small", "history.csv").write_text("run,epoch\nsmall,1\n")
-    complaint = "error: reports/train/small/summary.json: no such file: run the stage that writes it\n"
-    refused(run_stage("evaluate"), 3, complaint)
-    assert not layout.reports("evaluate").exists()

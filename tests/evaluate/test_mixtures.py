@@ -1,7 +1,6 @@
 """The scores of all models: those that are stored, and mixtures of them, whose weights are chosen on val."""
 
 import math
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,8 @@ from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
 from seqlm.evaluate.mixtures import best_mixture, choose_weights, collect_scores, make_mixtures
 from seqlm.evaluate.tables import choices, diagnosed, headlines
-from seqlm.models.info import ModelInfo, describe_mixture
-from seqlm.models.mixture import mix
+from seqlm.models.info import describe_mixture
+from seqlm.models.language_model import mix
 from seqlm.score.scores import Scores, save_scores
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.kinds import KINDS
@@ -34,20 +33,22 @@ def ending(nll: float, last: float) -> np.ndarray:
     return np.append(ZERO[1:] + nll, last)
 
 
-def made(name: str, val: np.ndarray) -> Scores:
-    return score(network(name), {"val": val, "test": np.roll(val, 7) ** 2})
+# Networks are sure of every second token, the n-gram model ``counts`` of the others.
+STORED = [
+    score(NGRAM, alternating(3.1, 0.2), DIAGNOSED), score(ngram("never"), ZERO + np.inf),
+    score(GOOD, alternating(0.1, 3.0), DIAGNOSED), score(WEAK, alternating(0.6, 3.5), DIAGNOSED, test=ZERO),
+    score(DYNAMIC, alternating(0.1, 2.8), {"choices": {"dynamic_lr": 0.1}}),
+]  # fmt: skip
 
 
-def best(*members: Scores) -> Scores:
-    return best_mixture(members, TEXTS["char"])
+def made(*scores: Scores) -> list[Scores]:
+    """Return the mixtures of some networks and n-gram models."""
+    ngrams, networks = ([each for each in scores if each.info.family == family] for family in ("ngram", "network"))
+    return make_mixtures(ngrams, networks, TEXTS)
 
 
-def weights_of(mixture: Scores) -> dict[str, float]:
-    return dict(mixture.metadata["weights"])
-
-
-def members_of(ngrams: list[Scores], networks: list[Scores]) -> list[tuple[str, ...]]:
-    return [mixture.info.members for mixture in make_mixtures(ngrams, networks, TEXTS)]
+def members_of(*scores: Scores) -> list[tuple[str, ...]]:
+    return [mixture.info.members for mixture in made(*scores)]
 
 
 def test_equal_weights_give_the_mean_of_the_probabilities() -> None:
@@ -73,48 +74,38 @@ def test_weights_are_chosen_on_val_and_not_on_test(others: list[Scores]) -> None
     # third one, the weights are chosen again.
     first = alternating(0.1, 0.1, 0.1, 3.0)
     second = 3.1 - first
-    mixture = best(score(A, {"val": first, "test": second}), score(B, {"val": second, "test": first}), *others)
-    weights = weights_of(mixture)
+    members = [score(A, {"val": first, "test": second}), score(B, {"val": second, "test": first}), *others]
+    mixture = best_mixture(members, TEXTS["char"])
+    weights = mixture.metadata["weights"]
     assert weights["a"] > 0.7
     assert mixture.nll["test"] == pytest.approx(mix([second, first], np.array([weights["a"], weights["b"]])))
 
 
-def test_networks_and_their_partner_are_chosen_on_val_and_not_on_test() -> None:
+def test_members_are_chosen_on_val_and_not_on_test() -> None:
     """On val, ``chosen`` is the best network and ``helper`` helps it most; on test, the other ones."""
-    networks = [
-        score(network("chosen"), {"val": SURE, "test": SURE + 1}),
-        score(network("lucky"), {"val": SURE + 1, "test": SURE}),
-    ]
-    ngrams = [
-        score(ngram("helper"), {"val": 3.1 - SURE, "test": SURE + 3}),
-        score(ngram("lucky partner"), {"val": 4.1 - SURE, "test": 3.1 - SURE}),
-    ]
-    assert members_of(ngrams, networks) == [("chosen", "helper")]
-
-
-def test_the_kind_of_token_is_that_of_the_best_network_on_val() -> None:
-    networks = [
-        score(network("chosen"), {"val": SURE, "test": SURE + 1}),
-        score(network("lucky", "subword"), {"val": SURE + 1, "test": SURE}),
-    ]
-    partners = [score(ngram(f"of {kind}s", kind), 3.1 - SURE) for kind in ("char", "subword")]
-    assert members_of(partners, networks) == [("chosen", "of chars")]
+    chosen = score(network("chosen"), {"val": SURE, "test": SURE + 1})
+    lucky, other_token = (
+        score(network("lucky", token), {"val": SURE + 1, "test": SURE}) for token in ("char", "subword")
+    )
+    helper = score(ngram("helper"), {"val": 3.1 - SURE, "test": SURE + 3})
+    lucky_helper = score(ngram("lucky partner"), {"val": 4.1 - SURE, "test": 3.1 - SURE})
+    assert members_of(helper, lucky_helper, chosen, lucky) == [("chosen", "helper")]
+    # The kind of token is that of the best network.
+    assert members_of(helper, score(ngram("x", "subword"), 3.1 - SURE), other_token, chosen) == [("chosen", "helper")]
 
 
 def test_the_partner_is_one_of_the_four_best_ngram_models_on_val() -> None:
-    networks = [score(network("network"), SURE)]
+    alone = score(network("network"), SURE)
     good = [score(ngram(f"good {index}"), SURE + 0.01 * index, test=SURE + 9) for index in range(4)]
     helper = score(ngram("helper"), 4.0 - SURE, test=3.1 - SURE)
-    assert all("helper" not in members for members in members_of([*good, helper], networks))
-    assert members_of([*good[1:], helper], networks) == [("network", "helper")]
+    assert all("helper" not in members for members in members_of(*good, helper, alone))
+    assert members_of(*good[1:], helper, alone) == [("network", "helper")]
 
 
 def test_members_with_a_negligible_weight_are_left_out() -> None:
-    good = np.random.default_rng(0).exponential(1, 200)
-    assert weights_of(best(made("worse", good + 1.0), made("good", good))) == {"good": 1.0}
     # The first model is certain of 199 tokens, the second of one: the best weights are 0.995 and 0.005.
-    mixture = best(made("common", ending(0, np.inf)), made("rare", ending(np.inf, 0)))
-    assert mixture.info.members == ("common",)
+    common, rare = score(A, ending(0, np.inf)), score(B, ending(np.inf, 0))
+    assert best_mixture([common, rare], TEXTS["char"]).metadata["weights"] == {"a": 1.0}
 
 
 def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
@@ -128,77 +119,23 @@ def test_the_name_of_a_mixture_marks_its_dynamic_members_once() -> None:
 def test_a_network_without_a_dynamic_score_stays_in_the_dynamic_mixture() -> None:
     """The best network has no dynamic score, another one has; each network is in a mixture at most once."""
     rng = np.random.default_rng(0)
-    means = {A: 1, B: 1.2, B.as_dynamic(): 1.1}
-    networks = [score(info, rng.exponential(mean, 200)) for info, mean in means.items()]
-    found = [set(members) for members in members_of([score(NGRAM, rng.exponential(1, 200))], networks)]
+    means = {A: 1, B: 1.2, B.as_dynamic(): 1.1, NGRAM: 1}
+    found = [
+        set(members) for members in members_of(*(score(info, rng.exponential(m, 200)) for info, m in means.items()))
+    ]
     assert {"a", "b+dynamic", "counts"} in found
     assert not any({"b", "b+dynamic"} <= members for members in found)
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """A folder with the runs ``good``, which has a dynamic score, and ``weak``, and with two n-gram models.
-
-    Networks are sure of every second token, the n-gram model ``counts`` of the others.
-    """
-    layout = Layout(tmp_path)
-    for folder in map(layout.scores_of_ngrams, KINDS):
-        folder.mkdir(parents=True)
-    save(layout, score(GOOD, alternating(0.1, 3.0), DIAGNOSED))
-    save(layout, score(WEAK, alternating(0.6, 3.5), DIAGNOSED))
-    save(layout, score(DYNAMIC, alternating(0.1, 2.8), {"choices": {"dynamic_lr": 0.1}}))
-    save(layout, score(NGRAM, alternating(3.1, 0.2), DIAGNOSED))
-    save(layout, score(ngram("never"), ZERO + np.inf))
-    return layout
-
-
-def save(layout: Layout, *scores: Scores) -> None:
-    for made in scores:
-        is_network = made.info.family == "network"
-        run = made.info.members[0] if made.info.dynamic else made.name
-        folder = layout.scores_of_run(run) if is_network else layout.scores_of_ngrams(made.info.token)
-        save_scores(folder / made.name, made)
-
-
-def collect(layout: Layout) -> list[Scores]:
-    return collect_scores(layout, ["good", "weak"], TEXTS)
-
-
-def mixtures(layout: Layout) -> list[ModelInfo]:
-    return [found.info for found in collect(layout) if found.info.family == "mixture"]
-
-
-def test_stored_scores_come_first_and_dynamic_ones_last(layout: Layout) -> None:
-    stored = ["counts", "never", "good", "weak", "good+dynamic"]
-    assert [found.name for found in collect(layout)][:5] == stored
-    assert [found.name for found in diagnosed(collect(layout))] == ["good", "counts", "weak"]  # best first
-
-
-def test_the_best_network_is_mixed_with_an_ngram_model_static_and_dynamic(layout: Layout) -> None:
-    assert [(info.name, info.members, info.dynamic) for info in mixtures(layout)] == [
-        ("good+counts", ("good", "counts"), False),
-        ("good+dynamic+counts", ("good+dynamic", "counts"), True),
-    ]
-    # Each is best at half of the tokens.
-    assert choices(collect(layout)) == pytest.approx({
-        "dynamic_lr in good+dynamic": 0.1,
-        "weight of good in good+counts": 0.5, "weight of counts in good+counts": 0.5,
-        "weight of good+dynamic in good+dynamic+counts": 0.5, "weight of counts in good+dynamic+counts": 0.5,
-    }, abs=0.03)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
+        ([], [("good", "counts"), ("good+dynamic", "counts")]),
         # The n-gram model is worse at almost every token: its weight on val is negligible.
         ([score(NGRAM, ending(3.5, 0.1)), score(GOOD, ending(0.3, 3.0)), score(DYNAMIC, ZERO + 0.2)], []),
         # The best network is sure of two tokens in three, the other one of the third, the n-gram model of none.
         (
-            [
-                score(GOOD, alternating(0.1, 0.1, 9.0)),
-                score(WEAK, alternating(9.0, 9.0, 0.1)),
-                score(NGRAM, ZERO + 5.0),
-            ],
+            [score(GOOD, alternating(0.1, 0.1, 9)), score(WEAK, alternating(9, 9, 0.1)), score(NGRAM, ZERO + 5)],
             [("good", "weak"), ("good+dynamic", "weak")],
         ),
         # Dynamic counts are best.
@@ -208,31 +145,43 @@ def test_the_best_network_is_mixed_with_an_ngram_model_static_and_dynamic(layout
             [score(ngram("alone"), alternating(0.1, 2.9)), score(ngram("helper"), alternating(3.0, 0.1))],
             [("good", "helper"), ("good+dynamic", "helper")],
         ),
-        # Models over other tokens are not mixed in.
-        ([score(ngram("words", "word"), ZERO + 0.1)], [("good", "counts"), ("good+dynamic", "counts")]),
     ],
 )
-def test_members_are_those_that_help(changed: list[Scores], expected: list[tuple[str, ...]], layout: Layout) -> None:
-    save(layout, *changed)
-    assert [info.members for info in mixtures(layout)] == expected
+def test_members_are_those_that_help(changed: list[Scores], expected: list[tuple[str, ...]]) -> None:
+    assert members_of(*{each.name: each for each in [*STORED, *changed]}.values()) == expected
 
 
-def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one(layout: Layout) -> None:
-    shutil.rmtree(layout.scores_of_run("good") / "good+dynamic")
-    save(layout, score(RECOUNTED, alternating(3.0, 0.1)))
-    assert [(info.name, info.members, info.dynamic) for info in mixtures(layout)] == [
+def test_without_a_dynamic_network_dynamic_counts_are_mixed_with_a_static_one() -> None:
+    found = made(*STORED[:-1], score(RECOUNTED, alternating(3.0, 0.1)))
+    assert [(each.name, each.info.members, each.info.dynamic) for each in found] == [
         ("good+counts", ("good", "counts"), False),
         ("counts+dynamic+good", ("good", "counts+dynamic"), True),
     ]
 
 
-def test_each_group_has_the_figures_of_its_best_model_on_val(layout: Layout) -> None:
-    found = [each for each in collect(layout) if each.info.family != "mixture"]
+def test_stored_scores_come_before_mixtures_and_static_ones_before_dynamic_ones(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for folder in map(layout.scores_of_ngrams, KINDS):
+        folder.mkdir(parents=True)
+    for each in STORED:
+        is_network, run = each.info.family == "network", each.name.removesuffix("+dynamic")
+        folder = layout.scores_of_run(run) if is_network else layout.scores_of_ngrams(each.info.token)
+        save_scores(folder / each.name, each)
+    found = collect_scores(layout, ["good", "weak"], TEXTS)
+    names = ["counts", "never", "good", "weak", "good+dynamic", "good+counts", "good+dynamic+counts"]
+    assert [each.name for each in found] == names
+    assert [each.name for each in diagnosed(found)] == ["good", "counts", "weak"]  # best first
+    # Each member is best at half of the tokens.
+    weights = {f"weight of {member} in {each.name}": 0.5 for each in found[5:] for member in each.info.members}
+    assert choices(found) == pytest.approx({"dynamic_lr in good+dynamic": 0.1} | weights, abs=0.03)
+
+
+def test_each_group_has_the_figures_of_its_best_model_on_val() -> None:
     # A bit is ln 2 nats, and each token is a character.
     nats = {"best-ngram": 1.65, "best-network": 1.55, "best-mixture": 1.45}
-    assert headlines(found, [])["val"] == pytest.approx({name: value / np.log(2) for name, value in nats.items()})
-    static = [one for one in found if not one.info.dynamic]
-    assert set(headlines(static, ["good"])["test"]) == {"best-ngram", "best-network", "good"}
-    mixture = next(one for one in collect(layout) if one.name == "good+counts")
+    assert headlines(STORED, [])["val"] == pytest.approx({name: value / np.log(2) for name, value in nats.items()})
+    assert set(headlines(STORED[:-1], ["good"])["test"]) == {"best-ngram", "best-network", "good"}
+    mixture = made(*STORED)[0]
     bits = {split: mixture.metrics[split]["bits_per_character"] for split in ("val", "test")}
-    assert {split: each["best-mixture"] for split, each in headlines([*static, mixture], []).items()} == bits
+    found = headlines([*STORED[:-1], mixture], [])
+    assert {split: each["best-mixture"] for split, each in found.items()} == bits

@@ -7,7 +7,6 @@ import pytest
 
 from made_scores import network, ngram, score, scored_text
 from seqlm.core.layout import Layout
-from seqlm.evaluate import tables
 from seqlm.evaluate.ranking import rank_models
 from seqlm.evaluate.tables import CLASSES, character_classes, class_table, order_table, passages
 from seqlm.models.spelling import NLL_OF_ANY_CHARACTER
@@ -53,15 +52,6 @@ def test_the_table_of_orders_has_static_ngram_models_of_their_own_tokens() -> No
         "order": [1, 2, 1, 3],
         "bits_per_character": pytest.approx([1.0] * 4),
     }
-
-
-def test_the_best_diagnosed_model_on_val_is_named_first() -> None:
-    stored = {"positions": list[float]()}
-    lucky, chosen = (
-        score(network(name), {"val": np.full(9, val), "test": np.full(9, test)}, stored)
-        for name, val, test in (("lucky", 3.0, 1.0), ("chosen", 2.0, 4.0))
-    )
-    assert tables.diagnosed([lucky, score(network("other"), np.ones(9)), chosen]) == [chosen, lucky]
 
 
 @pytest.fixture

@@ -8,16 +8,9 @@ import numpy as np
 import pytest
 
 from made_scores import scored_text
-from seqlm.evaluate.uncertainty import (
-    Comparison,
-    Scale,
-    critical_value,
-    scales_of_folds,
-    scales_of_text,
-    student_inside,
-)
+from seqlm.evaluate.ranking import Comparison, Scale, critical_value, scales_of_folds, scales_of_text, student_inside
 from seqlm.models.scored_text import NUM_BLOCKS, Stream, stream_of
-from seqlm.score.folds import Folds
+from seqlm.score.ngrams import Folds
 
 # Two reference models on three folds and on four blocks. Deviations: folds 1, blocks 2; of the differences, folds
 # (0.5, 0.5, 0.5 + 0.3 sqrt(3)) 0.3, blocks (0, 0, 3, 3) sqrt(3).
@@ -96,46 +89,6 @@ def test_models_are_compared_by_the_differences_between_their_blocks() -> None:
     # A difference that is the same everywhere is certain.
     assert Scale.of_blocks(9).compare(np.full(9, -0.5), 3) == Comparison(-0.5, 0, "better")
     assert Scale.of_blocks(9).compare(np.zeros(9), 3).verdict == "not significant"
-
-
-def test_a_difference_is_significant_if_its_interval_excludes_zero() -> None:
-    noise = np.random.default_rng(0).normal(size=50)
-    # The difference is 2.5 standard errors: more than 2.06 for one comparison, less than 3.6 for 40.
-    blocks = (noise - noise.mean()) / noise.std(ddof=1) + 2.5 / math.sqrt(50)
-    alone, together = (Scale.of_blocks(50).compare(blocks, number) for number in (1, 40))
-    assert (alone.verdict, together.verdict) == ("worse", "not significant")
-    assert alone.margin == pytest.approx(2.06 / math.sqrt(50), abs=0.0015)
-
-
-def made_text(rng: np.random.Generator, num_models: int, ratio: float) -> tuple[Folds, np.ndarray]:
-    """Return folds, and blocks on test and on another passage, shape (2, num_models, blocks); the true mean is 5.
-
-    The values of parts deviate by ``ratio``, the means of independent blocks by 1.
-    """
-    blocks = rng.normal(scale=math.sqrt(NUM_BLOCKS), size=(2, num_models + 1, NUM_BLOCKS))
-    blocks += 5 + rng.normal(scale=math.sqrt(ratio**2 - 1), size=(2, num_models + 1, 1))
-    bits, none = rng.normal(scale=ratio, size=8), [0.0] * NUM_BLOCKS
-    return Folds([bits.tolist(), [0.0] * 8], [blocks[0, 0].tolist(), none]), blocks[:, 1:]
-
-
-def test_equal_models_are_rarely_told_apart_anywhere() -> None:
-    # Quantiles of t with 49 degrees of freedom and Holm's correction call something significant on 16 % of such texts.
-    rng, num_wrong = np.random.default_rng(0), 0
-    for _ in range(400):
-        folds, (blocks, _other) = made_text(rng, 40, 2)
-        _, scale = scales_of_folds(folds, NUM_BLOCKS)
-        num_wrong += any(scale.compare(each - 5, 40).verdict != "not significant" for each in blocks)
-    assert num_wrong / 400 < 0.07
-
-
-def test_intervals_contain_the_value_of_another_passage_in_95_percent_of_cases() -> None:
-    # Those for the mean of all other passages do so in 87 %.
-    rng, contained = np.random.default_rng(0), []
-    for _ in range(2000):
-        folds, ((test,), (other,)) = made_text(rng, 1, 2)
-        low, high = scales_of_folds(folds, NUM_BLOCKS)[0].interval(test + 1000)  # none reaches below 0
-        contained.append(low <= other.mean() + 1000 <= high)
-    assert np.mean(contained) == pytest.approx(0.955, abs=0.01)
 
 
 def words(*lengths: int, num_separators: int, spelling: Sequence[float] = ()) -> Stream:

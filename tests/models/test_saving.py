@@ -1,7 +1,5 @@
 """Folders of saved models: the models elsewhere, without the pipeline and with few packages."""
 
-import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import seqlm
-from disks import fill, mounted
-from seqlm.core.errors import DataError, MachineError, ParamsError
+from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.models.info import describe_mixture, write_description
 from small_runs import write_models, write_run
@@ -109,18 +106,6 @@ def test_a_changed_or_missing_file_is_refused(run: Layout, tmp_path: Path) -> No
             seqlm.open(copy)
 
 
-def test_a_model_can_be_saved_again_when_a_full_disk_has_space(tmp_path: Path) -> None:
-    model = seqlm.fit_ngram(TEXT)
-    (tmp_path / "disk").mkdir()
-    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=2m", "tmpfs") as disk:
-        filler = fill(disk)
-        with pytest.raises(MachineError, match="No space left on device"):
-            model.save(disk / "saved")
-        filler.unlink()
-        model.save(disk / "saved")
-        assert seqlm.open(disk / "saved")[model.name].score(TEXT) == model.score(TEXT)
-
-
 # Takes away every package that `pip install seqlm` does not bring.
 LIGHT = """
 import sys
@@ -173,30 +158,3 @@ def test_the_light_installation_scores_all_that_needs_no_extra(run: Layout) -> N
         "the network 'attentive' (transformer, device 'cpu') needs the package torch: pip install 'seqlm[torch]'",
         "a model over subwords needs the package tokenizers: pip install 'seqlm[subwords]'",
     ]
-
-
-@pytest.mark.slow
-def test_the_wheel_scores_saved_models_in_an_environment_of_its_own(run: Layout, tmp_path: Path) -> None:
-    # A copy, because building leaves files beside the sources.
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "src", tmp_path / "project" / "src", ignore=ignored)
-    for name in ("LICENSE", "README.md", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path / "project")
-    there = seqlm.open(run.root)
-    for name in (MIXTURE, "word-kneser-ney-3"):
-        there[name].save(tmp_path / "elsewhere" / name)
-    python, outside = tmp_path / "light" / "bin" / "python", {**os.environ, "PYTHONPATH": ""}
-
-    def done(*command: object) -> str:
-        words, folder = list(map(str, command)), tmp_path / "elsewhere"
-        return succeeded(subprocess.run(words, cwd=folder, env=outside, capture_output=True, text=True))
-
-    done(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, tmp_path / "project")
-    done(sys.executable, "-m", "venv", tmp_path / "light")
-    (wheel,) = tmp_path.glob("seqlm-*.whl")
-    done(python, "-m", "pip", "install", "--quiet", wheel)
-    installed = {each["name"].lower() for each in json.loads(done(python, "-m", "pip", "list", "--format", "json"))}
-    assert not installed & {"click", "dask", "dvc", "matplotlib", "tokenizers", "torch"}
-    for name in (MIXTURE, "word-kneser-ney-3"):
-        code = f"import seqlm; print(seqlm.open({name!r})[{name!r}].score({TEXT!r}))"
-        assert done(python, "-c", code) == f"{there[name].score(TEXT)}\n"

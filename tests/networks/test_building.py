@@ -149,15 +149,15 @@ RESULTS = """
 import numpy as np
 from seqlm.networks.network import continue_prefixes
 from seqlm.networks.network import rows_nll, stream_nll
-from seqlm.models.networks import DynamicRule, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models.networks import dynamic_nll, dynamic_update, gradient_rms
 
 def results(network):
     ids = np.random.default_rng(0).integers(1, 6, 300)
     roots = gradient_rms(network, ids, segment_length=32, num_segments=9)
-    rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
+    update = dynamic_update(0.01, 0.1, roots, network.copy().weights)
     found = [
         stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
-        dynamic_nll(network, ids, rule.apply, update_every=20),
+        dynamic_nll(network, ids, update, update_every=20),
         continue_prefixes(network, np.array([[1, 2], [3, 4]]), 9),
     ]
     return repr([np.asarray(one).tolist() for one in found])

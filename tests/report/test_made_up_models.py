@@ -25,8 +25,8 @@ from seqlm.report.findings import all_findings, highlights, main_table
 from seqlm.report.page import build_page, build_summary
 from seqlm.report.parity import empty_tables
 from seqlm.report.passages import align
-from seqlm.score.folds import Folds
 from seqlm.score.heldout import Heldout
+from seqlm.score.ngrams import Folds
 from seqlm.score.scores import make_scores, save_scores
 from seqlm.vocab.kinds import KINDS
 from small_runs import write_models

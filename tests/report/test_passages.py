@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from seqlm.report.passages import align, mean_bits, shaded_line, shares
-from seqlm.score.passage import passage
+from seqlm.score.shown_text import passage
 from seqlm.vocab.kinds import token_kind
 
 BIT = math.log(2)

@@ -13,7 +13,7 @@ import numpy as np
 
 from seqlm.report.figures import style
 from seqlm.report.page import build_surprisal_page, inline_svg
-from seqlm.score.passage import passage
+from seqlm.score.shown_text import passage
 from seqlm.vocab.kinds import token_kind
 from smoke import ROOT
 

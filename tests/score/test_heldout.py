@@ -1,7 +1,6 @@
 """The scored text: all of a split or passages, the cost of unknown words, and the folds that calibrate intervals."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from made_scores import scored_text
 from seqlm.core.errors import DataError
 from seqlm.core.layout import Layout
 from seqlm.models.ngrams import NGram
-from seqlm.models.scored_text import Streams, measure, stream_of
+from seqlm.models.scored_text import Streams, stream_of
 from seqlm.models.spelling import NLL_OF_ANY_CHARACTER, SpellingModel
 from seqlm.models.surprisals import EncodedText
 from seqlm.networks.network import stream_nll
@@ -23,10 +22,10 @@ from seqlm.ngrams.counts.count_tables import NgramCounts
 from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.base import Uniform, token_nll
 from seqlm.ngrams.models.kneser_ney import KneserNey
-from seqlm.score.folds import Folds, cross_validate, fold_bits
 from seqlm.score.heldout import WARMUP, Heldout, find_passages
+from seqlm.score.ngrams import Folds, cross_validate, fold_bits
 from seqlm.vocab.corpus import SPLITS, load_split
-from seqlm.vocab.kinds import KINDS, Kind, token_kind
+from seqlm.vocab.kinds import KINDS, Kind
 from seqlm.vocab.vocabulary import Vocab
 from subwords import encode
 
@@ -117,12 +116,6 @@ def test_separators_cost_models_over_words_what_their_shares_in_train_say(tmp_pa
         assert encoded(layout, kind, "a b\na\nb").separator_nll == pytest.approx(expected)
 
 
-def test_unk_in_a_text_is_charged_like_any_unknown_word(tmp_path: Path) -> None:
-    layout = encode(Layout(tmp_path), KINDS, " ", "a b a\nb a b\n", "a b\n", "a <unk> b zebra\n")
-    costs = select(layout, "word")["test"].spelling
-    assert (costs > 0).tolist() == [True, False, True]
-
-
 def scored_places(layout: Layout, kind: Kind) -> np.ndarray:
     """Return the places of the scored tokens of train among the surprisals of all its tokens but the first."""
     ranges = Heldout(layout, kind, 10_000)._selected("train")[-1]
@@ -169,36 +162,9 @@ def test_the_beginning_of_train(layout: Layout) -> None:
         assert beginning.num_chars == pytest.approx(len(text), rel=0.05)
 
 
-def test_blank_lines_before_the_first_word_are_not_scored(tmp_path: Path) -> None:
-    # In "\n\nthe sea", 4 characters follow the first word, and 8 the first character.
-    layout = encode(Layout(tmp_path), ["char", "word"], "\n", "\n\nthe sea\n")
-    assert [select(layout, kind)["test"].num_chars for kind in ("char", "word")] == [8, 4]
-
-
-def test_one_bit_for_each_character_is_one_bit_per_character_for_all_kinds(tmp_path: Path) -> None:
-    layout = encode(Layout(tmp_path), KINDS, " ", "extraordinarily long words\ncome first\n")
-    for kind in KINDS:
-        stream = select(layout, kind)["test"]
-        # A word costs its letters and the space before it.
-        lengths = stream.lengths + (token_kind(kind).separator == " ")
-        assert measure(lengths * math.log(2), replace(stream, separator_nll=0.0))[
-            "bits_per_character"
-        ] == pytest.approx(1), kind
-
-
-def test_unknown_words_of_a_text_cost_as_much_as_in_a_split(tmp_path: Path) -> None:
-    layout = encode(Layout(tmp_path), KINDS, " ", "the sea and the land\n", "the storm\n", "the storm\n")
-    for kind in KINDS:
-        split = select(layout, kind)["test"]
-        found = encoded(layout, kind, "the storm").spelling
-        assert found[len(found) - len(split.spelling) :].tolist() == split.spelling.tolist()
-        assert (split.spelling.sum() > 0) == (kind != "subword")
-
-
 def test_unknown_tokens_cost_their_spelling() -> None:
     text = stream_of(np.array([0, 1, 0]), np.array([1, 1]), np.array([0.0, 7.0]), 2)
     assert text.with_spelling(np.array([1.0, 2.0])).tolist() == [1, 9]
-    assert text.unknown_share == 1 / 2
     # Surprisals of another text are refused.
     with pytest.raises(DataError, match="9 surprisals for a text of 10 scored tokens: score again"):
         scored_text(10).with_spelling(np.ones(9))
@@ -210,14 +176,6 @@ def test_unknown_words_cost_their_spelling() -> None:
     assert likely < unlikely
     assert foreign > NLL_OF_ANY_CHARACTER
     assert spelling.nll([]).shape == (0,)
-
-
-def test_the_next_characters_of_a_word_and_its_end_are_a_distribution() -> None:
-    spelling = SpellingModel(["sea", "seas", "tea"])
-    for prefix in ("", "s", "sea", "xx"):
-        # An unknown character is one of all characters that the words lack.
-        assert sum(spelling.prob(prefix, character) for character in ["", *"seat", "x"]) == pytest.approx(1)
-    assert spelling.prob("", "") == 0
 
 
 @given(

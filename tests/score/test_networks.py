@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from compiled_networks import scratch_network, strong_network
 from default_params import PARAMS_FILE
@@ -16,16 +15,15 @@ from seqlm.configure.settings import resolve_runs
 from seqlm.core.settings import read_params
 from seqlm.models import networks as model_networks
 from seqlm.models.info import describe_run
-from seqlm.models.networks import DynamicRule, StaticNetwork, dynamic_nll, gradient_rms, trained_weights
+from seqlm.models.networks import StaticNetwork, dynamic_nll, dynamic_update, gradient_rms
 from seqlm.models.scored_text import Stream, Streams, measure
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.network import CompiledNetwork
 from seqlm.networks.framework import FrameworkRNN
 from seqlm.networks.network import Network, stream_nll
 from seqlm.score import networks
-from seqlm.score.scores import TRAIN_SUBSET, Scores, score_model
+from seqlm.score.scores import Scores, score_model
 from seqlm.score.settings import DynamicParams
-from seqlm.train.trainer import Trainer
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
 from small_runs import config
 
@@ -81,13 +79,6 @@ def test_warm_ups_are_not_scored_and_models_of_characters_are_diagnosed(token: s
     assert set(score.metadata) == metadata
 
 
-def test_the_part_of_train_that_a_run_saw_has_metrics_of_its_own() -> None:
-    part = model("word", strong_network(), train_tokens=30)
-    score = score_model(part, heldout(streams()))
-    seen = stream(streams()["train"].ids[:30])
-    assert score.metrics[TRAIN_SUBSET] == measure(stream_nll(strong_network(), seen.ids), seen)
-
-
 def dynamic_scores(
     made: Network, texts: Streams, log: list[str], params: DynamicParams = PARAMS, num_tuning_tokens: int = 1000
 ) -> list[Scores]:
@@ -104,26 +95,13 @@ def test_settings_are_chosen_on_the_beginning_of_val_and_used_on_all_of_it(num_t
     assert score.metadata["choices"] == {"dynamic_lr": 0.05, "dynamic_decay": 0.001}
     made = strong_network()
     rms = gradient_rms(made, streams()["train"].ids, segment_length=8, num_segments=10)
-    rule = DynamicRule(0.05, 0.001, rms, trained_weights(made))
+    update = dynamic_update(0.05, 0.001, rms, made.copy().weights)
     for split in ("val", "test"):
         text = streams()[split]
-        adapted = dynamic_nll(made, text.input_ids, rule.apply, update_every=8)
+        adapted = dynamic_nll(made, text.input_ids, update, update_every=8)
         assert score.nll[split].tolist() == adapted[text.is_scored[1:]].tolist()
     tried = ["lr 0", "lr 0.0001, decay 0.001", "lr 0.05, decay 0.001"]
     assert [line.partition(":")[0] for line in log] == [f"m+dynamic, {setting}" for setting in tried]
-
-
-def test_a_network_that_knows_its_text_by_heart_is_not_made_dynamic() -> None:
-    """Gradients on a text that repeats one line are close to zero: steps divided by them would undo the training."""
-    text = np.tile([1, 2, 3, 4, 5, 1, 2, 6, 3, 7, 8, 9], 200)
-    texts = {"train": stream(text), "val": stream(text[:600]), "test": stream(text[:600])}
-    settings = config(num_hiddens=32, num_steps=20, batch_size=8, num_epochs=60, eval_every=60)
-    trainer = Trainer(settings, 12, text, text[:200], torch.device("cpu"))
-    trainer.train(lambda _: None)
-    log: list[str] = []
-    params = DynamicParams(lrs=[0.01, 0.05], decays=[0.002])
-    assert dynamic_scores(trainer.network, texts, log, params) == []
-    assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on val"
 
 
 NOISE = np.random.default_rng(0).integers(0, 6, 600)
@@ -140,19 +118,11 @@ def texts_of(val: np.ndarray, test: np.ndarray) -> Streams:
 
 
 def test_val_decides_whether_a_network_is_made_dynamic_and_test_does_not() -> None:
-    assert dynamic_scores(uniform_network(), texts_of(NOISE, REPEATS), []) == []
+    log: list[str] = []
+    assert dynamic_scores(uniform_network(), texts_of(NOISE, REPEATS), log) == []
+    assert log[-1] == "m+dynamic: left out, because no learning rate is better than 0 on val"
     (score,) = dynamic_scores(uniform_network(), texts_of(REPEATS, NOISE), [])
     assert score.nll["val"].mean() < np.log(6) < score.nll["test"].mean()
-
-
-def test_the_settings_of_dynamic_evaluation_are_chosen_on_val_and_not_on_test() -> None:
-    """A text that repeats itself from its beginning asks for a high rate; one that begins with noise for a low one."""
-    repeats, mixed = np.tile(REPEATS, 2), np.r_[NOISE, REPEATS]
-    chosen = []
-    for val, test in ((repeats, mixed), (mixed, repeats)):
-        scores = dynamic_scores(uniform_network(), texts_of(val, test), [])
-        chosen += [score.metadata["choices"]["dynamic_lr"] for score in scores] or [0]
-    assert chosen[0] > chosen[1]
 
 
 def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
@@ -168,9 +138,6 @@ def test_the_runs_of_the_chapter_are_those_with_its_settings() -> None:
     first = runs["scratch-random"]
     for changes in ({"lr": 0.5}, {"num_epochs": 100}, {"num_hiddens": 256}, {"model": "gru"}, {"token": "word"}):
         assert not describe_run(first.model_copy(update=changes), vocab).as_in_chapter, changes
-    # The first 10,000 tokens of a shorter text are all of it.
-    short = Vocab("char", list("?ab"), [0] * 3, "\n", {"train": SplitInfo(500, 500, 0, "")})
-    assert describe_run(first, short).train_tokens is None
 
 
 def floats(values: list[float]) -> np.ndarray:
@@ -188,15 +155,15 @@ def test_a_network_learns_from_the_text_before_each_update_and_from_nothing_else
     ids, model = np.tile([1, 2, 3], 100), strong_network()
     before = model.flat.copy()
     rms = gradient_rms(model, ids, segment_length=6, num_segments=10)
-    rule = DynamicRule(0.05, 0.001, rms, trained_weights(model))
-    adapted = dynamic_nll(model, ids, rule.apply, update_every=6)
+    update = dynamic_update(0.05, 0.001, rms, model.copy().weights)
+    adapted = dynamic_nll(model, ids, update, update_every=6)
     static = stream_nll(model, ids)
     assert adapted[:6] == pytest.approx(static[:6], rel=1e-5)  # nothing is learned before the first update
     assert adapted[-30:].mean() < static[-30:].mean() / 2
     assert np.array_equal(model.flat, before)
     changed = ids.copy()
     changed[-1] = 5
-    assert dynamic_nll(model, changed, rule.apply, update_every=6)[:-1] == pytest.approx(adapted[:-1])
+    assert dynamic_nll(model, changed, update, update_every=6)[:-1] == pytest.approx(adapted[:-1])
 
 
 def is_subnormal(numbers: np.ndarray) -> np.ndarray:
@@ -239,12 +206,16 @@ def test_roots_are_those_of_warmed_up_segments(num_tokens: int, length: int, seg
 
 def test_an_update_by_hand() -> None:
     network = with_weights([1, 1, 1], gradients=[0.2, -0.4, 0])
-    DynamicRule(0.1, 0.5, [floats([0.1, 0.2, 0.3])], [floats([0, 0, 3])]).apply(network)
+    dynamic_update(0.1, 0.5, [floats([0.1, 0.2, 0.3])], [floats([0, 0, 3])])(network)
     # The average root mean square is 0.2. Damped by 0.3 times it, the divisors are 0.16, 0.26 and 0.36, and the steps
     # -0.1 * 0.2 / 0.16, 0.1 * 0.4 / 0.26 and 0. Roots of 0.5, 1 and 1.5 times their average, times the decay of 0.5,
     # are the shares of the way back: 0.25, 0.5 and 0.75.
     expected = [0.75 * (1 - 0.02 / 0.16), 0.5 * (1 + 0.04 / 0.26), 0.25 + 0.75 * 3]
     assert network.flat == pytest.approx(expected, rel=1e-6)
+    # Without any gradient on train, the divisor is 0.3 for all weights, and nothing pulls them back.
+    network = with_weights([1, 1], gradients=[0.3, 0])
+    dynamic_update(0.1, 0.5, [floats([0, 0])], [floats([5, 5])])(network)
+    assert network.flat == pytest.approx([0.9, 1])
 
 
 @pytest.mark.parametrize("num_hiddens", [8, 128])
@@ -263,7 +234,7 @@ def test_compiled_loops_and_the_framework_s_layers_learn_the_same(kind: str) -> 
     ids, found = np.random.default_rng(0).integers(1, 6, 200), []
     for network in (FrameworkRNN(settings, 6, 0), build_network(settings, 6, 0)):
         rms = gradient_rms(network, ids, segment_length=8, num_segments=10)
-        rule = DynamicRule(0.002, 0.005, rms, trained_weights(network))
-        found.append(dynamic_nll(network, ids, rule.apply, update_every=8))
+        update = dynamic_update(0.002, 0.005, rms, network.copy().weights)
+        found.append(dynamic_nll(network, ids, update, update_every=8))
     assert found[1] == pytest.approx(found[0], rel=1e-4)
     assert np.abs(found[0] - stream_nll(FrameworkRNN(settings, 6, 0), ids)).max() > 0.01

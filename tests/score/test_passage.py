@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-import pytest
 
-from seqlm.score.passage import passage, per_character
+from seqlm.score.shown_text import passage, per_character
 from seqlm.vocab.kinds import token_kind
 from seqlm.vocab.subwords import BYTE_TOKENS
 
@@ -23,13 +22,6 @@ def test_the_bits_of_a_subword_are_shared_evenly_by_its_characters() -> None:
     assert found["separator"] == ""
     # The first token may be a byte of a character.
     assert passage(SUBWORD, [FIRST, SECOND, "a"], np.array([5, 1]) * BIT, 9)["bits"] == [5.0, 1.0]
-
-
-def test_the_shares_add_up_to_the_total_and_those_of_infinity_are_infinite() -> None:
-    characters, shares = per_character(SUBWORD, ["a", " bc", FIRST, SECOND, "d"], [0.5, 3.0, 2.0, 1.0, 4.0])
-    assert "".join(characters) == "a bcéd"
-    assert shares == pytest.approx([0.5, 1, 1, 1, 3, 4])
-    assert passage(SUBWORD, ["a", "bc"], np.array([np.inf]), 100)["bits"] == [None, "infinite", "infinite"]
 
 
 def test_bytes_that_are_no_character_are_shown_as_a_replacement_character() -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 from seqlm.core.cells import is_missing
 from seqlm.evaluate.ranking import Result
 from seqlm.score.scores import TRAIN_SUBSET
+from seqlm.vocab.corpus import SPLITS
 
 DIGITS = 2
 """Digits after the decimal point with which bits per character are printed: more are not certain for every network."""
@@ -150,7 +151,6 @@ def table_groups(table: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(heading, table[mask].to_dict("records")) for heading, mask in groups.items() if mask.any()]
 
 
-_SPLITS = ("train", "val", "test")
 _NOTES = (
     "test, val, train: bits per character; models over words are charged for spaces and for the spelling",
     "  of unknown words; lower is better",
@@ -174,12 +174,9 @@ def table_text(table: pd.DataFrame, *remarks: str) -> str:
     rows = [[column.heading for column in columns]]
     rows += [[column.cell(row) for column in columns] for _, of_group in groups for row in of_group]
     lines = aligned(rows, [column.is_number for column in columns])
-    place = 1
-    for heading, of_group in groups:
-        if heading:
-            lines.insert(place, f"{heading}:")
-            place += 1
-        place += len(of_group)
+    heading, last_group = groups[-1]
+    if heading:
+        lines.insert(len(lines) - len(last_group), f"{heading}:")
     lines += _NOTES
     lines += [_CHOSEN] if table["chosen_on_val"].any() else []
     lines += filter(None, remarks)
@@ -201,7 +198,7 @@ def aligned(rows: Sequence[Sequence[str]], is_number: Sequence[bool]) -> list[st
 def describe_share(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     """Return how much of each split was scored, "" if it was all; ``metrics``: model -> split -> metrics."""
     shares = {split: of_model[split]["scored_share"] for of_model in metrics.values() for split in of_model}
-    if all(shares[split] == 1 for split in _SPLITS):
+    if all(shares[split] == 1 for split in SPLITS):
         return ""
-    listed = ", ".join(f"{shares[split]:.2%} of {split}" for split in _SPLITS)
+    listed = ", ".join(f"{shares[split]:.2%} of {split}" for split in SPLITS)
     return f"scored: {listed}, in evenly spaced passages"

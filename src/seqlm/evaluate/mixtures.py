@@ -14,8 +14,8 @@ from seqlm.core.files import remove_others
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.models.info import describe_mixture, write_description
-from seqlm.models.mixture import mix
-from seqlm.models.scored_text import ScoredText
+from seqlm.models.language_model import mix
+from seqlm.models.scored_text import Streams
 from seqlm.score.scores import Scores, load_all, make_scores, val_bits
 from seqlm.vocab.kinds import KINDS
 
@@ -26,11 +26,8 @@ MIN_WEIGHT = 0.05
 NUM_STEPS = 200
 """Steps of expectation maximisation."""
 
-SplitTexts = Mapping[str, ScoredText]
-"""Split -> its scored text, as tokens of one kind."""
 
-
-def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, SplitTexts]) -> list[Scores]:
+def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Streams]) -> list[Scores]:
     """Return the scores of all n-gram models and runs, static before dynamic ones, and of mixtures.
 
     ``texts``: kind of token -> its scored texts. Raises DataError if the scores of a model are missing.
@@ -42,9 +39,7 @@ def collect_scores(layout: Layout, runs: Sequence[str], texts: Mapping[str, Spli
     return [*stored, *make_mixtures(ngrams, networks, texts)]
 
 
-def make_mixtures(
-    ngrams: Sequence[Scores], networks: Sequence[Scores], texts: Mapping[str, SplitTexts]
-) -> list[Scores]:
+def make_mixtures(ngrams: Sequence[Scores], networks: Sequence[Scores], texts: Mapping[str, Streams]) -> list[Scores]:
     """Return the mixture of the networks that help each other and of the n-gram model that helps the best one most.
 
     There is a static mixture, and a dynamic one in which networks and n-gram models keep learning. ``texts``: kind of
@@ -72,7 +67,7 @@ def _members(networks: Sequence[Scores], dynamic: bool) -> list[Scores]:
     return [network for network in networks if network.name not in replaced]
 
 
-def best_mixture(members: Sequence[Scores], texts: SplitTexts) -> Scores:
+def best_mixture(members: Sequence[Scores], texts: Streams) -> Scores:
     """Return the mixture of models over one kind of token; its metadata hold the weights that were chosen on val.
 
     Members with a negligible weight are left out; one member may remain.

@@ -15,8 +15,8 @@ from seqlm.core.files import read_csv, read_json
 from seqlm.core.layout import Layout
 from seqlm.evaluate.ranking import Result
 from seqlm.score.heldout import Heldout
-from seqlm.score.passage import passage
 from seqlm.score.scores import TRAIN_SUBSET, Scores, val_bits
+from seqlm.score.shown_text import passage
 from seqlm.vocab.kinds import token_kind
 
 CLASSES = ("first letter", "second letter", "later letters", "space", "other")

@@ -9,13 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from seqlm.core.errors import DataError
-from seqlm.core.progress import Log
 from seqlm.models.info import ModelInfo
 from seqlm.models.language_model import LanguageModel, Reader
 from seqlm.models.ngrams import NGram, Recounting
-from seqlm.models.spelling import unknown_costs
-from seqlm.models.surprisals import EncodedText, anchors
-from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
+from seqlm.models.surprisals import EncodedText
+from seqlm.ngrams.arpa import MARKS, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import count_separators
@@ -25,27 +23,20 @@ from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 _BEGIN, _END = MARKS
 
 
-def open_arpa(path: Path, log: Log) -> "ArpaLanguageModel":
-    """Return the model in an ARPA file, plain or packed with gzip; warnings are logged.
-
-    Raises DataError as :func:`read_arpa` does.
-    """
-    model = read_arpa(path)
-    if not set(BYTE_TOKENS).isdisjoint(model.tokens):
-        raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
-    for warning in model.warnings:
-        log(warning)
-    return ArpaLanguageModel(model)
-
-
 class ArpaLanguageModel(NGram):
     """An n-gram model from an ARPA file. It does not clean texts."""
 
     write = LanguageModel.write  # its counts are not in the file
 
-    def __init__(self, model: ArpaModel) -> None:
-        """Take a model that was read. It is one over characters if all its tokens are, without sentence marks."""
-        tokens = model.tokens
+    def __init__(self, path: Path) -> None:
+        """Read a file. The model is one over characters if all its tokens are, without sentence marks.
+
+        Raises DataError as :func:`read_arpa` does.
+        """
+        model = read_arpa(path)
+        tokens, self.warnings = model.tokens, model.warnings
+        if not set(BYTE_TOKENS).isdisjoint(tokens):
+            raise DataError(f"{path}: over subwords, whose tokenizer an ARPA file lacks: use the model of its run")
         self._lacks_unknown = model.unigram[0] == 0
         has_both = set(MARKS) <= set(tokens)
         self.has_marks = has_both and bool(model.listed[0][tokens.index(_END)] > 10**NEVER)
@@ -62,34 +53,28 @@ class ArpaLanguageModel(NGram):
             reader.read(token)
         return reader
 
-    def encode(self, text: str, begin: int = 0) -> EncodedText:
+    def encode(self, read: str, text: str) -> EncodedText:
         """Return a text as tokens, with sentence marks if the model predicts the end of a sentence.
 
         Raises DataError for an unknown token if the file has no ``<unk>``.
         """
-        found = self._encode_lines(text, begin) if self.has_marks else super().encode(text, begin)
-        if self._lacks_unknown and not found.ids.all():
+        found = self._encode_lines(read, text) if self.has_marks else super().encode(read, text)
+        if self._lacks_unknown and not found.input_ids.all():
             raise DataError(f"{self.name}: lists no {UNKNOWN}, and the text has words that it lacks")
         return found
 
-    def _encode_lines(self, text: str, begin: int) -> EncodedText:
-        lines = text.split("\n")
-        words = [self.vocab.tokenize(line) for line in lines]
-        read = [token for line in words for token in (_BEGIN, *line, _END)]
+    def _encode_lines(self, read: str, text: str) -> EncodedText:
+        words = [self.vocab.tokenize(line) for line in f"{read}{text}".split("\n")]
+        tokens = [token for line in words for token in (_BEGIN, *line, _END)]
         ends = np.cumsum([len(line) + 2 for line in words]) - 1
         begins = np.append(0, ends[:-1] + 1)
-        is_word = np.ones(len(read), bool)
-        is_word[[*begins, *ends]] = False
-        places = np.zeros(len(read), np.int64)
-        places[is_word] = anchors(text, self.vocab, [])
-        # The end of a sentence is where its line ends.
-        places[ends] = np.clip(np.cumsum([len(line) + 1 for line in lines]) - 1, 0, max(len(text) - 1, 0))
-        is_scored = places >= begin
+        lengths = self.vocab.lengths(tokens)
+        lengths[begins], lengths[ends] = 0, 1  # each line ends with a character, the last one too
+        ink = lengths.copy()
+        ink[ends] = 0
+        is_scored = np.arange(len(tokens)) > len(self.vocab.tokenize(read)) + 2 * read.count("\n")
         is_scored[begins] = False
-        ids, own = self.vocab.encode(read), [read[place] for place in np.flatnonzero(is_scored)]
-        # The last line ends too.
-        return EncodedText(
-            vocab=self.vocab, text=text, begin=begin, tokens=read, ids=ids, is_scored=is_scored, scored_tokens=own,
-            spelling=unknown_costs(self.vocab, own, ids[is_scored]), num_chars=len(text) - begin + 1,
-            separator_nll=count_separators(text[begin:].split("\n"), "").nll(None), known_anchors=places[is_scored],
+        return EncodedText.of(
+            self.vocab, text, tokens, is_scored, lengths=lengths, ink=ink, num_chars=len(text) + 1,
+            separator_nll=count_separators(text.split("\n"), "").nll(None),
         )  # fmt: skip

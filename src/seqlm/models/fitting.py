@@ -75,11 +75,9 @@ def fit_ngram(
     num_tokens = int(occurrences.sum())
     if num_tokens < order:
         raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
-    try:
-        tokens, counted, ids = choose_tokens(kind, seen, occurrences, min_freq)
-    except ParamsError as error:
-        problem = f"no {kind.noun} of the texts occurs so often: lower it"
-        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
+    if occurrences.max() < min_freq:
+        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: no {kind.noun} of the texts occurs so often: lower it")
+    tokens, counted, ids = choose_tokens(kind, seen, occurrences, min_freq)
     train = np.concatenate([ids[part] for part in stream.parts])
     split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
@@ -88,18 +86,14 @@ def fit_ngram(
 
 
 def _all_texts(texts: str | Iterable[str | Sequence[str]]) -> Iterable[str]:
-    """Yield the texts. Raises ParamsError if one is no string and no list of words."""
+    """Yield the texts. Raises ParamsError for anything else, and for the name of a file."""
     if not isinstance(texts, str) and not are_several(texts):
         raise ParamsError(f"fit_ngram: texts must be a string or several, not {type(texts).__name__}")
     for text in [texts] if isinstance(texts, str) else texts:
         if isinstance(text, list | tuple):
             yield " ".join(require_text(word, "a word") for word in text)
             continue
-        yield _no_path(require_text(text, "a text"))
-
-
-def _no_path(text: str) -> str:
-    """Return a text. Raises ParamsError if it is the name of a file."""
-    if len(text) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
-        raise ParamsError(f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()")
-    return text
+        text = require_text(text, "a text")
+        if len(text) < _LONGEST_PATH and text.isprintable() and Path(text).is_file():
+            raise ParamsError(f"fit_ngram: {text!r} is a file: give its text, Path({text!r}).read_text()")
+        yield text

@@ -6,6 +6,7 @@ The files of saved models are where a run has them, so both are opened in the sa
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,12 @@ from seqlm.core.files import read_csv, read_errors
 from seqlm.core.layout import NETWORK_FILES, Layout
 from seqlm.core.settings import Device
 from seqlm.models.info import ModelInfo, describe_ngram, describe_run, read_description
-from seqlm.models.language_model import LanguageModel
-from seqlm.models.mixture import Mixture
+from seqlm.models.language_model import LanguageModel, Mixture
 from seqlm.models.ngrams import FEW_TOKENS, model_of_few, orders_of_few, recounting_model, static_models
 from seqlm.models.saving import check_sealed
 from seqlm.models.word_to_char import describe_word_to_char, words_as_characters
 from seqlm.ngrams.models.kneser_ney import KneserNey
+from seqlm.ngrams.models.registry import load_counts
 from seqlm.train.settings import read_config, run_names
 from seqlm.vocab.corpus import load_split, split_file
 from seqlm.vocab.kinds import KINDS, Kind
@@ -57,13 +58,14 @@ class Models(Mapping[str, LanguageModel]):
         Without these, each network has those of its own settings.
         """
         self.layout, self.device, self.num_threads = layout, device, num_threads
+        self._opened_by = layout.root.resolve(), device, num_threads
         self._loaded: dict[str, LanguageModel] = {}
 
     def __getitem__(self, name: str) -> LanguageModel:
         """Return a model. Raises ModelNotFoundError, which is a KeyError too, if there is none of this name."""
         if name not in self._loaded:
             model = self.entry(name).open()
-            model.opened_by = _open_model, (*self._opened_by, name)
+            model.opened_by = getitem, (self, name)
             model.files = self.layout.root, self.files(name)
             self._loaded[name] = model
         return self._loaded[name]
@@ -71,10 +73,6 @@ class Models(Mapping[str, LanguageModel]):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle where the models are; they are opened there again."""
         return open_models, self._opened_by
-
-    @property
-    def _opened_by(self) -> tuple[Path, Device | None, int | None]:
-        return self.layout.root.resolve(), self.device, self.num_threads
 
     def __iter__(self) -> Iterator[str]:
         return (entry.info.name for entry in self.entries())
@@ -95,10 +93,8 @@ class Models(Mapping[str, LanguageModel]):
         for entry in self.entries():
             if entry.info.name == name:
                 return entry
-        choice = list(self)
-        if not choice:
-            raise no_finished_run(self.layout.root)
-        raise ModelNotFoundError(f"there is no model {name!r}: choose from {', '.join(choice)}")
+        choice = ", ".join(self) or "none, because no run is finished here"
+        raise ModelNotFoundError(f"there is no model {name!r}: choose from {choice}")
 
     def files(self, name: str) -> list[Path]:
         """Return the files that a model and its members need."""
@@ -116,11 +112,15 @@ class Models(Mapping[str, LanguageModel]):
     def trained(self) -> Iterator[Entry]:
         """Yield the networks, and the static n-gram models of each kind of token whose counts are there."""
         for run in run_names(self.layout.configs) if self.layout.configs.is_dir() else ():
-            yield self._of_run(run)
+            config = read_config(self.layout.config(run))
+            own = (self.layout.run(run) / name for name in NETWORK_FILES)
+            files = (self.layout.config(run), *own, *self._vocab_files(config.token))
+            yield Entry(describe_run(config, self._vocab(config.token)), files, partial(self._open_run, run))
         for kind in (kind for kind in KINDS if self.layout.ngrams(kind).is_dir()):
             yield from self._of_counts(kind)
         if self.layout.ngrams("word").is_dir() and self.layout.vocab("char").is_file():
-            words, order = self._vocab("word"), self._highest_order("word")
+            words = self._vocab("word")
+            order = load_counts(self.layout.ngrams("word"), words.key)[0].max_order
             info = describe_word_to_char(order, self._vocab("char"))
             files = (*self._ngram_files("word"), *self._vocab_files("char"))
             yield Entry(info, files, partial(words_as_characters, self.layout, words))
@@ -130,12 +130,6 @@ class Models(Mapping[str, LanguageModel]):
         for path in sorted(self.layout.mixtures.glob("*.json")):
             info, metadata = read_description(path)
             yield Entry(info, (path,), partial(self._open_mixture, info, metadata["weights"]))
-
-    def _of_run(self, run: str) -> Entry:
-        config = read_config(self.layout.config(run))
-        own = (self.layout.run(run) / name for name in NETWORK_FILES)
-        files = (self.layout.config(run), *own, *self._vocab_files(config.token))
-        return Entry(describe_run(config, self._vocab(config.token)), files, partial(self._open_run, run))
 
     def _of_counts(self, kind: Kind) -> Iterator[Entry]:
         vocab, files = self._vocab(kind), self._ngram_files(kind)
@@ -157,11 +151,12 @@ class Models(Mapping[str, LanguageModel]):
 
     def _open_learning(self, info: ModelInfo, metadata: Mapping[str, Any]) -> LanguageModel:
         if info.family == "network":
-            from seqlm.models.networks import DynamicNetwork  # imports the compiled loops
+            from seqlm.models.networks import DynamicNetwork, rms_on_train  # imports the compiled loops
 
             chosen, train = metadata["choices"], load_split(self.layout.corpus(info.token), "train", mmap=True)
-            settings = [(chosen["dynamic_lr"], chosen["dynamic_decay"])]
-            return DynamicNetwork.of(self._open_run(info.members[0]), train, settings)[0]
+            static = self._open_run(info.members[0])
+            rms = partial(rms_on_train, static.network, train)
+            return DynamicNetwork(static, chosen["dynamic_lr"], chosen["dynamic_decay"], rms)
         vocab, order = self._vocab(info.counted_token or info.token), info.order or 0
         if not info.counts_predicted_token:
             return words_as_characters(self.layout, vocab, order)
@@ -183,19 +178,12 @@ class Models(Mapping[str, LanguageModel]):
         tokenizer = vocab.with_name(TOKENIZER_FILE)
         return (vocab, tokenizer) if tokenizer.is_file() else (vocab,)
 
-    def _highest_order(self, kind: Kind) -> int:
-        return max(model.info.order or 0 for model in static_models(self.layout, self._vocab(kind)))
-
     def _vocab(self, kind: Kind) -> Vocab:
         return Vocab.load(self.layout.vocab(kind), kind)
 
 
 def _same(model: LanguageModel) -> LanguageModel:
     return model
-
-
-def _open_model(folder: Path, device: Device | None, num_threads: int | None, name: str) -> LanguageModel:
-    return open_models(folder, device, num_threads)[name]
 
 
 def open_models(folder: Path, device: Device | None = "cpu", num_threads: int | None = None) -> Models:
@@ -206,10 +194,5 @@ def open_models(folder: Path, device: Device | None = "cpu", num_threads: int | 
     layout = Layout(folder)
     with read_errors(folder):
         if not check_sealed(folder) and not (layout.params.is_file() and layout.configs.is_dir()):
-            raise no_finished_run(folder)
+            raise DataError(f"{folder}: holds no finished run: run the pipeline there, or name another folder")
     return Models(layout, device, num_threads)
-
-
-def no_finished_run(folder: Path) -> DataError:
-    """Return the error that a folder holds no models."""
-    return DataError(f"{folder}: holds no finished run: run the pipeline there, or name another folder")

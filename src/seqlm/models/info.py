@@ -92,34 +92,21 @@ def describe_ngram(
     """
     name = "-".join([vocab.kind, smoothing, *([str(order)] if order else [])])
     return ModelInfo(
-        name if num_tokens is None else f"{name}@{num_tokens}",
-        "ngram",
-        vocab.kind,
-        beginning_chars(vocab, num_tokens),
-        train_tokens=num_tokens,
-        counted_token=vocab.kind,
-        smoothing=smoothing,
-        order=order,
+        name if num_tokens is None else f"{name}@{num_tokens}", "ngram", vocab.kind, beginning_chars(vocab, num_tokens),
+        train_tokens=num_tokens, counted_token=vocab.kind, smoothing=smoothing, order=order,
         chosen_on_val=chosen_on_val,
-    )
+    )  # fmt: skip
 
 
 def describe_run(config: RunConfig, vocab: Vocab) -> ModelInfo:
     """Return the description of the network that a run trained."""
     is_part = config.max_tokens is not None and config.max_tokens < vocab.splits["train"].num_tokens
     return ModelInfo(
-        config.run,
-        "network",
-        config.token,
-        beginning_chars(vocab, config.max_tokens),
-        train_tokens=config.max_tokens if is_part else None,
-        network=config.model,
-        run=config.run,
-        sampling=config.sampling,
-        as_in_chapter=_is_as_in_chapter(config),
-        epoch=config.checkpoint,
+        config.run, "network", config.token, beginning_chars(vocab, config.max_tokens),
+        train_tokens=config.max_tokens if is_part else None, network=config.model, run=config.run,
+        sampling=config.sampling, as_in_chapter=_is_as_in_chapter(config), epoch=config.checkpoint,
         chosen_on_val=config.checkpoint == "best" or config.patience is not None,
-    )
+    )  # fmt: skip
 
 
 _OF_CHAPTER = {
@@ -143,14 +130,9 @@ def describe_mixture(members: Sequence[ModelInfo]) -> ModelInfo:
     static = [member.name for member in members if not member.dynamic]
     names = [*dynamic[:-1], dynamic[-1] + DYNAMIC, *static] if dynamic else static
     return ModelInfo(
-        "+".join(names),
-        "mixture",
-        members[0].token,
-        max(member.train_chars for member in members),
-        dynamic=bool(dynamic),
-        chosen_on_val=True,
-        members=tuple(member.name for member in members),
-    )
+        "+".join(names), "mixture", members[0].token, max(member.train_chars for member in members),
+        dynamic=bool(dynamic), chosen_on_val=True, members=tuple(member.name for member in members),
+    )  # fmt: skip
 
 
 def beginning_chars(vocab: Vocab, num_tokens: int | None) -> int:
@@ -167,13 +149,13 @@ def display_names(models: Iterable[ModelInfo]) -> dict[str, str]:
     """
     infos = {info.name: info for info in models}
     single = {name: info for name, info in infos.items() if info.family != "mixture"}
-    subjects = {name: _subject(info) for name, info in single.items()}
-    said = _told_apart({info.name: _bracketed(*_parts(info)) for info in subjects.values()})
+    # A dynamic model is called like the static one whose weights or counts it begins with.
+    subjects = {name: info.members[0] if info.dynamic else name for name, info in single.items()}
+    said = _told_apart({subjects[name]: _bracketed(*_parts(info)) for name, info in single.items()})
     names, brief = {}, {}
     for name, info in single.items():
-        subject = subjects[name]
-        names[name] = _bracketed(said[subject.name], *[_LEARNING] * info.dynamic)
-        brief[name] = said[subject.name] if info.family == "network" else _parts(subject)[0]
+        names[name] = _bracketed(said[subjects[name]], *[_LEARNING] * info.dynamic)
+        brief[name] = said[subjects[name]] if info.family == "network" else _parts(info)[0]
     for mixture in (info for info in infos.values() if info.family == "mixture"):
         joined = " + ".join(brief.get(name, name) for name in mixture.members)
         if len(mixture.members) > _MAX_NAMED:  # with their names it would be longer than a line
@@ -188,11 +170,6 @@ def _told_apart(names: Mapping[str, str]) -> dict[str, str]:
     return {model: name if counts[name] == 1 else f"{name} ({model})" for model, name in names.items()}
 
 
-def _subject(info: ModelInfo) -> ModelInfo:
-    """Return the model itself, or the static one whose weights or counts a dynamic model begins with."""
-    return replace(info, name=info.members[0], dynamic=False) if info.dynamic else info
-
-
 def _bracketed(name: str, *details: str) -> str:
     """Return a name with details in brackets, among those that it has."""
     for detail in details:
@@ -201,34 +178,16 @@ def _bracketed(name: str, *details: str) -> str:
 
 
 def _parts(info: ModelInfo) -> list[str]:
-    """Return what a static model is, from its properties, and details of it; a mixture has none of its own."""
-    return _parts_of_network(info) if info.family == "network" else _parts_of_counts(info)
-
-
-def _parts_of_network(info: ModelInfo) -> list[str]:
+    """Return what a model is, from its properties, and details of it; a mixture has none of its own."""
+    kind = token_kind(info.counted_token or info.token)
+    first = [] if info.train_tokens is None else [f"first {info.train_tokens:,} {kind.noun}s"]
     if info.as_in_chapter:
         return ["the chapter's RNN", "from scratch" if info.network == "scratch" else "concise", str(info.sampling)]
-    kind = NETWORK_NAMES.get(str(info.network), str(info.network))
-    return [kind, *([] if token_kind(info.token).is_character else [_tokens(info.token)]), *_beginning(info)]
-
-
-def _parts_of_counts(info: ModelInfo) -> list[str]:
-    noun = token_kind(info.counted_token or info.token).noun
+    if info.family == "network":
+        of = [] if kind.is_character else [f"{kind.noun}s"]
+        return [NETWORK_NAMES.get(str(info.network), str(info.network)), *of, *first]
     if not info.order:
-        return [f"equally likely {noun}s"]
+        return [f"equally likely {kind.noun}s"]
     if not info.counts_predicted_token:
-        return [f"{noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}", *_beginning(info)]
-    smoothing = "-".join(part[:1].upper() + part[1:] for part in str(info.smoothing).split("-"))
-    return [f"{noun} {info.order}-grams", smoothing, *_beginning(info)]
-
-
-def _tokens(kind: Kind) -> str:
-    """Return what a model over a kind of token predicts."""
-    return f"{token_kind(kind).noun}s"
-
-
-def _beginning(info: ModelInfo) -> list[str]:
-    """Return the part of train that the model was trained on, if that is not all of it."""
-    if info.train_tokens is None:
-        return []
-    return [f"first {info.train_tokens:,} {token_kind(info.counted_token or info.token).noun}s"]
+        return [f"{kind.noun} {_NGRAMS.get(info.order, f'{info.order}-grams')}", *first]
+    return [f"{kind.noun} {info.order}-grams", str(info.smoothing).title(), *first]

@@ -1,31 +1,29 @@
 """The interface of a trained model: it scores text, returns surprisals, and generates text.
 
 Every model offers two things, from which all others follow: the surprisals of a whole stream of tokens, and a reader
-that gives the distribution of the next token after each token that it has read.
+that gives the distribution of the next token after each token that it has read. A linear mixture of models is one, too.
 """
 
 import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
-from itertools import compress
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from seqlm.core.elementary import log
+from seqlm.core.elementary import exp, log
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
 from seqlm.core.settings import Seed, check_argument
 from seqlm.models.info import ModelInfo
-from seqlm.models.sampling import Probs, SamplingConfig
 from seqlm.models.scored_text import Ids
-from seqlm.models.spelling import unknown_costs
 from seqlm.models.surprisals import (
     By,
     EncodedText,
@@ -33,9 +31,9 @@ from seqlm.models.surprisals import (
     Space,
     Texts,
     TextSurprisals,
-    anchors,
     are_several,
     contexts,
+    ink_of,
     read_request,
     require_text,
     strings,
@@ -51,6 +49,16 @@ if TYPE_CHECKING:
 _NOT_KEPT = re.compile(r"[^A-Za-z\s]")
 _WORD = re.compile("[^ \n]+")
 _AtLeastOne = Annotated[int, Field(ge=1)]
+_OPTIONS: dict[str, Any] = {
+    "num_preds": _AtLeastOne,
+    "temperature": Annotated[float, Field(ge=0)],
+    "top_k": _AtLeastOne | None,
+    "top_p": Annotated[float, Field(gt=0, le=1)] | None,
+    "seed": Seed,
+}
+"""What :meth:`LanguageModel.generate` accepts."""
+_COLDEST = float(np.finfo(np.float64).tiny)
+Probs = NDArray[np.float64]
 
 
 class Reader(ABC):
@@ -156,19 +164,21 @@ class LanguageModel(ABC):
         except ParamsError:
             return np.full(len(self.vocab), np.nan)
 
-    def encode(self, text: str, begin: int = 0) -> EncodedText:
-        """Return a cleaned text as tokens; those before position ``begin`` are only read."""
-        tokens, vocab = self.vocab.tokenize(text), self.vocab
-        is_scored = anchors(text, vocab, tokens) >= begin if begin else np.ones(len(tokens), bool)
-        ids, own = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
-        part, separators = text[begin:], 0.0
-        if not vocab.token_kind.is_lossless:
-            separators = _count_separators(_WORD.sub("x", part), vocab.line_separator).nll(vocab.separators)
-        return EncodedText(
-            vocab=vocab, text=text, begin=begin, tokens=tokens, ids=ids, is_scored=is_scored, scored_tokens=own,
-            spelling=unknown_costs(vocab, own, ids[is_scored]), separator_nll=separators,
-            num_chars=len(part.replace("\n", vocab.line_separator)),
-        )  # fmt: skip
+    def encode(self, read: str, text: str) -> EncodedText:
+        """Return a cleaned text as tokens, after one that is only read."""
+        vocab, separator, separator_nll = self.vocab, self.vocab.line_separator, 0.0
+        tokens = vocab.tokenize(read + text)
+        lengths = ink = vocab.lengths(tokens)
+        if vocab.token_kind.is_lossless:
+            is_scored = np.cumsum(lengths) > len(read.replace("\n", separator))
+            ink = ink_of((read + text).replace("\n", separator), lengths)
+        else:
+            is_scored = np.arange(len(tokens)) >= len(vocab.tokenize(read))
+            separator_nll = _count_separators(_WORD.sub("x", text), separator).nll(vocab.separators)
+        num_chars = len(text.replace("\n", separator))
+        return EncodedText.of(
+            vocab, text, tokens, is_scored, lengths=lengths, ink=ink, num_chars=num_chars, separator_nll=separator_nll
+        )
 
     def _read_text(self, text: object, context: object, space: Space = "before") -> EncodedText:
         """Return a text, cleaned like the corpus, as tokens. Raises as :func:`require_text` does."""
@@ -177,13 +187,14 @@ class LanguageModel(ABC):
         read = clean_text(before, normalise).rstrip(BLANKS)
         if not read:
             whole = self._beginning + clean_text(text, normalise)
-            return self.encode(whole, min(len(self._beginning), 1) if whole != self._beginning else len(whole))
+            begin = min(len(self._beginning), 1) if whole != self._beginning else len(whole)
+            return self.encode(whole[:begin], whole[begin:])
         is_apart = before[-1] in (*BLANKS, "\r") or text.startswith((*BLANKS, "\r"))
         whole = self._beginning + clean_text(before + ("" if is_apart else " ") + text, normalise)
         begin = len(self._beginning + read)
         if space == "after" or not whole[begin:].strip(BLANKS):
             begin = len(whole) - len(whole[begin:].lstrip(BLANKS))
-        return self.encode(whole, begin)
+        return self.encode(whole[:begin], whole[begin:])
 
     def score_text(self, text: str, context: str | None = None) -> TextSurprisals:
         """Return a text, cleaned like the corpus, with the surprisals of its tokens."""
@@ -191,7 +202,7 @@ class LanguageModel(ABC):
 
     def score_encoded(self, texts: Sequence[EncodedText]) -> list[TextSurprisals]:
         """Return the surprisals of texts, each as if it were alone."""
-        inputs = [each.ids for each in texts]
+        inputs = [each.input_ids for each in texts]
         found = self.texts_nll(inputs) if len(inputs) > 1 else [self._token_nll(ids) for ids in inputs]
         return [TextSurprisals(each, self._of_scored(each, nll)) for each, nll in zip(texts, found, strict=True)]
 
@@ -199,7 +210,7 @@ class LanguageModel(ABC):
         """Return the surprisals of the scored tokens, given those of tokens 2 to N."""
         if not any(text.is_scored[:1]):
             return nll[text.is_scored[1:]]
-        return np.concatenate([self._first_nll[text.ids[:1]], nll])[text.is_scored]
+        return np.concatenate([self._first_nll[text.input_ids[:1]], nll])[text.is_scored]
 
     @overload
     def score(self, text: str, *, context: str | None = None) -> Score: ...
@@ -223,11 +234,11 @@ class LanguageModel(ABC):
         """
         alone = not are_several(text)
         texts = [require_text(text, "the text")] if alone else strings(text, "the text")
-        pairs = zip(texts, contexts(context, len(texts)), strict=True)
+        pairs = zip(texts, contexts(context, texts), strict=True)
         scores = []
         for number, found in enumerate(self.score_encoded([self._read_text(*pair) for pair in pairs])):
-            found.require_tokens(f"{self.name}: {'the text' if alone else f'text {number}'}")
-            scores.append(found.score(cleaning_remarks(texts[number], self.vocab.normalise)))
+            which = f"{self.name}: {'the text' if alone else f'text {number}'}"
+            scores.append(found.score(which, cleaning_remarks(texts[number], self.vocab.normalise)))
         return scores[0] if alone else scores
 
     def surprisals(
@@ -268,7 +279,7 @@ class LanguageModel(ABC):
         space = check_argument(space, "space", Space, function="surprisals")
         if words is not None and by != "word":
             raise ParamsError(f"by = {by!r}: with words it must be word")
-        pairs = zip(request.texts, contexts(context, len(request.texts)), strict=True)
+        pairs = zip(request.texts, contexts(context, request.texts), strict=True)
         scored = self.score_encoded([self._read_text(*pair, space) for pair in pairs])
         if by == "token":
             return request.table([found.token_rows() for found in scored])
@@ -293,21 +304,26 @@ class LanguageModel(ABC):
     ) -> str | list[str]:
         """Return the ``num_preds`` tokens that follow a prefix as text, without the prefix.
 
-        The options are those of :class:`~seqlm.models.sampling.SamplingConfig`. A list of prefixes gives a list of
-        texts. A prefix is cleaned like the corpus, and tokens that the vocabulary lacks are read as ``<unk>``. Raises
-        DataError if a prefix has no token, and ParamsError for a number of tokens below 1, a seed outside 0 to
-        2**32 - 1, and other values that make no sense.
+        With ``temperature`` 0 each token is the most likely one; otherwise it is drawn from q proportional to p to the
+        power 1 / temperature (exercise 8.5-3 with alpha = 1 / temperature). ``top_k`` keeps the k most likely tokens;
+        ``top_p`` keeps the smallest set of most likely tokens that has this much probability (nucleus).
+
+        A list of prefixes gives a list of texts. A prefix is cleaned like the corpus, and tokens that the vocabulary
+        lacks are read as ``<unk>``. Raises DataError if a prefix has no token, and ParamsError for a number of tokens
+        below 1, a seed outside 0 to 2**32 - 1, and other values that make no sense.
         """
-        sampling = SamplingConfig(temperature, top_k, top_p)
+        options = {"num_preds": num_preds, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        num_preds, *how, seed = (
+            check_argument(value, name, _OPTIONS[name], function="generate") for name, value in options.items()
+        )
+        rng = np.random.default_rng(seed)
         alone = not are_several(prefix)
         prefixes = [require_text(prefix, "the prefix")] if alone else strings(prefix, "the prefix")
-        number = check_argument(num_preds, "num_preds", _AtLeastOne, function="generate")
-        rng = np.random.default_rng(check_argument(seed, "seed", Seed, function="generate"))
-        encoded = [self.encode_prefix(each) for each in prefixes]
-        texts = [self._continue(ids, number, rng, sampling) for ids in encoded]
+        encoded = [self._encode_prefix(each) for each in prefixes]
+        texts = [self._continue(ids, num_preds, lambda probs: pick_token(probs, rng, *how)) for ids in encoded]
         return texts[0] if alone else texts
 
-    def encode_prefix(self, prefix: str) -> list[int]:
+    def _encode_prefix(self, prefix: str) -> list[int]:
         """Return the tokens of a prefix. Raises DataError if it has none."""
         text = clean_text(require_text(prefix, "the prefix"), self.vocab.normalise)
         # A space at its end is read too.
@@ -316,15 +332,13 @@ class LanguageModel(ABC):
             raise DataError(f"the prefix {prefix!r} contains no {self.vocab.token_kind.noun}: give at least one")
         return [int(index) for index in ids]
 
-    def _continue(
-        self, prefix: Sequence[int], num_preds: int, rng: np.random.Generator, sampling: SamplingConfig
-    ) -> str:
+    def _continue(self, prefix: Sequence[int], num_preds: int, pick: Callable[[Probs], int]) -> str:
         """Return the text of the ``num_preds`` tokens after a prefix, including the space before a word."""
         reader, tokens = self.reader(), list[str]()
         for token in prefix:
             reader.read(token)
         for step in range(num_preds):
-            token = sampling.pick(reader.next_probs(), rng)
+            token = pick(reader.next_probs())
             tokens.append(self.vocab.tokens[token])
             if step < num_preds - 1:
                 reader.read(token)
@@ -344,3 +358,73 @@ def cleaning_remarks(text: str, normalise: str) -> list[str]:
         remark = f"cleaned like the corpus, by preprocess.normalise: spaces replace {number} other than A-Z"
         return [remark, *decoding_warnings(Letters.of(text.encode()), normalise)]
     return []
+
+
+def pick_token(
+    probs: Probs, rng: np.random.Generator, temperature: float, top_k: int | None, top_p: float | None
+) -> int:
+    """Return one token, given the probability of each, shape ``(V,)``; the options are those of ``generate``.
+
+    ``<unk>``, token 0, is never chosen, because it is no text.
+    """
+    allowed = probs[1:]
+    if temperature == 0:
+        return int(allowed.argmax()) + 1
+    logs = log(allowed)
+    # Relative to the largest, so that no temperature, however low, makes a number too large.
+    with np.errstate(over="ignore"):
+        weights = exp((logs - logs.max()) / max(temperature, _COLDEST))
+    if top_k is not None and top_k < len(weights):
+        weights[weights < np.partition(weights, -top_k)[-top_k]] = 0
+    if top_p is not None:
+        order = np.argsort(-weights, kind="stable")
+        ordered = weights[order]
+        # A token stays while those before it have less than top_p: the first one always does.
+        ordered[np.cumsum(ordered) - ordered >= top_p * ordered.sum()] = 0
+        weights[order] = ordered
+    cumulative = np.cumsum(weights)
+    drawn = min(rng.random() * cumulative[-1], np.nextafter(cumulative[-1], 0))
+    return int((cumulative > drawn).argmax()) + 1
+
+
+def mix(nll: Sequence[Nll], weights: NDArray[np.float64]) -> Nll:
+    """Return the surprisals of the mixture of models whose surprisals are ``nll``; the weights sum to 1."""
+    probs = np.zeros(len(nll[0]))
+    for weight, each in zip(weights, nll, strict=True):
+        probs += weight * exp(-each)
+    return -log(probs)
+
+
+class Mixture(LanguageModel):
+    """A linear mixture: p is the weighted mean of the members' p."""
+
+    def __init__(self, info: ModelInfo, members: Sequence[LanguageModel], weights: Sequence[float]) -> None:
+        """Take models over the same tokens, and their weights."""
+        super().__init__(info, members[0].vocab)
+        self.members, self.weights = list(members), np.array(weights)
+
+    def _token_nll(self, ids: Ids) -> Nll:
+        return mix([member.token_nll(ids) for member in self.members], self.weights)
+
+    def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
+        """Return -log p of tokens 2 to N of each text."""
+        members = [member.texts_nll(texts) for member in self.members]
+        return [mix(each, self.weights) for each in zip(*members, strict=True)]
+
+    def reader(self) -> Reader:
+        """Return a reader of a new text. Members that are dynamic learn from what it reads."""
+        return _MixtureReader([member.reader() for member in self.members], self.weights)
+
+
+class _MixtureReader(Reader):
+    def __init__(self, readers: Sequence[Reader], weights: NDArray[np.float64]) -> None:
+        self._readers, self._weights = readers, weights
+
+    def read(self, token: int) -> None:
+        for reader in self._readers:
+            reader.read(token)
+
+    def next_probs(self) -> Probs:
+        # Added up in this order: the order of a product by NumPy depends on the processor.
+        probs = (weight * reader.next_probs() for weight, reader in zip(self._weights, self._readers, strict=True))
+        return reduce(np.add, probs)

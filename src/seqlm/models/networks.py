@@ -8,10 +8,9 @@ would otherwise take huge steps.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,7 @@ from seqlm.core.metrics import Nll
 from seqlm.core.settings import Device
 from seqlm.core.threads import raise_if_cancelled
 from seqlm.models.info import ModelInfo, describe_run
-from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.sampling import Probs
+from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.networks.building import open_network
 from seqlm.networks.network import Logits, Network, Weights, nll_array, probabilities, rows_nll, stream_nll
@@ -60,9 +58,7 @@ class StaticNetwork(LanguageModel):
     def texts_nll(self, texts: Sequence[Ids]) -> list[Nll]:
         """Return -log p of tokens 2 to N of each text; texts of about one length are read together."""
         found = [np.empty(0)] * len(texts)
-        by_length = sorted(
-            (index for index, ids in enumerate(texts) if len(ids) > 1), key=lambda index: len(texts[index])
-        )
+        by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(by_length), _ROWS):
             indices = by_length[start : start + _ROWS]
             # What follows the end of a text changes nothing before it.
@@ -70,7 +66,7 @@ class StaticNetwork(LanguageModel):
             for row, index in zip(rows, indices, strict=True):
                 row[: len(texts[index])] = texts[index]
             for nll, index in zip(rows_nll(self.network, rows, _TOKENS // len(rows)), indices, strict=True):
-                found[index] = nll[: len(texts[index]) - 1]
+                found[index] = nll[: max(len(texts[index]) - 1, 0)]
         return found
 
     def reader(self) -> Reader:
@@ -105,35 +101,17 @@ def open_run(layout: Layout, run: str, device: Device | None = None, num_threads
     return StaticNetwork(describe_run(config, vocab), vocab, network)
 
 
-@dataclass(frozen=True)
-class DynamicRule:
-    """An update scaled by the gradients' root mean squares, and a pull back to the trained weights."""
+def dynamic_update(lr: float, decay: float, rms: Weights, trained: Weights) -> Callable[[Network], None]:
+    """Return what changes the weights of a network by its gradients and pulls them back to the trained ones.
 
-    lr: float
-    decay: float
-    """Share of the way back that a parameter of average root mean square takes at each update."""
-    rms: Weights
-    """Root mean squares (:func:`gradient_rms`)."""
-    trained: Weights
-
-    def apply(self, network: Network) -> None:
-        """Change the weights by their gradients."""
-        network.dynamic_step(self.lr, self._scales, self.trained, self._pulls)
-
-    @cached_property
-    def _average_rms(self) -> float:
-        num_weights = sum(math.prod(each.shape) for each in self.rms)
-        average = sum(float(each.sum()) for each in self.rms) / num_weights
-        return average or 1.0  # without any gradient on train, all weights are equally important
-
-    @cached_property
-    def _scales(self) -> Weights:
-        return [each + DAMPING * self._average_rms for each in self.rms]
-
-    @cached_property
-    def _pulls(self) -> Weights:
-        """The share of the way back for each parameter, at most 1."""
-        return [(each * (self.decay / self._average_rms)).clip(max=1) for each in self.rms]
+    ``rms`` are the root mean squares of gradients (:func:`gradient_rms`). ``decay`` is the share of the way back that a
+    parameter of average root mean square takes at each update.
+    """
+    average = sum(float(each.sum()) for each in rms) / sum(math.prod(each.shape) for each in rms)
+    average = average or 1.0  # without any gradient on train, all weights are equally important
+    scales = [each + DAMPING * average for each in rms]
+    pulls = [(each * (decay / average)).clip(max=1) for each in rms]  # at most all of the way
+    return lambda network: network.dynamic_step(lr, scales, trained, pulls)
 
 
 def gradient_rms(network: Network, ids: Ids, *, segment_length: int, num_segments: int) -> Weights:
@@ -146,6 +124,11 @@ def gradient_rms(network: Network, ids: Ids, *, segment_length: int, num_segment
         for total, squares in zip(totals, part, strict=True):
             total += squares
     return [(total / max(len(chosen), 1)) ** 0.5 for total in totals]
+
+
+def rms_on_train(network: Network, train: Ids) -> Weights:
+    """Return the root mean squares that dynamic evaluation divides by."""
+    return gradient_rms(network, train, segment_length=UPDATE_EVERY, num_segments=RMS_SEGMENTS)
 
 
 def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np.int64]) -> Weights:
@@ -163,11 +146,6 @@ def _sums_of_squares(network: Network, ids: Ids, length: int, starts: NDArray[np
             for square, gradient in zip(squares, observed.gradients, strict=True):
                 square += gradient * gradient
     return squares
-
-
-def trained_weights(network: Network) -> Weights:
-    """Return copies of the parameters, in their order."""
-    return network.copy().weights
 
 
 def dynamic_nll(network: Network, ids: Ids, update: Callable[[Network], None], *, update_every: int) -> Nll:
@@ -198,53 +176,35 @@ class DynamicNetwork(LanguageModel):
     """A network that keeps learning from the text that it reads."""
 
     def __init__(self, static: StaticNetwork, lr: float, decay: float, rms: Callable[[], Weights]) -> None:
-        """Take the static network, the settings of its updates, and what returns the root mean squares."""
+        """Take the static network, the settings of its updates, and what returns :func:`rms_on_train`."""
         super().__init__(static.info.as_dynamic(), static.vocab)
         self._network, self.lr, self.decay, self._rms = static.network, lr, decay, rms
 
-    @classmethod
-    def of(cls, static: StaticNetwork, train: Ids, settings: Iterable[tuple[float, float]]) -> list[Self]:
-        """Return one model for each learning rate and decay; they share the root mean squares on ``train``."""
-        rms = cache(
-            partial(gradient_rms, static.network, train, segment_length=UPDATE_EVERY, num_segments=RMS_SEGMENTS)
-        )
-        return [cls(static, lr, decay, rms) for lr, decay in settings]
-
-    def prepare(self) -> None:
-        """Find the root mean squares now, which would otherwise be found when text is first read."""
-        self._rms()
-
     @cached_property
-    def _rule(self) -> DynamicRule:
-        return DynamicRule(self.lr, self.decay, self._rms(), trained_weights(self._network))
+    def _update(self) -> Callable[[Network], None]:
+        return dynamic_update(self.lr, self.decay, self._rms(), self._network.copy().weights)
 
     def _token_nll(self, ids: Ids) -> Nll:
-        return dynamic_nll(self._network, ids, self._rule.apply, update_every=UPDATE_EVERY)
+        return dynamic_nll(self._network, ids, self._update, update_every=UPDATE_EVERY)
 
     def reader(self) -> Reader:
         """Return a reader of a new text; a copy of the network learns from it."""
-        return _LearningReader(self._network, self._rule)
+        return _LearningReader(self._network, self._update)
 
 
-class _LearningReader(Reader):
-    def __init__(self, network: Network, rule: DynamicRule) -> None:
-        self._network, self._rule = network.copy(), rule
+class _LearningReader(NetworkReader):
+    def __init__(self, network: Network, update: Callable[[Network], None]) -> None:
+        self._network, self._update = network.copy(), update
+        self._state = self._network.initial_state(1)
         self._segment: list[int] = []
         """The last token of the segment before, and the tokens read since."""
-        self._begin(self._network.initial_state(1))
-
-    def _begin(self, state: Any) -> None:
-        self._state, self._reader = state, NetworkReader(self._network, state)
+        super().__init__(self._network, self._state)
 
     def read(self, token: int) -> None:
         self._segment.append(token)
         if len(self._segment) > UPDATE_EVERY:
             stream = np.array([self._segment])
-            _, state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
-            self._rule.apply(self._network)
-            self._segment = [token]
-            self._begin(state)
-        self._reader.read(token)
-
-    def next_probs(self) -> Probs:
-        return self._reader.next_probs()
+            _, self._state = self._network.compute_gradients(stream[:, :-1], stream[:, 1:], self._state)
+            self._update(self._network)
+            self._segment, self._step = [token], self._network.step_fn(self._state)
+        super().read(token)

@@ -13,8 +13,7 @@ from seqlm.core.errors import ParamsError
 from seqlm.core.layout import Layout, as_path
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo, describe_ngram
-from seqlm.models.language_model import LanguageModel, Reader
-from seqlm.models.sampling import Probs
+from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.scored_text import Ids
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.counts.count_tables import NgramCounts
@@ -58,8 +57,12 @@ class Recounting:
         """Return Kneser-Ney models of train and the text so far; ``predicted``: the vocabulary of what is predicted."""
         train = load_split(layout.corpus(counted.kind), "train", mmap=True)
         unknown = _unknown_of(layout, counted)
-        recount = partial(recounted_on, train, vocab_size=len(counted), order=order, unknown=unknown)
-        return cls(recount, NUM_UPDATES, max(predicted.splits["test"].num_tokens // NUM_UPDATES, 1))
+
+        def model_after(read: Sequence[int] | Ids) -> KneserNey:
+            text = np.concatenate([train, np.asarray(read, np.int64)])
+            return KneserNey(count_ngrams(text, len(counted), order), order, unknown=unknown)
+
+        return cls(model_after, NUM_UPDATES, max(predicted.splits["test"].num_tokens // NUM_UPDATES, 1))
 
     def is_due(self, num_read: int) -> bool:
         """Return whether everything is counted again: after the first token, and after each interval from there."""
@@ -73,14 +76,6 @@ class Recounting:
 
 def _same(model: NGramModel, _: Sequence[int] | Ids) -> NGramModel:
     return model
-
-
-def recounted_on(
-    train: Ids, predicted: Sequence[int] | Ids, *, vocab_size: int, order: int, unknown: Unknown
-) -> KneserNey:
-    """Return a model of ``train``, which has at least ``order`` tokens, followed by the text predicted so far."""
-    text = np.concatenate([train, np.asarray(predicted, np.int64)])
-    return KneserNey(count_ngrams(text, vocab_size, order), order, unknown=unknown)
 
 
 class NGram(LanguageModel):

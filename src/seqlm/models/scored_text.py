@@ -26,9 +26,15 @@ MIN_BLOCK_CHARS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoredText:
-    """A text of n scored tokens, without the tokens: all that is needed to sum up their surprisals."""
+class Stream:
+    """A text of n scored tokens, and what a model reads to score them."""
 
+    input_ids: Ids
+    """What a model reads: the scored tokens, and tokens that are only read, such as the warm-up before a passage."""
+    is_scored: NDArray[np.bool_]
+    """For each token of ``input_ids``, whether it is scored."""
+    lengths: NDArray[np.int64]
+    """The number of characters in each scored token; shape ``(n,)``."""
     num_chars: int
     """Scored characters, with lines joined. Bits per character divide by this number."""
     spelling: Nll
@@ -38,11 +44,6 @@ class ScoredText:
     share: float = 1.0
     """The share of its split that this text is, in characters."""
 
-    @property
-    def unknown_share(self) -> float:
-        """Share of the scored tokens that the vocabulary lacks."""
-        return int(np.count_nonzero(self.spelling)) / max(len(self.spelling), 1)
-
     def with_spelling(self, nll: Nll) -> Nll:
         """Return the surprisals of the scored tokens with the cost of spelling the unknown ones.
 
@@ -51,18 +52,6 @@ class ScoredText:
         if len(nll) != len(self.spelling):
             raise DataError(f"{len(nll):,} surprisals for a text of {len(self.spelling):,} scored tokens: score again")
         return nll + self.spelling
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stream(ScoredText):
-    """A scored text with its tokens."""
-
-    input_ids: Ids
-    """What a model reads: the first token, the scored tokens and, before each passage after the first, its warm-up."""
-    is_scored: NDArray[np.bool_]
-    """For each token of ``input_ids``, whether it is scored; the first one never is."""
-    lengths: NDArray[np.int64]
-    """The number of characters in each scored token; shape ``(n,)``."""
 
     @cached_property
     def ids(self) -> Ids:
@@ -102,7 +91,7 @@ def stream_of(ids: Ids, lengths: NDArray[np.int64], spelling: Nll, num_chars: in
     )
 
 
-def measure(nll: Nll, text: ScoredText) -> dict[str, Any]:
+def measure(nll: Nll, text: Stream) -> dict[str, Any]:
     """Return the figures that sum up the surprisals of a text: the only place that turns nats into bits.
 
     Perplexity and nats are per token of the model's own kind. Bits per character add the costs of spelling unknown
@@ -123,7 +112,8 @@ def measure(nll: Nll, text: ScoredText) -> dict[str, Any]:
         found["reason"] = (
             f"{impossible} tokens have probability 0, {invalid} none; {values['nats_per_token']:.0f} nats per token"
         )
-    return found | {"tokens": len(nll), "unknown_share": text.unknown_share, "scored_share": text.share}
+    unknown_share = int(np.count_nonzero(text.spelling)) / max(len(nll), 1)
+    return found | {"tokens": len(nll), "unknown_share": unknown_share, "scored_share": text.share}
 
 
 def finite_bits(metrics: Any) -> float:

@@ -8,9 +8,10 @@ reported.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,10 @@ class SpellingModel:
         text = _END + "".join(word + _END for word in sample)
         self._indices = {character: index for index, character in enumerate([UNKNOWN, *sorted(set(text))])}
         ids = self._encode(text)
-        self._model = KneserNey(count_ngrams(ids, len(self._indices), min(ORDER, len(ids))), min(ORDER, len(ids)))
+        order = min(ORDER, len(ids))
+        self._model = KneserNey(count_ngrams(ids, len(self._indices), order), order)
+        self._after = lru_cache(_KEPT_PROBABILITIES // len(self._indices))(self._find_next)
+        self._cost = lru_cache(_KEPT_COSTS)(self._find_cost)
 
     def nll(self, words: Sequence[str]) -> NDArray[np.float64]:
         """Return -log p of spelling each word, including its end; shape ``(len(words),)``."""
@@ -64,16 +68,8 @@ class SpellingModel:
         end = self._indices[_END]
         return float(probs[self._indices.get(character, 0)] / (1 - probs[end])) if character else 0.0
 
-    @cached_property
-    def _after(self) -> Callable[[str], NDArray[np.float64]]:
-        model, encode = self._model, self._encode
-        return lru_cache(_KEPT_PROBABILITIES // len(self._indices))(
-            lambda context: model.next_distribution(encode(context))
-        )
-
-    @cached_property
-    def _cost(self) -> Callable[[str], float]:
-        return lru_cache(_KEPT_COSTS)(self._find_cost)
+    def _find_next(self, context: str) -> NDArray[np.float64]:
+        return self._model.next_distribution(self._encode(context))
 
     def _find_cost(self, word: str) -> float:
         ids = self._encode(_END + word + _END)
@@ -106,9 +102,6 @@ def spelling_costs(vocab: Vocab, tokens: Sequence[str]) -> NDArray[np.float64]:
 
 def unknown_costs(vocab: Vocab, tokens: Sequence[str], ids: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the spelling cost of each unknown token, in nats, and 0 for all others."""
-    costs = np.zeros(len(ids))
-    if ids.all():
-        return costs
-    unknown = [token for token, index in zip(tokens, ids.tolist(), strict=True) if index == 0]
-    costs[ids == 0] = spelling_costs(vocab, unknown)
+    costs, is_unknown = np.zeros(len(ids)), ids == 0
+    costs[is_unknown] = spelling_costs(vocab, list(compress(tokens, is_unknown.tolist())))
     return costs

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import chain, compress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,9 @@ from seqlm.core.cells import is_missing
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.metrics import Nll
 from seqlm.core.progress import quantity
-from seqlm.core.text import LINE_END, SPACE
-from seqlm.models.scored_text import Ids, ScoredText, chars_up_to_first, measure
+from seqlm.core.text import LINE_END, SPACE, TAB
+from seqlm.models.scored_text import Stream, chars_up_to_first, measure
+from seqlm.models.spelling import unknown_costs
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.separators import BLANKS
 from seqlm.vocab.vocabulary import Vocab
@@ -40,9 +41,9 @@ Indices = NDArray[np.int64]
 REMOVED = "removed by cleaning"
 NO_BEGINNING = "not scored: the model has no distribution of a first token"
 _CONTINUES = "part of the token before"
-_WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \r\n]+")}
-"""A word of a text that is not clean: without cleaning only spaces and line ends separate words."""
-_BLANKS = re.compile("[ \n]")
+_WORD = {"letters": re.compile(r"\S+"), "none": re.compile(r"[^ \t\r\n]+")}
+"""A word of a text that is not clean: without cleaning only spaces, tabs and line ends separate words."""
+_BLANKS = re.compile("[ \n\t]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -77,30 +78,27 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodedText(ScoredText):
+class EncodedText(Stream):
     """A text as tokens of a model, after a context that is only read."""
 
     vocab: Vocab
     text: str
-    """All that is read, cleaned, with its line ends: the context and the text."""
-    begin: int
-    """Where in it the text begins."""
+    """The text without the context, cleaned, with its line ends."""
     tokens: Sequence[str]
-    """All that are read."""
-    ids: Ids
-    """The indices of ``tokens`` or, if a model reads more than these, all that it reads."""
-    is_scored: NDArray[np.bool_]
-    """For each of ``ids``, whether it belongs to the text and is scored."""
-    scored_tokens: Sequence[str]
-    known_anchors: Indices | None = None
-    """The anchors of the scored tokens, if some of these are marks of sentences."""
+    """The scored ones."""
+    ink: Indices
+    """The number of characters in each scored token that are no blanks."""
 
-    @property
-    def anchors(self) -> Indices:
-        """For each scored token the index of the character in ``text`` to whose word it belongs."""
-        if self.known_anchors is not None:
-            return self.known_anchors
-        return anchors(self.text, self.vocab, self.tokens)[self.is_scored]
+    @classmethod
+    def of(cls, vocab: Vocab, text: str, tokens: Sequence[str], is_scored: NDArray[np.bool_], *, lengths: Indices,
+           ink: Indices, num_chars: int, separator_nll: float) -> Self:  # fmt: skip
+        """Return a text, given all ``tokens`` that are read, and the lengths and the ink of all of them."""
+        ids, scored = vocab.encode(tokens), list(compress(tokens, is_scored.tolist()))
+        return cls(
+            input_ids=ids, is_scored=is_scored, lengths=lengths[is_scored], num_chars=num_chars,
+            spelling=unknown_costs(vocab, scored, ids[is_scored]), separator_nll=separator_nll,
+            vocab=vocab, text=text, tokens=scored, ink=ink[is_scored],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,23 +120,23 @@ class TextSurprisals:
         text = self.encoded
         if not self._has_no_first:
             return measure(self.nll, text)
-        num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.scored_tokens[0])
+        num_chars = text.num_chars - chars_up_to_first(text.vocab, text.text, text.tokens[0])
         return measure(self.nll[1:], replace(text, num_chars=num_chars, spelling=text.spelling[1:]))
 
-    def score(self, remarks: Sequence[str] = ()) -> Score:
-        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text."""
+    def score(self, which: str, remarks: Sequence[str] = ()) -> Score:
+        """Return the figures that sum up the surprisals, with remarks on the cleaning of the text.
+
+        Raises DataError, which calls the text ``which``, if it has no scored token.
+        """
         found = self.metrics
+        if not found["tokens"]:
+            number = quantity(len(self.nll), self.encoded.vocab.token_kind.noun)
+            raise DataError(f"{which} has only {number} that can be scored: use a longer text")
         bits, perplexity = (
             math.inf if found[name] is None else found[name] for name in ("bits_per_character", "perplexity")
         )
         nll = float(self.nll[self._has_no_first :].sum())
         return Score(found["tokens"], nll, bits, perplexity, found["unknown_share"], tuple(remarks))
-
-    def require_tokens(self, which: str) -> None:
-        """Raise DataError, which names the text, if it has no scored token."""
-        if not self.metrics["tokens"]:
-            number = quantity(len(self.nll), self.encoded.vocab.token_kind.noun)
-            raise DataError(f"{which} has only {number} that can be scored: use a longer text")
 
     @property
     def bits(self) -> NDArray[np.float64]:
@@ -148,7 +146,7 @@ class TextSurprisals:
     def token_rows(self) -> Rows:
         """Return a row for each scored token."""
         reasons = [NO_BEGINNING if missing else "" for missing in np.isnan(self.nll)]
-        return Rows(list(self.encoded.scored_tokens), self.bits, self.encoded.spelling > 0, reasons)
+        return Rows(list(self.encoded.tokens), self.bits, self.encoded.spelling > 0, reasons)
 
     def word_rows(self, words: Sequence[str], space: Space) -> Rows:
         """Return a row for each word, as it was given.
@@ -159,7 +157,13 @@ class TextSurprisals:
         if space == "after" and kind.is_lossless and not kind.is_character:
             raise ParamsError(f"the {kind.noun}s of this model include the space before a word: set space to before")
         cleaned = clean_words(words, encoded.vocab.normalise)
-        word_of = _words_of_characters(encoded.text, encoded.begin, cleaned, space)[encoded.anchors]
+        ends = np.cumsum(_require_words(encoded.text, cleaned))
+        # A token begins at one of the characters that are no blanks. One without any belongs to the next such character
+        # or, as the rest of a character does, to the one before.
+        begins = np.cumsum(encoded.ink) - encoded.ink
+        is_of_previous = (encoded.ink == 0) & ((encoded.lengths == 0) | (space == "after"))
+        places = np.clip(begins - is_of_previous, 0, max(int(encoded.ink.sum()) - 1, 0))
+        word_of = np.searchsorted(ends, places, side="right")
         number, bits = len(words), self.bits
         sums = np.bincount(word_of, bits, number)[:number].astype(np.float64)
         has_tokens = np.bincount(word_of, minlength=number)[:number] > 0
@@ -185,11 +189,12 @@ def clean_words(words: Sequence[str], normalise: str) -> list[str]:
     return [*cleaned, *[""] * (len(words) - len(cleaned))][: len(words)]
 
 
-def _words_of_characters(text: str, begin: int, words: Sequence[str], space: Space) -> Indices:
-    """Return for each character of a text, which consists of clean words from ``begin`` on, the index of its word."""
-    inked = np.flatnonzero(~blanks(text[begin:])) + begin
-    inks = [_BLANKS.sub("", word) for word in words]
-    found, end = _BLANKS.sub("", text[begin:]), 0
+def _require_words(text: str, words: Sequence[str]) -> list[int]:
+    """Return the number of characters in each clean word that are no blanks.
+
+    Raises ParamsError if the text does not consist of these words.
+    """
+    found, end, inks = _BLANKS.sub("", text), 0, [_BLANKS.sub("", word) for word in words]
     for index, ink in enumerate(inks):
         if not found.startswith(ink, end):
             shown = found[end : end + len(ink)]
@@ -197,37 +202,15 @@ def _words_of_characters(text: str, begin: int, words: Sequence[str], space: Spa
         end += len(ink)
     if end < len(found):
         raise ParamsError(f"the text continues with {found[end : end + 20]!r} after the last word: give all its words")
-    places = np.arange(len(text))
-    if not len(inked):
-        return np.zeros(max(len(text), 1), np.int64)
-    word_of_inked = np.repeat(np.arange(len(words)), [len(ink) for ink in inks])
-    nearest = np.searchsorted(inked, places) if space == "before" else np.searchsorted(inked, places, "right") - 1
-    return np.asarray(word_of_inked[np.clip(nearest, 0, len(inked) - 1)])
+    return [len(ink) for ink in inks]
 
 
-def blanks(text: str) -> NDArray[np.bool_]:
-    """Return which characters of a text are line ends or spaces."""
+def ink_of(text: str, lengths: Indices) -> Indices:
+    """Return how many characters of a text that are no blanks are in each of its parts, which have these lengths."""
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    return np.asarray((codes == LINE_END) | (codes == SPACE))
-
-
-def anchors(text: str, vocab: Vocab, tokens: Sequence[str]) -> Indices:
-    """Return for each token of a text the index of its first character that is no blank, or of its first one."""
-    is_blank = blanks(text)
-    if not vocab.token_kind.is_lossless:
-        return np.flatnonzero(~is_blank & np.append(True, is_blank[:-1])[: len(text)])
-    places = np.arange(len(text))
-    if vocab.line_separator == "":
-        places = np.array([place for place, character in enumerate(text) if character != "\n"], np.int64)
-    if vocab.token_kind.is_character:
-        return places
-    lengths = vocab.lengths(tokens)
+    before = np.append(0, np.cumsum((codes != LINE_END) & (codes != SPACE) & (codes != TAB)))
     ends = np.cumsum(lengths)
-    starts = np.where(lengths > 0, ends - lengths, np.maximum(ends - 1, 0))  # a byte that continues a character
-    inked = np.where(is_blank[places], len(places), np.arange(len(places)))
-    next_inked = np.minimum.accumulate(inked[::-1])[::-1]
-    starts = np.minimum(starts, len(places) - 1)
-    return places[np.where(next_inked[starts] < ends, next_inked[starts], starts)]
+    return np.asarray(before[ends] - before[ends - lengths])
 
 
 @dataclass(frozen=True)
@@ -283,8 +266,7 @@ def read_request(text: object, words: object, groups: object) -> Request:
         return Request(texts, [own], None, index=_index_of(words))
     lists = [strings(each, f"words[{number}]", "list of strings") for number, each in enumerate(given)]
     texts = [" ".join(own) for own in lists] if text is None else strings(text, "the text", "list of strings")
-    if len(texts) != len(lists):
-        raise ParamsError(f"words of {quantity(len(lists), 'text')}, but {quantity(len(texts), 'text')}: give as many")
+    _require_as_many("text", texts, "list", lists)
     return Request(texts, lists, list(range(len(lists))))
 
 
@@ -296,10 +278,7 @@ def _index_of(value: Any) -> Any:
 
 def _grouped(words: list[str], groups: list[Any], index: Any) -> Request:
     """Return the request of words that belong to groups: those of one group, in their order, are a text."""
-    if len(groups) != len(words):
-        raise ParamsError(
-            f"{quantity(len(words), 'word')}, but {quantity(len(groups), 'group')}: give one for each word"
-        )
+    _require_as_many("word", words, "group", groups)
     places: dict[Any, list[int]] = {}
     for place, label in enumerate(groups):
         if is_missing(label):
@@ -338,27 +317,25 @@ def strings(value: object, what: str, expected: str = "string") -> list[str]:
         if is_missing(each):
             advice = 'give "" for no word, and read tables with keep_default_na=False, so that "NA" stays a word'
             raise ParamsError(f"{what}[{index}] must be a string, but it is missing: {advice}")
-        raise ParamsError(f"{what}[{index}] must be a string, not {_kind(each)}")
+        raise ParamsError(f"{what}[{index}] must be a string, not {type(each).__name__}")
     return found
 
 
-def contexts(context: object, number: int) -> Sequence[object]:
+def contexts(context: object, texts: Sequence[str]) -> Sequence[object]:
     """Return the context of each of some texts. Raises ParamsError if there are more or fewer."""
     if not are_several(context):
-        return [context] * number
+        return [context] * len(texts)
     found = strings(context, "the context")
-    if len(found) != number:
-        raise ParamsError(
-            f"{quantity(number, 'text')}, but {quantity(len(found), 'context')}: give one for each, or one for all"
-        )
+    _require_as_many("text", texts, "context", found)
     return found
+
+
+def _require_as_many(noun: str, items: Sequence[Any], other: str, others: Sequence[Any]) -> None:
+    if len(items) != len(others):
+        raise ParamsError(f"{quantity(len(items), noun)}, but {quantity(len(others), other)}: give one for each")
 
 
 def _items(value: Any, complaint: str) -> list[Any]:
     if not are_several(value):
-        raise ParamsError(f"{complaint}, not {_kind(value)}")
+        raise ParamsError(f"{complaint}, not {type(value).__name__}")
     return list(value)
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__

@@ -25,9 +25,8 @@ from seqlm.core import elementary
 from seqlm.core.layout import Layout
 from seqlm.core.metrics import Nll
 from seqlm.models.info import ModelInfo, describe_ngram
-from seqlm.models.language_model import LanguageModel, Reader
+from seqlm.models.language_model import LanguageModel, Probs, Reader
 from seqlm.models.ngrams import Recounting
-from seqlm.models.sampling import Probs
 from seqlm.models.scored_text import Ids
 from seqlm.models.spelling import SpellingModel
 from seqlm.ngrams.models.base import NGramModel
@@ -95,13 +94,11 @@ class Lexicon:
 
         It counts the words read so far at the beginning of each part of the text, and predicts those that begin there.
         """
-        num_scored = max(len(characters) - 1, 0)
-        predictor = CharacterPredictor(self, recounting.model_after(()))
-        probs = np.ones(num_scored)
-        for number, part in enumerate(recounting.parts(num_scored)):
-            if number == 0:
-                predictor.read(characters[0])
-            else:
+        predictor, probs = CharacterPredictor(self, recounting.model_after(())), np.ones(max(len(characters) - 1, 0))
+        for character in characters[:1]:
+            predictor.read(character)
+        for part in recounting.parts(len(probs)):
+            if part.start:
                 predictor.use(recounting.model_after(predictor.words_read))
             for place in part:
                 probs[place] = predictor.read(characters[place + 1])

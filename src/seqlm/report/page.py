@@ -48,7 +48,7 @@ def build_page(layout: Layout, parity: Mapping[str, pd.DataFrame]) -> str:
 def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], remarks: Sequence[str]) -> str:
     """Return a page that shows a text shaded by its surprisal.
 
-    ``scores``: model -> what :func:`seqlm.score.user_text.page_content` returns for it. ``remarks``: what a reader
+    ``scores``: model -> what :func:`seqlm.score.shown_text.page_content` returns for it. ``remarks``: what a reader
     should know about the text.
     """
     passages, pair = align({model: score["passage"] for model, score in scores.items()}), [*scores, ""][:2]

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seqlm.score.passage import INFINITE
+from seqlm.score.shown_text import INFINITE
 
 Cost = float | str | None
-"""Bits; :data:`seqlm.score.passage.INFINITE`, or None if it is not scored."""
+"""Bits; :data:`seqlm.score.shown_text.INFINITE`, or None if it is not scored."""
 Costs = Sequence[Cost | list[Any]]
 """Of a text in order: the cost of one character, or of a longer token a list of its length and its bits."""
 _BITS_PER_SHADE, _DARKEST = 1.2, 9
@@ -16,7 +16,7 @@ _BITS_PER_SHADE, _DARKEST = 1.2, 9
 def align(passages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return a passage and what its characters cost under each model.
 
-    ``passages``: model -> :func:`seqlm.score.passage.passage` of the same text. The keys are ``text`` and
+    ``passages``: model -> :func:`seqlm.score.shown_text.passage` of the same text. The keys are ``text`` and
     ``models``: model -> :data:`Costs`. Where a model has words without the blanks between them, these have no cost.
     """
     if not passages:

@@ -19,7 +19,7 @@ from seqlm.core.layout import Layout
 from seqlm.core.text import words
 from seqlm.models.scored_text import NUM_BLOCKS, Ids, Stream, Streams, chars_up_to_first, stream_of
 from seqlm.models.spelling import spelling_costs
-from seqlm.vocab.corpus import SPLITS, EncodedCorpus, EncodedSplit, load_corpus
+from seqlm.vocab.corpus import SPLITS, EncodedCorpus, load_corpus
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import count_separators
 from seqlm.vocab.vocabulary import Vocab
@@ -82,11 +82,11 @@ class Heldout:
         if num_tokens >= len(encoded):
             return self.stream(split)
         num_tokens = min(num_tokens, self._max_chars)
-        lengths = encoded.lengths(1, num_tokens)
+        lengths, costs = encoded.lengths(1, num_tokens), self._costs[encoded.distinct_ids(1, num_tokens)]
         chars = int(lengths.sum())
         if not vocab.token_kind.is_lossless:  # the blanks between words count as characters too: an estimate
             chars = round(vocab.num_chars[split] * (num_tokens - 1) / (len(encoded) - 1))
-        return stream_of(np.asarray(encoded.ids[:num_tokens]), lengths, self._spelling(encoded, 1, num_tokens), chars)
+        return stream_of(np.asarray(encoded.ids[:num_tokens]), lengths, costs, chars)
 
     @cached_property
     def _corpus(self) -> EncodedCorpus:
@@ -97,10 +97,6 @@ class Heldout:
         """What it costs to spell each token of the vocabulary, which is nothing, and each one that it lacks."""
         corpus = self._corpus
         return np.concatenate([np.zeros(len(corpus.vocab)), spelling_costs(corpus.vocab, corpus.unknown_tokens)])
-
-    def _spelling(self, split: EncodedSplit, start: int, stop: int) -> NDArray[np.float64]:
-        costs: NDArray[np.float64] = self._costs[split.distinct_ids(start, stop)]
-        return costs
 
     def _selected(self, name: str) -> tuple[str, list[Range], list[Range]]:
         """Return a split, the passages of it that are scored, and their first tokens and the first ones after them."""
@@ -132,12 +128,9 @@ class Heldout:
             separators = count_separators(texts, vocab.line_separator).nll(vocab.separators)
         return Stream(
             num_chars=num_chars, lengths=lengths, separator_nll=separators, share=chars / vocab.num_chars[name],
-            spelling=np.concatenate([self._spelling(split, *each) for each in ranges])[1:],
+            spelling=np.concatenate([self._costs[split.distinct_ids(*each)] for each in ranges])[1:],
             input_ids=np.concatenate(input_ids), is_scored=scored,
         )  # fmt: skip
-
-
-_BLOCK = 1 << 20
 
 
 def token_offsets(vocab: Vocab, ids: NDArray[np.integer], text: str, positions: Sequence[int]) -> list[int]:
@@ -147,17 +140,7 @@ def token_offsets(vocab: Vocab, ids: NDArray[np.integer], text: str, positions: 
         parts = (text[start:stop].replace("\n", " ") for start, stop in pairwise([0, *positions]))
         return [int(end) for end in np.cumsum([len(words(part)) for part in parts])]
     chars = [position - per_end * text.count("\n", 0, position) for position in positions]
-    return chars if kind.is_character else _tokens_within(vocab.lengths(vocab.tokens), ids, chars)
-
-
-def _tokens_within(lengths: NDArray[np.int64], ids: NDArray[np.integer], chars: Sequence[int]) -> list[int]:
-    """Return how many tokens fit into each of some increasing numbers of characters."""
-    found: list[int] = []
-    before = 0
-    for start in range(0, len(ids), _BLOCK):
-        ends = before + np.cumsum(lengths[np.asarray(ids[start : start + _BLOCK])])
-        before = int(ends[-1])
-        # If the block ends at the position itself, bytes that end its last character may follow in the next block.
-        while len(found) < len(chars) and chars[len(found)] < before:
-            found.append(start + int(np.searchsorted(ends, chars[len(found)], side="right")))
-    return found + [len(ids)] * (len(chars) - len(found))
+    if kind.is_character:
+        return chars
+    ends = np.cumsum(vocab.lengths(vocab.tokens)[ids])
+    return [int(offset) for offset in np.searchsorted(ends, chars, side="right")]

@@ -5,7 +5,7 @@ from itertools import product
 
 from seqlm.core.layout import Layout
 from seqlm.core.progress import Log
-from seqlm.models.networks import DynamicNetwork, StaticNetwork, open_run
+from seqlm.models.networks import DynamicNetwork, StaticNetwork, open_run, rms_on_train
 from seqlm.models.scored_text import Ids, finite_bits, measure
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import HELD_OUT, Scores, make_scores, save_all, score_model, shown_bits
@@ -40,11 +40,11 @@ def score_dynamically(
     learning rate of 0, which leaves the network as it is, is always among them.
     """
     beginning, streams = heldout.beginning("val", NUM_TUNING_TOKENS), heldout.streams
-    models = DynamicNetwork.of(model, train, product(params.lrs, params.decays))
-    name, imap = models[0].name, model.network.imap
+    name, imap = model.info.as_dynamic().name, model.network.imap
     unchanged = measure(beginning.nll(model.token_nll), beginning)
     log(f"{name}, lr 0: {shown_bits(unchanged)} on val")
-    models[0].prepare()  # the root mean squares, which take all threads
+    rms = rms_on_train(model.network, train)
+    models = [DynamicNetwork(model, *settings, lambda: rms) for settings in product(params.lrs, params.decays)]
     tried = []
     for each, nll in zip(models, imap(lambda each: beginning.nll(each.token_nll), models), strict=True):
         tried.append(measure(nll, beginning))

@@ -1,21 +1,40 @@
-"""Scores n-gram models: those of train, those of its beginning, and those that keep counting."""
+"""Scores n-gram models: those of train, those of its beginning, and those that keep counting.
 
+Test alone does not show how much parts of one text differ. So two reference models are cross-validated: each scores
+several parts of train that are as long as test, trained on the rest. ``folds.json`` has the values.
+"""
+
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache, partial
+from pathlib import Path
 
+import numpy as np
+
+from seqlm.core.files import read_checksummed, write_checksummed
 from seqlm.core.layout import Layout
+from seqlm.core.metrics import Nll
 from seqlm.core.progress import Log
 from seqlm.models.language_model import LanguageModel
 from seqlm.models.ngrams import MAX_TOKENS, NGram, model_of_few, orders_of_few, recounting_model, static_models
+from seqlm.models.scored_text import Ids
 from seqlm.models.word_to_char import words_as_characters
-from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS
-from seqlm.score.folds import cross_validate
+from seqlm.ngrams.counts.counting import count_ngrams
+from seqlm.ngrams.models.base import token_nll
+from seqlm.ngrams.models.kneser_ney import FALLBACK_DISCOUNTS, KneserNey
 from seqlm.score.heldout import Heldout
 from seqlm.score.scores import Scores, save_all, score_model
 from seqlm.score.settings import DynamicCountsParams, ScoreParams
+from seqlm.vocab.corpus import load_corpus
 from seqlm.vocab.kinds import Kind
 from seqlm.vocab.vocabulary import Vocab
 
+FORMAT = 2
+ORDERS = (5, 3)
+"""Of the reference models; the second one shows how much differences between models differ between parts."""
+MIN_FOLDS, MAX_FOLDS = 5, 20
+MIN_FOLD_CHARS = 100
 MAX_UNKNOWN_SHARE = 0.5
 """If more of the words of val are unknown, as in scripts without spaces, only their spelling would predict."""
 
@@ -37,7 +56,7 @@ def _scores(layout: Layout, kind: Kind, dynamic: DynamicCountsParams | None, log
     if is_word_to_char:
         models.append(words_as_characters(layout, counted))
     if dynamic is not None and num_tokens <= MAX_TOKENS:
-        order = dynamic.order_for(kind, num_tokens)
+        order = min(dynamic.order[kind], num_tokens)
         models.append(recounting_model(layout, counted, order))
         if is_word_to_char:
             models.append(words_as_characters(layout, counted, order))
@@ -65,3 +84,58 @@ def _log_fallbacks(models: Sequence[NGram], log: Log) -> None:
         discounts = ", ".join(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)
         replaced, kind = ", ".join(map(str, sorted(orders))), models[0].vocab.kind
         log(f"{kind}: the estimated Kneser-Ney discounts of order {replaced} are not valid: {discounts} replace them")
+
+
+@dataclass(frozen=True)
+class Folds:
+    """How much the bits per character of two reference models differ between parts of one text."""
+
+    bits: list[list[float]]
+    """For each model, its bits on each of some parts of train, trained on the rest; each part is as long as test."""
+    test_blocks: list[list[float]]
+    """For each model, its bits on each block of test, trained on all of train."""
+
+    def save(self, path: Path) -> None:
+        """Write what :meth:`load` reads."""
+        write_checksummed(path, {"format": FORMAT} | asdict(self))
+
+    @classmethod
+    def load(cls, path: Path) -> "Folds | None":
+        """Return what was stored; None if the text was too short or too long to be cross-validated."""
+        value = read_checksummed(path, FORMAT, "score the n-gram models over characters again")
+        return cls(value["bits"], value["test_blocks"]) if value["bits"] else None
+
+
+def cross_validate(layout: Layout) -> Folds:
+    """Cross-validate Kneser-Ney models over the characters of train; return what they show.
+
+    There are no values if test is scored in passages, because those show the spread themselves, or if train is too
+    short.
+    """
+    splits = load_corpus(layout.corpus("char"), "char").splits
+    train, test, vocab_size = splits["train"].ids, splits["test"].ids, len(splits["train"].vocab)
+    text = Heldout(layout, "char").stream("test")
+    length = min(len(test), len(train) // MIN_FOLDS)
+    if text.share < 1 or length < MIN_FOLD_CHARS:
+        return Folds([], [])
+    blocks = [text.block_bits(nll, text.num_blocks) for nll in _reference_nll(train, test, vocab_size)]
+    bits = np.transpose(list(fold_bits(np.asarray(train), vocab_size, length)))
+    return Folds(bits.tolist(), np.asarray(blocks).tolist())
+
+
+def fold_bits(ids: Ids, vocab_size: int, length: int) -> Iterator[list[float]]:
+    """Yield the bits per token of each model on parts of a text of about ``length`` tokens, trained on the rest.
+
+    A text that has more than :data:`MAX_FOLDS` parts is cut off after them.
+    """
+    num_folds = min(round(len(ids) / length), MAX_FOLDS)
+    parts = np.array_split(ids[: round(num_folds * length * 1.1)], num_folds)
+    for index, part in enumerate(parts):
+        rest = np.concatenate([*parts[:index], *parts[index + 1 :]])
+        yield [float(nll.mean() / math.log(2)) for nll in _reference_nll(rest, part, vocab_size)]
+
+
+def _reference_nll(train: Ids, ids: Ids, vocab_size: int) -> list[Nll]:
+    """Return the surprisals of each reference model."""
+    counts = count_ngrams(train, vocab_size, max(ORDERS))
+    return [token_nll(KneserNey(counts, order), ids) for order in ORDERS]

@@ -1,7 +1,7 @@
 """The surprisals of every model on every split, the figures that sum them up, and their files."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.progress import Log, clocked
 from seqlm.models.info import ModelInfo, read_description, write_description
 from seqlm.models.language_model import LanguageModel
-from seqlm.models.scored_text import Ids, ScoredText, Streams, finite_bits, measure
+from seqlm.models.scored_text import Ids, Stream, finite_bits, measure
 from seqlm.score.heldout import Heldout
 from seqlm.vocab.corpus import SPLITS
 
@@ -47,7 +47,7 @@ class Scores:
 
 
 def make_scores(
-    info: ModelInfo, nll: Mapping[str, Nll], texts: Mapping[str, ScoredText], metadata: Mapping[str, Any] | None = None
+    info: ModelInfo, nll: Mapping[str, Nll], texts: Mapping[str, Stream], metadata: Mapping[str, Any] | None = None
 ) -> Scores:
     """Return surprisals with the figures that sum them up; ``texts`` are the scored texts of the splits."""
     return Scores(info, nll, {split: measure(values, texts[split]) for split, values in nll.items()}, metadata or {})
@@ -58,26 +58,20 @@ def val_bits(scores: Scores) -> float:
     return finite_bits(scores.metrics["val"])
 
 
-def score_splits(model: LanguageModel, streams: Streams, splits: Sequence[str] = HELD_OUT) -> Scores:
-    """Return the scores of a model on some splits."""
-    return make_scores(model.info, {split: streams[split].nll(model.token_nll) for split in splits}, streams)
-
-
 def score_model(model: LanguageModel, heldout: Heldout) -> Scores:
     """Return the scores of a model on all splits, or on val and test only if it keeps learning.
 
     Static models over characters also show how perplexity depends on context, unless they read words as characters,
     which takes long.
     """
-    streams, info = heldout.streams, model.info
-    found = score_splits(model, streams, HELD_OUT if info.dynamic else SPLITS)
-    seen, metadata = dict[str, Any](), dict[str, Any]()
+    streams, info, seen, metadata = heldout.streams, model.info, dict[str, Any](), dict[str, Any]()
+    nll = {split: streams[split].nll(model.token_nll) for split in (HELD_OUT if info.dynamic else SPLITS)}
     if info.train_tokens is not None:
         part = heldout.beginning("train", info.train_tokens)
         seen = {TRAIN_SUBSET: measure(part.nll(model.token_nll), part)}
     if model.vocab.token_kind.is_character and info.counted_token in (None, info.token) and not info.dynamic:
         metadata = {"positions": perplexity_by_position(model, streams["test"].ids)}
-    return Scores(info, found.nll, seen | dict(found.metrics), metadata)
+    return Scores(info, nll, seen | {split: measure(nll[split], streams[split]) for split in nll}, metadata)
 
 
 def perplexity_by_position(model: LanguageModel, ids: Ids) -> list[float | None]:

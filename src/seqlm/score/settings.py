@@ -25,10 +25,6 @@ class DynamicCountsParams(Section):
     order: Orders
     """Order of the model, for each kind of token."""
 
-    def order_for(self, kind: Kind, num_tokens: int) -> int:
-        """Return the order of the model over a kind of token, at most the number of tokens of train."""
-        return min(self.order[kind], num_tokens)
-
 
 class ScoreParams(Section):
     """How models are scored."""
