@@ -17,10 +17,19 @@ from default_params import PARAMS_FILE
 from seqlm.core.errors import DataError
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.settings import load
-from seqlm.gradients import study, truncation
+from seqlm.gradients import study
 from seqlm.gradients.settings import GradientsParams
-from seqlm.gradients.study import Task, keep_frequent, study_gradients
-from seqlm.gradients.truncation import Truncation, draw_windows, gradient_draws, reach, train_briefly
+from seqlm.gradients.study import (
+    Task,
+    Truncation,
+    draw_windows,
+    gradient_draws,
+    gradient_error,
+    keep_frequent,
+    reach,
+    study_gradients,
+    train_briefly,
+)
 from seqlm.networks.building import build_network
 from small_training import prepare_stage
 from smoke import change_params
@@ -127,7 +136,7 @@ def test_randomized_truncation_nears_the_full_gradient_and_regular_truncation_do
 
     def error(strategy: str, length: int, num_draws: int = 4000) -> tuple[float, float]:
         draws = gradient_draws(model, window, Truncation(strategy, length), num_draws, generator)
-        return truncation.gradient_error(draws, full)
+        return gradient_error(draws, full)
 
     # Length 1 cuts every step, so no draw differs from another.
     assert error("regular", 1, 10)[1] == pytest.approx(0, abs=1e-6)
@@ -149,7 +158,7 @@ def test_cuts_by_hand() -> None:
     assert keep.unique().tolist() == pytest.approx([0, 4 / 3])
     assert float(keep.mean()) == pytest.approx(1, abs=0.02)
     # There is no randomized truncation of length 1.
-    assert truncation.truncations([1, 4]) == STRATEGIES
+    assert study.truncations([1, 4]) == STRATEGIES
 
 
 def test_equal_seeds_train_on_equal_minibatches_whatever_the_truncation() -> None:
@@ -177,7 +186,7 @@ def test_the_rate_falls_to_zero_and_training_ends_at_a_gradient_that_is_not_fini
     assert len(train_briefly(scratch_network(3, 4), small.train_ids, small.params, 0)) == 4
     assert seen == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
     norms = iter([1.0, np.inf])
-    monkeypatch.setattr(truncation, "_norm", lambda _: next(norms))
+    monkeypatch.setattr(study, "_norm", lambda _: next(norms))
     assert np.isnan(study._perplexity_after(small, (Truncation("full", 8), 0)))
     assert len(seen) == 5
 
@@ -266,9 +275,9 @@ def test_truncations_are_measured_on_an_untrained_network_whose_states_last(cut:
     tables, _ = small
     generator = torch.Generator().manual_seed(0)
     model = study.scratch_network(SMALL_TASK, generator)
-    truncation.scale_recurrence(model)
+    study.scale_recurrence(model)
     full = gradient_draws(model, WINDOWS, Truncation("full", 8), 1, generator)[0]
-    bias, spread = truncation.gradient_error(gradient_draws(model, WINDOWS, cut, 3, generator), full)
+    bias, spread = gradient_error(gradient_draws(model, WINDOWS, cut, 3, generator), full)
     expected = {"bias": [bias], "spread": [spread], "standard_error": [spread / 3**0.5]}
     assert columns_of(tables["truncation"], strategy=cut.strategy, length=cut.length) == expected
 

@@ -156,7 +156,7 @@ def results(network):
     roots = gradient_rms(network, ids, segment_length=32, num_segments=9)
     rule = DynamicRule(0.01, 0.1, roots, trained_weights(network))
     found = [
-        stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
+        stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30)),
         dynamic_nll(network, ids, rule.apply, update_every=20),
         continue_prefixes(network, np.array([[1, 2], [3, 4]]), 9),
     ]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from compiled_networks import network_settings
-from seqlm.networks import transformer
-from seqlm.networks.network import rows_nll, stream_nll
+from seqlm.networks import torch_network, transformer
+from seqlm.networks.network import stream_nll
 from seqlm.networks.transformer import Transformer, rotate
 from small_training import config, equal, trained
 
@@ -42,18 +42,18 @@ def first_of_window(position: int, window: int) -> int:
 
 
 @settings(deadline=None, max_examples=30)
-@given(window=st.integers(1, 9), size=st.integers(2, 40), chunk=st.integers(1, 45))
+@given(window=st.integers(1, 9), size=st.integers(2, 40), at_once=st.integers(1, 45))
 @torch.no_grad()
-def test_scores_are_those_of_the_windows_whatever_the_chunks(window: int, size: int, chunk: int) -> None:
+def test_scores_are_those_of_the_windows_whatever_is_read_at_once(window: int, size: int, at_once: int) -> None:
     made, ids = network(window), text(size)
     wanted = []
     for position, target in enumerate(ids[1:].tolist()):
         context = ids[None, first_of_window(position, window) : position + 1]
         logits, _ = made(context, made.initial_state(1))
         wanted.append(-float(logits[0, -1].log_softmax(0)[target]))
-    assert stream_nll(made, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-9)
-    beginning = ids[None, : window + 1].numpy()
-    assert rows_nll(made, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_network, "_MAX_STEPS", at_once)
+        assert stream_nll(made, ids.numpy()) == pytest.approx(wanted, rel=1e-9)
 
 
 @torch.no_grad()

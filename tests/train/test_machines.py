@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from torch.distributed.run import parse_args
 
 from seqlm.core.layout import Layout
-from seqlm.train.checkpoints import Checkpoint, checkpoint_key
+from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab

@@ -14,7 +14,7 @@ import torch
 from ruamel.yaml import YAML
 
 from seqlm.core.layout import Layout
-from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.callbacks import Checkpoint
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab

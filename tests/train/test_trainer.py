@@ -198,9 +198,9 @@ def test_a_training_reads_no_more_of_val_than_its_setting_says(monkeypatch: pyte
     made = trainer(config(eval_tokens=1000), val=LONG)
     seen: list[int] = []
 
-    def counting(network: object, rows: np.ndarray, num_steps: int) -> np.ndarray:
+    def counting(network: object, rows: np.ndarray) -> np.ndarray:
         seen.append(rows[:, 1:].size)
-        return rows_nll(network, rows, num_steps)
+        return rows_nll(network, rows)
 
     monkeypatch.setattr(training, "rows_nll", counting)
     made.train(lambda _: None)

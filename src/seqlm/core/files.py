@@ -77,24 +77,8 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def fresh_folder(folder: Path) -> Iterator[Path]:
-    """Make ``folder`` anew, without what a killed run left in it; remove it afterwards.
-
-    Raises MachineError if the system refuses.
-    """
-    with write_errors(folder):
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """Make an empty folder inside ``folder`` to prepare files for it, this process alone; remove it afterwards.
+    """Make an empty folder inside ``folder`` for files on the way to it, this process alone; remove it afterwards.
 
     Raises MachineError if the system refuses.
     """
@@ -185,12 +169,7 @@ def _checksum(value: dict[str, Any]) -> str:
 
 
 def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> None:
-    """Write a table as CSV."""
-    write_text(target, csv_text(table))
-
-
-def csv_text(table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> str:
-    """Return a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
+    """Write a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
 
     All rows have the columns of the first one.
     """
@@ -204,7 +183,7 @@ def csv_text(table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([None if value != value else _rounded(value) for value in row] for row in rows)
-    return text.getvalue()
+    write_text(target, text.getvalue())
 
 
 def write_table(folder: Path, name: str, table: "pd.DataFrame | Sequence[Mapping[str, Any]] | dict[str, Any]") -> None:
