@@ -42,7 +42,7 @@ def scratch(num_hiddens: int, vocab_size: int = VOCAB) -> Network:
 
 NETWORKS = {
     "scratch, compiled": lambda: scratch(130),
-    "scratch, plain": lambda: drawn(ScratchRNN(VOCAB, 24, "tanh", torch.Generator()), 0.1),
+    "scratch, plain": lambda: drawn(ScratchRNN(network_settings("scratch", num_hiddens=24), VOCAB, 0), 0.1),
     "lstm, compiled": lambda: gated("lstm", embedding="learned", embedding_size=20),
     "gru of one-hot vectors, compiled": lambda: gated("gru"),
     "the framework's rnn of one-hot vectors": lambda: framework("rnn"),

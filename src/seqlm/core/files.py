@@ -78,7 +78,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """Make an empty folder inside ``folder`` for files on the way to it, this process alone; remove it afterwards.
+    """Make an empty folder inside ``folder`` to prepare files for it, this process alone; remove it afterwards.
 
     Raises MachineError if the system refuses.
     """
@@ -155,9 +155,7 @@ def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, 
     ``format`` is not ``version``, or if its content does not match its checksum.
     """
     value = read_json(path)
-    if not isinstance(value, dict):
-        raise DataError(f"{path}: not a mapping: {advice}")
-    if value.get("format") != version:
+    if not isinstance(value, dict) or value.get("format") != version:
         raise DataError(f"{path}: not in format {version}, the one that this version reads: {advice}")
     if value.pop("checksum", None) != _checksum(value):
         raise DataError(f"{path}: its content does not match its SHA-256: {advice}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,15 +21,13 @@ from seqlm.core.elementary import Floats
 from seqlm.core.errors import DataError
 from seqlm.core.metrics import perplexity
 from seqlm.core.optimizer import Optimizer
-from seqlm.core.threads import imap
+from seqlm.core.threads import R, T, imap
 from seqlm.gradients.settings import GradientsParams
 from seqlm.networks.building import build_network, compile_if_possible
 from seqlm.networks.network import Network, nll_array, stream_nll
 from seqlm.networks.scratch import ScratchRNN
 from seqlm.networks.settings import NetworkSettings
 
-S = TypeVar("S")
-T = TypeVar("T")
 Ids = NDArray[np.integer]
 Tables = dict[str, pd.DataFrame]
 Row = tuple[Any, ...]
@@ -225,7 +223,7 @@ class Task:
         rng = np.random.default_rng(self.seed)
         return draw_windows(self.train_ids, _NUM_WINDOWS, self.params.num_steps, rng)
 
-    def map(self, function: Callable[["Task", S], T], items: Iterable[S]) -> list[T]:
+    def map(self, function: Callable[["Task", T], R], items: Iterable[T]) -> list[R]:
         """Return ``function(task, item)`` for each item, in order."""
         return list(imap(partial(function, self), items, self.num_threads))
 
@@ -289,8 +287,8 @@ def _reach_of_model(task: Task, model: tuple[str, Network]) -> tuple[list[Row], 
 
 def scratch_network(task: Task, generator: torch.Generator) -> Network:
     """Return an untrained RNN from scratch, whose weights ``generator`` draws."""
-    network = ScratchRNN(task.vocab_size, task.params.num_hiddens, "tanh", generator)
-    return compile_if_possible(network, _settings(task.params, "scratch"))
+    settings = _settings(task.params, "scratch")
+    return compile_if_possible(ScratchRNN(settings, task.vocab_size, generator), settings)
 
 
 def _settings(params: GradientsParams, name: str) -> NetworkSettings:

@@ -3,20 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
 from seqlm.core.metrics import Nll
+from seqlm.core.threads import R, T
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]

@@ -4,18 +4,15 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Self, TypeVar
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqlm.core.metrics import Nll
-from seqlm.core.threads import imap
+from seqlm.core.threads import R, T, imap
 from seqlm.networks.network import DropoutMask, Ids, Logits, Network, State, map_state
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 _LOGITS_AT_ONCE = 1 << 22
 """Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""

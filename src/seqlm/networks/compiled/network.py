@@ -4,7 +4,7 @@ import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from llvmlite import ir
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry
 from seqlm.core.metrics import Nll
-from seqlm.core.threads import for_each, imap
+from seqlm.core.threads import R, T, for_each, imap
 from seqlm.networks.compiled.forward import State, Steps, empty_steps, last_state, nll_of_outputs, read
 from seqlm.networks.compiled.team import new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, to_tokens
@@ -27,9 +27,6 @@ from seqlm.networks.settings import NetworkSettings
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 _ROWS_AT_ONCE = 64
 """Rows of the steps that a layer takes at a time."""
