@@ -1,6 +1,5 @@
 """Files are written whole or not at all."""
 
-import hashlib
 import os
 import stat
 import sys
@@ -113,16 +112,6 @@ def test_a_word_that_looks_like_a_missing_value_stays_a_word(tmp_path: Path) -> 
     frame = files.read_csv(tmp_path / "x.csv")
     assert frame["token"].tolist() == ["null", "nan"]
     assert frame["count"].isna().tolist() == [False, True]
-
-
-def test_a_file_with_another_hash_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(b"abc")
-    digest = hashlib.sha256(b"abc").hexdigest()
-    files.require_sha256(path, digest, "x.json", "run it again")
-    path.write_bytes(b"abd")
-    with pytest.raises(DataError, match=r"x: its content does not match the SHA-256 in x\.json: run it again$"):
-        files.require_sha256(path, digest, "x.json", "run it again")
 
 
 def test_a_checksummed_mapping_comes_back_unless_it_changed(tmp_path: Path) -> None:

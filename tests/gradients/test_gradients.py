@@ -204,19 +204,10 @@ def test_rare_tokens_count_as_unknown() -> None:
     assert keep_frequent(np.array([0, 3, 5, 2, 4], np.uint8), 4).tolist() == [0, 3, 0, 2, 0]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "complaint"),
-    [
-        ("gradients.lengths", [1, 64], "lengths must not exceed num_steps = 48"),
-        ("gradients.trained_lengths", [1, 49], "trained_lengths must not exceed num_steps = 48"),
-        ("train.keep_probability", 0, "train.keep_probability = 0"),
-    ],
-)
-def test_bad_settings_end_with_code_2(
-    name: str, value: object, complaint: str, run_stage: RunStage, tmp_path: Path
-) -> None:
-    change_params(tmp_path / "params.yaml", {name: value})
-    refused(run_stage("gradients" if name.startswith("gradients.") else "configure"), 2, complaint)
+@pytest.mark.parametrize("name", ["lengths", "trained_lengths"])
+def test_lengths_beyond_the_windows_end_with_code_2(name: str, run_stage: RunStage, tmp_path: Path) -> None:
+    change_params(tmp_path / "params.yaml", {f"gradients.{name}": [1, 49]})
+    refused(run_stage("gradients"), 2, f"{name} must not exceed num_steps = 48")
 
 
 SMALL = {
@@ -309,19 +300,5 @@ def test_the_stage_prints_and_writes_what_it_finds(run_stage: RunStage, tmp_path
     layout = prepare_stage(tmp_path, "the sea came in and the sea went out again\n" * 20)
     settings = SMALL | {"num_minibatches": 1, "num_trainings": 1}
     change_params(layout.params, {f"gradients.{name}": value for name, value in settings.items()})
-    printed = succeeded(run_stage("gradients"))
-    number = r"\d+\.\d{3}"
-    line = f"spectral radius of W_hh before and after training: scratch {number}, {number}; relu {number}, {number}\n"
-    assert re.fullmatch(line, printed)
+    assert re.search(r": scratch \d\.\d{3}, \d\.\d{3}; relu", succeeded(run_stage("gradients")))
     assert len(list(layout.reports("gradients").iterdir())) == 5
-
-
-def test_the_committed_study_says_what_the_page_says(root: Path) -> None:
-    folder = root / "reports/gradients"
-    reach = pd.read_csv(folder / "reach.csv")
-    assert {"relu", "gru", "lstm"} <= set(reach["model"])
-    far = reach[(reach["moment"] == "initial") & (reach["k"] == reach["k"].max())]
-    assert (far["norm"] < 1e-3).all()  # at the start gradients vanish
-    cuts = pd.read_csv(folder / "truncation.csv")
-    regular = cuts[cuts["strategy"] == "regular"]["bias"].to_numpy()
-    assert (np.diff(regular) < 0).all()  # longer windows are less wrong

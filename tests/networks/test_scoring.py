@@ -83,13 +83,6 @@ def test_every_network_scores_a_large_vocabulary_as_its_logits_say(name: str, mo
     assert rows_nll(network, windows) == pytest.approx(wanted, rel=close)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_advancing_leaves_the_state_that_reading_leaves(name: str) -> None:
-    network, ids = NETWORKS[name](), np.random.default_rng(0).integers(0, VOCAB, (2, 70))
-    _, read = network.logits(ids, network.initial_state(2))
-    torch.testing.assert_close(network.advance_state(ids, network.initial_state(2)), read, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("vocab_size", [2, 5, 31, 32, 33, 256, 5488, 100_000])
 def test_losses_are_summed_up_in_double_precision(vocab_size: int) -> None:
     rng = np.random.default_rng(0)
@@ -126,10 +119,3 @@ def test_only_on_a_cpu_do_threads_compute_one_item_each(device: str, num_threads
         with pytest.raises(ZeroDivisionError):
             list(imap(compute, [1, 0]))
         assert torch.get_num_threads() == 3
-
-
-def test_a_token_outside_the_vocabulary_is_refused() -> None:
-    ids = np.array([[1, VOCAB]])
-    for network in (scratch(130), framework("rnn")):
-        with pytest.raises(IndexError):
-            network.token_nll(ids[:, :1], ids[:, 1:], network.initial_state(1))

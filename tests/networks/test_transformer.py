@@ -11,7 +11,6 @@ from compiled_networks import network_settings
 from seqlm.networks import torch_network, transformer
 from seqlm.networks.network import stream_nll
 from seqlm.networks.transformer import Transformer, rotate
-from small_training import config, equal, trained
 
 V = 6
 
@@ -161,28 +160,3 @@ def test_tied_weights_are_one_parameter() -> None:
     tied, untied = network(4, tie_weights=True), network(4)
     assert set(untied.named_weights()) - set(tied.named_weights()) == {"output.weight"}
     assert tied.output.weight is tied.embedding.weight
-
-
-def test_equal_seeds_give_equal_weights() -> None:
-    chosen = network_settings("transformer", num_heads=4, embedding="learned")
-    first, same, other = (Transformer(chosen, V, seed).weight_copies() for seed in (0, 0, 1))
-    assert equal(first, same)
-    assert not equal(first, other)
-
-
-def repeated(num_pieces: int, seed: int) -> np.ndarray:
-    """Return pieces of 3 random tokens, each repeated 6 times."""
-    return np.random.default_rng(seed).integers(1, V, (num_pieces, 1, 3)).repeat(6, 1).reshape(-1)
-
-
-def test_a_training_learns_to_repeat_what_the_window_holds() -> None:
-    run = config(
-        model="transformer", embedding="learned", num_hiddens=32, num_heads=2, num_layers=2, num_steps=18,
-        batch_size=8, num_epochs=20, optimizer="adamw", lr=0.01, sampling="random",
-    )  # fmt: skip
-    ids = repeated(200, seed=1)
-    nll = stream_nll(trained(run, repeated(200, seed=0)).network, ids)
-    nll = np.append(np.log(V), nll).reshape(-1, 6, 3)  # the first token is not predicted
-    # A new piece is unknown, with ln 5 = 1.61 nats for each token.
-    assert nll[:, 0].mean() > 1.5
-    assert nll[:, 2:].mean() < 0.6
