@@ -156,6 +156,13 @@ def test_rotations_show_the_distance_between_two_positions_and_nothing_else(size
     assert size == 1 or products[0].diff().abs().min() > 1e-3
 
 
+def test_pairs_of_components_turn_at_speeds_from_1_to_a_thousandth() -> None:
+    made = network(9)
+    # Heads of size 4 have two pairs: the second turns by 1000^(-1/2) of what the first does.
+    angles = torch.arange(9.0, dtype=torch.float64)[:, None] * torch.tensor([1, 1000**-0.5], dtype=torch.float64)
+    torch.testing.assert_close((made._cosines, made._sines), (angles.cos(), angles.sin()), rtol=1e-6, atol=1e-6)
+
+
 def test_tied_weights_are_one_parameter() -> None:
     tied, untied = network(4, tie_weights=True), network(4)
     assert set(untied.named_weights()) - set(tied.named_weights()) == {"output.weight"}

@@ -11,7 +11,7 @@ from seqlm.train.history import SAMPLE_TOKENS, describe_samples, is_sampled, sam
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import occurs
 from seqlm.vocab.vocabulary import Vocab
-from small_training import TEXT, config, equal
+from small_training import TEXT, config, equal, trained
 
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
 
@@ -22,6 +22,12 @@ def test_the_first_rows_have_samples_and_then_forty_evenly_spaced_ones() -> None
     assert rows == [*range(1, 11), 13, 25, 38, *rows[13:]]
     assert (len(rows), rows[-1]) == (50, 500)
     assert all(is_sampled(row, 20) for row in range(1, 21))
+
+
+def test_rows_without_a_sample_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqlm.train.history.FIRST_ROWS", 1)
+    monkeypatch.setattr("seqlm.train.history.EVEN_ROWS", 1)
+    assert [epoch for epoch, _ in trained(config()).progress.samples] == [1, 3]
 
 
 def test_each_epoch_has_the_text_that_the_network_wrote_then_and_weights_stay_the_same() -> None:
