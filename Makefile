@@ -93,6 +93,7 @@ lint: install ## check style, types, imports and dependencies
 	ruff check .
 	ruff format --check .
 	mypy
+	mypy benchmarks  # apart: some have the name of a stage
 	lint-imports
 	deptry src stages tools
 

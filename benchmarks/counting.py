@@ -91,7 +91,8 @@ def compare(size: float, memory: int, work: Path) -> None:
     text, digests = work / "text.npy", set()
     write_text(text, int(size * 1e9 / BYTES_PER_WORD))
     for name in ENGINES:
-        if name != "memory" and find_spec(name) is None:
+        spec = find_spec(name)
+        if name != "memory" and spec is None:
             print(f"{size:>5g} {name:<10} is not installed")
             continue
         folder = work / "tables"
@@ -99,8 +100,8 @@ def compare(size: float, memory: int, work: Path) -> None:
         folder.mkdir()
         command = [sys.executable, __file__, "--count", name, "--memory-gib", str(memory / 2**30), "--work", str(work)]
         environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
-        if name == "pyspark":
-            environment["SPARK_HOME"] = str(Path(find_spec(name).origin).parent)
+        if name == "pyspark" and spec is not None and spec.origin is not None:
+            environment["SPARK_HOME"] = str(Path(spec.origin).parent)
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
         found = json.loads(done.stdout.splitlines()[-1])
         digests.add(found["digest"])

@@ -17,6 +17,7 @@ import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -152,7 +153,7 @@ def compare_alphabets(num_chars: int, rounds: int) -> None:
     times = {97: float("inf"), 8204: float("inf")}
     for _ in range(rounds):
         for size, ids in ((97, few), (8204, many)):
-            times[size] = min(times[size], timed(lambda ids=ids, size=size: count_ngrams(ids, size, 6)))
+            times[size] = min(times[size], timed(partial(count_ngrams, ids, size, 6)))
     print(f"\n{num_chars:,} characters, counting orders 1 to 6; best of {rounds}, in turn")
     print(f"  97 kinds {times[97]:.2f} s, 8,204 kinds, 2 % of the text rare ones, {times[8204]:.2f} s")
 
@@ -173,7 +174,7 @@ def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
         target.write(source.read(megabytes * 8 * 10**5))
     letters = f"tr -cs 'A-Za-z\\n' ' ' <{train} | tr A-Z a-z"
     their_command = ["sh", "-c", f"{letters} | {lmplz} -o 3 --discount_fallback -S 2G >{arpa}"]
-    stages = {
+    stages: dict[str, list[str | Path]] = {
         "preprocess": ["preprocess.py"],
         "vocab": ["vocab.py", "--kind", "word"],
         "ngrams": ["ngrams.py", "--kind", "word"],
@@ -181,7 +182,7 @@ def compare_raw(megabytes: int, rounds: int, lmplz: Path, work: Path) -> None:
         "vocab@char": ["vocab.py", "--kind", "char"],
         "ngrams@char": ["ngrams.py", "--kind", "char"],
     }
-    our_commands = [
+    our_commands: list[list[str | Path]] = [
         [sys.executable, ROOT / "stages" / script, "--root", folder, *options] for script, *options in stages.values()
     ]
     theirs, ours = [], []

@@ -1,7 +1,7 @@
 """Time of each model of ``reports/playground.html`` in headless Chromium: one character, and 1,000.
 
-For a character, a model reads it and computes the probability of every character after it. Text that the page has never
-seen is read, so weights are decoded before. Run alone on the machine, after `dvc repro`:
+For a character, the page asks its worker, where a model reads the character and computes the probability of every
+character after it. Text that the page has never seen is read. Run alone on the machine, after `dvc repro`:
 ``python benchmarks/playground_speed.py > benchmarks/results/playground_speed.txt``.
 """
 
@@ -19,20 +19,18 @@ sys.path.insert(0, str(ROOT / "tests"))
 from devtools import Browser  # noqa: E402 (the browser of the tests)
 
 _READY = """(async () => {
-  while (!app.slots.every((name, slot) => !name || app.views[slot].text.children.length)) await pause();
-  return [app.readyAfter, performance.now()];
+  while (!app.cards.length || document.querySelector(".card.old")) await new Promise(done => { setTimeout(done); });
+  return performance.now();
 })()"""
-_TIME = """((name, ids) => {
-  const reading = new Reading(app.byName.get(name)), times = [];
-  for (const id of ids) {
+_TIME = """(async (name, ids) => {
+  const read = length => new Promise(done => {
     const begin = performance.now();
-    reading.append(id);
-    reading.probs();
-    times.push(performance.now() - begin);
-  }
-  const sorted = times.slice(100).sort((a, b) => a - b);
-  return {first: times[0], median: sorted[sorted.length >> 1], all: sum(times.slice(0, 1000))};
-})(%r, app.passage("test").slice(0, 1100))"""
+    ask("read", {ids: ids.slice(0, length), names: [name]}, found => found.bits && done(performance.now() - begin));
+  });
+  const first = await read(1), all = await read(1000), times = [];
+  for (let length = 1001; length <= 1100; length++) times.push(await read(length));
+  return {first, median: times.sort((a, b) => a - b)[50], all};
+})(%r, app.game.text.slice(200, 1300))"""
 
 
 def main() -> None:
@@ -40,13 +38,12 @@ def main() -> None:
     page = Layout(ROOT).playground
     with tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
         browser.open(page)
-        ready, shaded = browser.run(_READY)
+        shaded = browser.run(_READY)
         version = browser.call("Browser.getVersion")["product"]
         print(f"{version}, {psutil.cpu_count(logical=False) or psutil.cpu_count()} cores of {processor()}")
-        print(f"{page.name}: {page.stat().st_size / 1e6:.1f} MB; ready after {ready:.0f} ms, its text shaded by three "
-              f"models after {shaded:.0f} ms")  # fmt: skip
+        print(f"{page.name}: {page.stat().st_size / 1e6:.1f} MB; its text shaded by three models after {shaded:.0f} ms")
         print(f"\n{'model':<24}{'first (ms)':>12}{'median (ms)':>13}{'1,000 (ms)':>12}")
-        for name in browser.run("app.models.map(model => model.name)"):
+        for name in browser.run("names"):
             times = browser.run(_TIME % name)
             print(f"{name:<24}{times['first']:>12.1f}{times['median']:>13.2f}{times['all']:>12.0f}")
 

@@ -7,6 +7,7 @@ it after `dvc repro`: python benchmarks/sentences.py > benchmarks/results/senten
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import kenlm
@@ -15,6 +16,7 @@ from origin import origin
 import seqlm
 from seqlm.core.layout import Layout
 from seqlm.models.index import Models
+from seqlm.models.language_model import LanguageModel
 from seqlm.ngrams.arpa import write_arpa
 from seqlm.ngrams.models.registry import load_kneser_ney
 from seqlm.vocab.vocabulary import Vocab
@@ -43,6 +45,11 @@ def seconds(function: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def one_by_one(model: LanguageModel, texts: list[str]) -> None:
+    for text in texts:
+        model.score(text)
+
+
 def measure(models: Models, theirs: kenlm.Model, texts: list[str]) -> dict[str, list[float]]:
     """Return for each way to score the seconds for a sentence, in each round."""
     ways: dict[str, tuple[Callable[[], object], int]] = {
@@ -50,11 +57,11 @@ def measure(models: Models, theirs: kenlm.Model, texts: list[str]) -> dict[str, 
     }
     for name in NGRAMS:
         model = models[name]
-        ways[f"{name}, a list"] = (lambda model=model: model.score(texts), SENTENCES)
-        ways[f"{name}, one by one"] = (lambda model=model: [model.score(text) for text in texts[:ALONE]], ALONE)
+        ways[f"{name}, a list"] = (partial(model.score, texts), SENTENCES)
+        ways[f"{name}, one by one"] = (partial(one_by_one, model, texts[:ALONE]), ALONE)
     ways[f"{NETWORK}, a list"] = (lambda: models[NETWORK].score(texts), SENTENCES)
     models[NETWORK].score(texts[:1])
-    first = {name: seconds(lambda name=name: models[name].score(texts[0])) for name in NGRAMS}
+    first = {name: seconds(partial(models[name].score, texts[0])) for name in NGRAMS}
     found: dict[str, list[float]] = {f"{name}, the first": [taken] for name, taken in first.items()}
     for _ in range(ROUNDS):
         for way, (function, number) in ways.items():

@@ -169,7 +169,7 @@ def error(seed: int, features_of: Callable[[Floats], Floats], build: Build, epoc
     """Return the root mean squared error one step ahead after the training pairs."""
     series = noisy_sine(1000, 0.01, 0.2, seed)
     # An RNN reads the oldest value first.
-    features, labels = features_of(series)[:, ::-1], series[LONGEST:, None]
+    features, labels = features_of(series)[:, ::-1].copy(), series[LONGEST:, None]
     rng = np.random.default_rng([seed, 1])
     network = build(rng)
     train_model(network, features[:NUM_TRAIN], labels[:NUM_TRAIN], epochs, rng)

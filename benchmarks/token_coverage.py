@@ -8,13 +8,13 @@ benchmarks/results/token_coverage.csv. "ring" cuts the text as if its end were f
 place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from seqlm.train.minibatches import random_minibatches, sequential_minibatches
+from seqlm.train.minibatches import Minibatch, random_minibatches, sequential_minibatches
 
 NUM_TOKENS, BATCH_SIZE, NUM_STEPS = 10_000, 32, 35
 RESULTS = Path(__file__).resolve().parent / "results" / "token_coverage.csv"
@@ -36,15 +36,14 @@ class FixedOffset(np.random.Generator):
         return np.arange(x)
 
 
-def targets(cut: Callable, offset: int) -> np.ndarray:
+def targets(cut: Callable[..., Iterator[Minibatch]], offset: int) -> np.ndarray:
     text = np.arange(NUM_TOKENS)
     return np.concatenate([batch.ravel() for _, batch in cut(text, BATCH_SIZE, NUM_STEPS, FixedOffset(offset))])
 
 
 def sequential(offsets: range) -> Chances:
-    return np.mean(
-        [np.bincount(targets(sequential_minibatches, offset), minlength=NUM_TOKENS) for offset in offsets], 0
-    )
+    counts = [np.bincount(targets(sequential_minibatches, offset), minlength=NUM_TOKENS) for offset in offsets]
+    return np.array(np.mean(counts, 0))
 
 
 def random(offsets: range) -> Chances:
@@ -56,7 +55,7 @@ def random(offsets: range) -> Chances:
         # Which subsequences are left out of the last minibatch is random: each has the same chance.
         chance[offset + 1 : offset + 1 + num_subsequences * NUM_STEPS] = used / num_subsequences
         chances.append(chance)
-    return np.mean(chances, 0)
+    return np.array(np.mean(chances, 0))
 
 
 def ring(_: range) -> Chances:

@@ -13,7 +13,7 @@ machine slows all of them down; medians and ratios are what counts.
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
@@ -23,7 +23,6 @@ import torch
 from numba import njit
 from numpy.typing import NDArray
 from origin import origin
-from torch import Tensor
 from torch.nn import functional as F
 
 from seqlm.core.devices import resolve_device
@@ -32,7 +31,7 @@ from seqlm.gradients.study import network_settings
 from seqlm.networks.building import build_network
 from seqlm.networks.compiled.tiles import add_product, empty_panels
 from seqlm.networks.framework import FrameworkRNN
-from seqlm.networks.network import Network
+from seqlm.networks.network import Ids, Network
 from seqlm.networks.settings import NetworkSettings
 from seqlm.train.minibatches import random_minibatches, sequential_minibatches
 
@@ -40,7 +39,7 @@ VOCAB_SIZE, BATCH_SIZE, NUM_STEPS, CLIP, LR = 28, 32, 35, 1.0, 1.0
 SAMPLERS = {"random": random_minibatches, "sequential": sequential_minibatches}
 TOKENS = np.random.default_rng(0).integers(0, VOCAB_SIZE, 10_000)
 
-Step = Callable[[Tensor, Tensor, bool], None]
+Step = Callable[[Ids, Ids, bool], None]
 
 
 class Shape(NamedTuple):
@@ -74,27 +73,27 @@ class Chapter:
         self.params = [torch.randn(shape, device=device) * 0.01 for shape in [*shapes, (VOCAB_SIZE,)]]
         for param in self.params:
             param.requires_grad_()
-        self.num_hiddens, self.device, self.state = num_hiddens, device, None
+        self.zeros = torch.zeros(BATCH_SIZE, num_hiddens, device=device)
+        self.state = self.zeros
 
-    def step(self, inputs: Tensor, targets: Tensor, carry: bool) -> None:
+    def step(self, inputs: Ids, targets: Ids, carry: bool) -> None:
         w_xh, w_hh, b_h, w_hq, b_q = self.params
-        if self.state is None or not carry:
-            self.state = torch.zeros(BATCH_SIZE, self.num_hiddens, device=self.device)
-        hidden, outputs = self.state.detach(), []
-        for one_hot in F.one_hot(inputs.T, VOCAB_SIZE).float():
+        tokens, wanted = (torch.from_numpy(ids).to(self.zeros.device) for ids in (inputs, targets))
+        hidden, outputs = self.state.detach() if carry else self.zeros, []
+        for one_hot in F.one_hot(tokens.T, VOCAB_SIZE).float():
             hidden = torch.tanh(one_hot @ w_xh + hidden @ w_hh + b_h)
             outputs.append(hidden @ w_hq + b_q)
         self.state = hidden
-        loss = F.cross_entropy(torch.cat(outputs), targets.T.reshape(-1)).mean()
-        loss.backward()
+        loss = F.cross_entropy(torch.cat(outputs), wanted.T.reshape(-1)).mean()
+        torch.autograd.backward(loss)
         with torch.no_grad():
-            norm = torch.sqrt(sum(torch.sum(param.grad**2) for param in self.params))
-            if norm > CLIP:
-                for param in self.params:
-                    param.grad[:] *= CLIP / norm
-            for param in self.params:
-                param -= LR * param.grad
-                param.grad.zero_()
+            gradients = [param.grad for param in self.params if param.grad is not None]
+            norm = sum(torch.sum(gradient**2) for gradient in gradients) ** 0.5
+            for param, gradient in zip(self.params, gradients, strict=True):
+                if norm > CLIP:
+                    gradient[:] *= CLIP / norm
+                param -= LR * gradient
+                gradient.zero_()
         loss.item()  # the chapter sums up the loss as a number
 
 
@@ -105,33 +104,27 @@ class Ours:
         self.model = model
         self.params = list(self.model.parameters())
         self.optimizer = torch.optim.SGD(self.params, lr=LR)
-        self.state = None
+        self.state = model.initial_state(BATCH_SIZE)
 
-    def step(self, inputs: Tensor, targets: Tensor, carry: bool) -> None:
-        if self.state is None or not carry:
-            self.state = self.model.initial_state(BATCH_SIZE)
-        _, self.state = self.model.compute_gradients(inputs, targets, self.state)
+    def step(self, inputs: Ids, targets: Ids, carry: bool) -> None:
+        state = self.state if carry else self.model.initial_state(BATCH_SIZE)
+        _, self.state = self.model.compute_gradients(inputs, targets, state)
         torch.nn.utils.clip_grad_norm_(self.params, CLIP)
         self.optimizer.step()
-
-
-def minibatches(sampler: str, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    for inputs, targets in SAMPLERS[sampler](TOKENS, BATCH_SIZE, NUM_STEPS, np.random.default_rng(0)):
-        yield torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)
 
 
 def tokens_per_second(step: Step, sampler: str, device: torch.device, epochs: int) -> float:
     start, num_tokens = time.perf_counter(), 0
     for _ in range(epochs):
-        for inputs, targets in minibatches(sampler, device):
+        for inputs, targets in SAMPLERS[sampler](TOKENS, BATCH_SIZE, NUM_STEPS, np.random.default_rng(0)):
             step(inputs, targets, sampler == "sequential")
-            num_tokens += targets.numel()
+            num_tokens += targets.size
     if device.type == "cuda":
         torch.cuda.synchronize()
     return num_tokens / (time.perf_counter() - start)
 
 
-@njit(nogil=True)
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def multiply_panels(
     result: NDArray[np.float32], left: NDArray[np.float32], right: NDArray[np.float32], rows: int
 ) -> None:
@@ -208,7 +201,7 @@ def compare(num_hiddens: int, sampler: str, device: torch.device, rounds: int, c
 def train_gated(network: Network, shape: Shape, device: torch.device, count: int) -> float:
     """Train for some minibatches, the framework's layers with its own AdamW, and return tokens per second."""
     generator = torch.Generator(device).manual_seed(0)
-    ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.num_steps + 1), generator=generator, device=device)
+    ids = np.random.default_rng(0).integers(0, shape.vocab_size, (shape.batch_size, shape.num_steps + 1))
 
     def draw_mask(size: int, dropout: float) -> torch.Tensor:
         factors = torch.empty(shape.batch_size, 1, size, device=device)

@@ -95,8 +95,9 @@ def train(folder: Path, settings: dict[str, Any], seed: int, epochs: int | None)
     run = {"token": "char", "sample_every": 0} | settings | changes
     config = resolve_runs(values | {"runs": {"run": run}}, source="params.yaml")["run"]
     torch.set_num_threads(1)
-    ids = [load_split(folder / "char", split) for split in ("train", "val")]
-    trainer = Trainer(config, len(Vocab.load(folder / "char" / "vocab.json", "char")), *ids, torch.device("cpu"))
+    vocab = Vocab.load(folder / "char" / "vocab.json", "char")
+    train_ids, val_ids = (load_split(folder / "char", split) for split in ("train", "val"))
+    trainer = Trainer(config, len(vocab), train_ids, val_ids, torch.device("cpu"))
     started, diverged = time.process_time(), False
     try:
         trainer.train(lambda _: None)

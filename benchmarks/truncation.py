@@ -12,6 +12,7 @@ import argparse
 import statistics
 import time
 
+import numpy as np
 import torch
 from origin import origin
 from torch import Tensor
@@ -19,27 +20,27 @@ from torch import Tensor
 from seqlm.core.devices import resolve_device
 from seqlm.gradients.study import network_settings
 from seqlm.networks.building import build_network
-from seqlm.networks.network import Network
+from seqlm.networks.network import Ids, Network
 
 VOCAB_SIZE, BATCH_SIZE, NUM_STEPS = 28, 32, 1024
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
-def gradient_in_pieces(model: Network, window: Tensor, length: int) -> list[Tensor]:
+def gradient_in_pieces(model: Network, window: Ids, length: int) -> list[Tensor]:
     """Return the summed gradients of all pieces; each piece's state is a constant for the next."""
     state, totals = model.initial_state(len(window)), [torch.zeros_like(weight) for weight in model.parameters()]
     for start in range(0, NUM_STEPS, length):
         piece = window[:, start : start + length + 1]
         _, state = model.compute_gradients(piece[:, :-1], piece[:, 1:], state)
-        for total, weight in zip(totals, model.parameters(), strict=True):
-            total += weight.grad * (length / NUM_STEPS)
+        for total, gradient in zip(totals, model.gradients, strict=True):
+            total += torch.as_tensor(gradient) * (length / NUM_STEPS)
     return totals
 
 
-def seconds(model: Network, window: Tensor, length: int) -> float:
+def seconds(model: Network, window: Ids, length: int, device: torch.device) -> float:
     start = time.perf_counter()
     gradient_in_pieces(model, window, length)
-    if window.is_cuda:
+    if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - start
 
@@ -47,14 +48,13 @@ def seconds(model: Network, window: Tensor, length: int) -> float:
 def compare(num_hiddens: int, device: torch.device, rounds: int) -> None:
     settings = network_settings("scratch", "tanh", num_hiddens, NUM_STEPS)
     model = build_network(settings, VOCAB_SIZE, 0, device)
-    window = torch.randint(VOCAB_SIZE, (BATCH_SIZE, NUM_STEPS + 1), generator=torch.Generator().manual_seed(0))
-    window = window.to(device)
+    window = np.random.default_rng(0).integers(0, VOCAB_SIZE, (BATCH_SIZE, NUM_STEPS + 1))
     times: dict[int, list[float]] = {length: [] for length in LENGTHS}
     for length in LENGTHS:
-        seconds(model, window, length)
+        seconds(model, window, length, device)
     for _ in range(rounds):
         for length in LENGTHS:
-            times[length].append(seconds(model, window, length))
+            times[length].append(seconds(model, window, length, device))
     full = statistics.median(times[NUM_STEPS])
     for length in LENGTHS:
         median = statistics.median(times[length])

@@ -2,7 +2,6 @@
 
 import os
 from contextlib import nullcontext
-from functools import partial
 
 import click
 
@@ -25,11 +24,9 @@ def main(layout: Layout, run: str) -> None:
     from seqlm.core.devices import resolve_device
     from seqlm.core.files import write_json, write_table
     from seqlm.networks.building import save_network
-    from seqlm.train.callbacks import checkpoint_writer, describe_plan, train_to_end
-    from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
-    from seqlm.train.history import history_table, summarise
+    from seqlm.train.callbacks import Checkpoint, checkpoint_key, checkpoint_writer, describe_plan, run_lock, terminal
+    from seqlm.train.history import describe_samples, history_table, sample_prefix, summarise
     from seqlm.train.ranks import process_group
-    from seqlm.train.samples import describe_samples, keep_sample, sample_prefix
     from seqlm.train.settings import read_config
     from seqlm.train.trainer import Trainer
     from seqlm.vocab.corpus import load_split
@@ -42,24 +39,26 @@ def main(layout: Layout, run: str) -> None:
     train_ids, val_ids = (load_split(layout.corpus(config.token), split, mmap=True) for split in ("train", "val"))
     prefix = sample_prefix(config, vocab, train_ids, val_ids)
     with process_group(device) as ranks:
-        trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks)
-        if ranks.rank == 0:
+        is_first = ranks.rank == 0
+        prefix_ids = vocab.encode(vocab.tokenize(prefix)).tolist()
+        trainer = Trainer(config, len(vocab), train_ids, val_ids, device, ranks, prefix_ids if is_first else ())
+        if is_first:
             processes = f", {ranks.size} processes" if ranks.size > 1 else ""
             click.echo(f"{run}: {config.describe()}, {trainer.num_parameters:,} parameters, on {device}{processes}")
-            click.echo("\n".join(describe_plan(trainer)))
+            click.echo(describe_plan(trainer.plan))
         folder = layout.checkpoints / run
         checkpoint = Checkpoint(folder, checkpoint_key(config, vocab, ranks.size))
-        with run_lock(folder) if ranks.rank == 0 else nullcontext():
+        with run_lock(folder) if is_first else nullcontext():
             if saved := checkpoint.load(ranks):
                 trainer.restore(saved)
-            if ranks.rank > 0:
+            if not is_first:
                 with checkpoint_writer(checkpoint) as save:
                     trainer.train(save)
                 return
             if saved:
                 click.echo(f"resuming after epoch {trainer.progress.epoch:.4g}")
-            keep = partial(keep_sample, prefix=vocab.encode(vocab.tokenize(prefix)))
-            train_to_end(trainer, checkpoint, keep, vocab, prefix)
+            with terminal(trainer, vocab, prefix) as show, checkpoint_writer(checkpoint) as save:
+                trainer.train(show, save)
             history, engine = trainer.progress.history, trainer.network.engine
             epoch, weights = trainer.chosen_weights()
             save_network(layout.run(run), run, config, vocab.key, weights, engine)

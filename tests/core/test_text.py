@@ -12,17 +12,6 @@ from seqlm.core.progress import quantity
 from seqlm.core.text import evenly_spaced
 
 
-@pytest.mark.parametrize(
-    ("num_windows", "length", "total", "starts"),
-    [
-        (4, 1, 11, [0, 3, 6, 10]),  # 10 / 3 and 20 / 3, rounded down
-        (5, 8, 10, [0, 1, 2]),  # a window of 8 can begin at three positions
-    ],
-)
-def test_windows_are_spread_evenly(num_windows: int, length: int, total: int, starts: list[int]) -> None:
-    assert evenly_spaced(num_windows, length, total).tolist() == starts
-
-
 @given(st.integers(1, 100), st.integers(0, 1000), st.integers(0, 10**12))
 def test_windows_begin_apart_and_end_inside(num_windows: int, length: int, more: int) -> None:
     starts = evenly_spaced(num_windows, length, length + more).tolist()

@@ -77,7 +77,6 @@ def test_weights_come_back_and_changed_files_are_refused(tmp_path: Path) -> None
         ({"tie_weights": ...}, r"network\.tie_weights: missing: train again"),
         ({"num_experts": 4}, r"network\.num_experts: unknown setting.*: train again"),
         ({"model": "mamba"}, r"network\.model = 'mamba': should be one of .*: train again"),
-        ({"num_hiddens": 9}, "not the weights of this model: train again"),
     ],
 )
 def test_another_version_asks_to_train_again(changes: dict[str, object], complaint: str, tmp_path: Path) -> None:
@@ -156,7 +155,7 @@ def results(network):
     roots = gradient_rms(network, ids, segment_length=32, num_segments=9)
     update = dynamic_update(0.01, 0.1, roots, network.copy().weights)
     found = [
-        stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30), 30),
+        stream_nll(network, ids), rows_nll(network, ids.reshape(10, 30)),
         dynamic_nll(network, ids, update, update_every=20),
         continue_prefixes(network, np.array([[1, 2], [3, 4]]), 9),
     ]

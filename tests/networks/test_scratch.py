@@ -5,13 +5,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from compiled_networks import network_settings
 from seqlm.networks.scratch import ScratchRNN
 
 V, H, B, T = 7, 5, 3, 6
 
 
 def make(activation: str = "tanh") -> ScratchRNN:
-    model = ScratchRNN(V, H, activation, torch.Generator()).double()
+    model = ScratchRNN(network_settings("scratch", num_hiddens=H, activation=activation), V, 0).double()
     generator = torch.Generator().manual_seed(1)
     for weight in model.named_weights().values():
         # Larger weights than the book's, so that every term of the gradients counts.
@@ -56,7 +57,7 @@ def test_gradients_equal_those_of_autograd(activation: str, keep_probability: fl
 
 
 def test_weights_start_as_in_the_book() -> None:
-    model = ScratchRNN(28, 512, "tanh", torch.Generator().manual_seed(0))
+    model = ScratchRNN(network_settings("scratch", num_hiddens=512), 28, 0)
     weights = model.named_weights()
     assert float(weights["W_hh"].std()) == pytest.approx(0.01, rel=0.02)
     assert not weights["b_h"].any()

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from compiled_networks import network_settings
-from seqlm.networks import transformer
-from seqlm.networks.network import rows_nll, stream_nll
+from seqlm.networks import torch_network, transformer
+from seqlm.networks.network import stream_nll
 from seqlm.networks.transformer import Transformer, rotate
-from small_training import config, equal, trained
 
 V = 6
 
@@ -42,18 +41,18 @@ def first_of_window(position: int, window: int) -> int:
 
 
 @settings(deadline=None, max_examples=30)
-@given(window=st.integers(1, 9), size=st.integers(2, 40), chunk=st.integers(1, 45))
+@given(window=st.integers(1, 9), size=st.integers(2, 40), at_once=st.integers(1, 45))
 @torch.no_grad()
-def test_scores_are_those_of_the_windows_whatever_the_chunks(window: int, size: int, chunk: int) -> None:
+def test_scores_are_those_of_the_windows_whatever_is_read_at_once(window: int, size: int, at_once: int) -> None:
     made, ids = network(window), text(size)
     wanted = []
     for position, target in enumerate(ids[1:].tolist()):
         context = ids[None, first_of_window(position, window) : position + 1]
         logits, _ = made(context, made.initial_state(1))
         wanted.append(-float(logits[0, -1].log_softmax(0)[target]))
-    assert stream_nll(made, ids.numpy(), chunk=chunk) == pytest.approx(wanted, rel=1e-9)
-    beginning = ids[None, : window + 1].numpy()
-    assert rows_nll(made, beginning, beginning.shape[1])[0] == pytest.approx(wanted[:window], rel=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_network, "_MAX_STEPS", at_once)
+        assert stream_nll(made, ids.numpy()) == pytest.approx(wanted, rel=1e-9)
 
 
 @torch.no_grad()
@@ -157,32 +156,14 @@ def test_rotations_show_the_distance_between_two_positions_and_nothing_else(size
     assert size == 1 or products[0].diff().abs().min() > 1e-3
 
 
+def test_pairs_of_components_turn_at_speeds_from_1_to_a_thousandth() -> None:
+    made = network(9)
+    # Heads of size 4 have two pairs: the second turns by 1000^(-1/2) of what the first does.
+    angles = torch.arange(9.0, dtype=torch.float64)[:, None] * torch.tensor([1, 1000**-0.5], dtype=torch.float64)
+    torch.testing.assert_close((made._cosines, made._sines), (angles.cos(), angles.sin()), rtol=1e-6, atol=1e-6)
+
+
 def test_tied_weights_are_one_parameter() -> None:
     tied, untied = network(4, tie_weights=True), network(4)
     assert set(untied.named_weights()) - set(tied.named_weights()) == {"output.weight"}
     assert tied.output.weight is tied.embedding.weight
-
-
-def test_equal_seeds_give_equal_weights() -> None:
-    chosen = network_settings("transformer", num_heads=4, embedding="learned")
-    first, same, other = (Transformer(chosen, V, seed).weight_copies() for seed in (0, 0, 1))
-    assert equal(first, same)
-    assert not equal(first, other)
-
-
-def repeated(num_pieces: int, seed: int) -> np.ndarray:
-    """Return pieces of 3 random tokens, each repeated 6 times."""
-    return np.random.default_rng(seed).integers(1, V, (num_pieces, 1, 3)).repeat(6, 1).reshape(-1)
-
-
-def test_a_training_learns_to_repeat_what_the_window_holds() -> None:
-    run = config(
-        model="transformer", embedding="learned", num_hiddens=32, num_heads=2, num_layers=2, num_steps=18,
-        batch_size=8, num_epochs=20, optimizer="adamw", lr=0.01, sampling="random",
-    )  # fmt: skip
-    ids = repeated(200, seed=1)
-    nll = stream_nll(trained(run, repeated(200, seed=0)).network, ids)
-    nll = np.append(np.log(V), nll).reshape(-1, 6, 3)  # the first token is not predicted
-    # A new piece is unknown, with ln 5 = 1.61 nats for each token.
-    assert nll[:, 0].mean() > 1.5
-    assert nll[:, 2:].mean() < 0.6

@@ -9,11 +9,10 @@ import pytest
 
 from seqlm.core.errors import Interrupted
 from seqlm.core.files import read_csv, read_json, write_table
-from seqlm.train.callbacks import checkpoint_writer, describe_plan, train_to_end
-from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.callbacks import Checkpoint, checkpoint_writer, describe_plan
 from seqlm.train.history import history_table, summarise
+from seqlm.train.minibatches import Plan
 from seqlm.train.trainer import Trainer
-from seqlm.vocab.vocabulary import Vocab
 from small_training import config, trainer
 from smoke import ROOT
 from stages_by_hand import run_python
@@ -59,8 +58,9 @@ def test_ctrl_c_saves_a_checkpoint_and_an_experiment_keeps_its_name(
             signal.raise_signal(signal.SIGINT)
 
     # 14 of 9 minibatches an epoch.
-    with pytest.raises(Interrupted, match=f"^interrupted at epoch 1.556; `{again}` continues from there$"):
-        train_to_end(made, checkpoint, press, VOCAB, "")
+    message = f"^interrupted at epoch 1.556; `{again}` continues from there$"
+    with pytest.raises(Interrupted, match=message), checkpoint_writer(checkpoint) as save:
+        made.train(press, save)
     saved = checkpoint.load()
     assert saved is not None
     assert saved["progress"]["minibatches"] == 14
@@ -72,8 +72,8 @@ def test_ctrl_c_again_ends_at_once(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        train_to_end(trainer(config()), Checkpoint(tmp_path, "x"), press, VOCAB, "")
+    with pytest.raises(KeyboardInterrupt), checkpoint_writer(Checkpoint(tmp_path, "x")) as save:
+        trainer(config()).train(press, save)
 
 
 def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,12 +95,7 @@ def test_checkpoints_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatc
     assert saved[:3] == pytest.approx([0, 1.21, 2.42])
 
 
-VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
-
-
 def test_a_training_describes_its_plan() -> None:
-    assert describe_plan(trainer(config())) == ["540 tokens to train on: 3 epochs of 180"]
-    assert describe_plan(trainer(config(token_budget=45))) == [
-        "40 tokens to train on: 0.222 epochs of 180, limited by token_budget",
-        "this is 22.2% of the text: raise token_budget to train on more",
-    ]
+    assert describe_plan(Plan.of(config(), 200)) == "540 tokens to train on: 3 epochs of 180"
+    limited = "40 tokens to train on: 0.222 epochs of 180, limited by token_budget"
+    assert describe_plan(Plan.of(config(token_budget=45), 200)) == limited

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from default_params import PARAMS_FILE
-from seqlm.configure.settings import resolve_runs
 from seqlm.core.errors import DataError, ParamsError
-from seqlm.core.settings import read_params
 from seqlm.train.minibatches import Plan, fits, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import Ranks
 from seqlm.train.trainer import Trainer
@@ -110,25 +106,6 @@ def test_evaluations_and_patience_count_those_parts() -> None:
     # The learning rate is so small that no weight changes: the second evaluation is not better than the first.
     stopped = trained(config(token_budget=400, num_epochs=10, patience=1, lr=1e-9, grad_clip=1e-9))
     assert len(stopped.progress.history) == 2
-
-
-def record_norm(seen: list[float], now: Trainer) -> None:
-    seen.append(float(now.network.weight_copies()["W_hh"].norm()))
-
-
-def test_a_training_with_a_budget_sees_the_minibatches_of_one_without() -> None:
-    norms: dict[int | None, list[float]] = {None: [], 320: []}
-    for budget, seen in norms.items():
-        trainer(config(token_budget=budget)).train(partial(record_norm, seen))
-    without, bounded = (list(dict.fromkeys(seen)) for seen in norms.values())
-    assert bounded == without[:16]
-
-
-def test_no_run_of_the_book_reaches_its_limits_on_the_book() -> None:
-    """The book has 28 different characters, and train 136,503."""
-    for run in resolve_runs(read_params(PARAMS_FILE), source="").values():
-        text = np.resize(np.arange(28), 136_503)
-        assert Trainer(run, 28, text, text[:100], torch.device("cpu")).plan.num_minibatches is None
 
 
 def test_evaluating_takes_no_longer_than_training() -> None:

@@ -16,8 +16,8 @@ import torch
 from seqlm.core.errors import MachineError
 from seqlm.core.files import sha256_of_file
 from seqlm.core.layout import Layout
-from seqlm.train import checkpoints as checkpoints_module
-from seqlm.train.checkpoints import Checkpoint, checkpoint_key, run_lock
+from seqlm.train import callbacks
+from seqlm.train.callbacks import Checkpoint, checkpoint_key, run_lock
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import SPLITS
 from seqlm.vocab.vocabulary import SplitInfo, Vocab
@@ -185,8 +185,8 @@ def test_other_settings_data_and_processes_have_other_checkpoints() -> None:
 
 
 def test_other_code_has_other_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ROOT / "src/seqlm" == checkpoints_module._SOURCES
-    monkeypatch.setattr(checkpoints_module, "_SOURCES", tmp_path)
+    assert ROOT / "src/seqlm" == callbacks._SOURCES
+    monkeypatch.setattr(callbacks, "_SOURCES", tmp_path)
     (tmp_path / "kinds").mkdir()
     keys = []
     for name, text in (("trainer.py", "a"), ("kinds/gru.py", "a"), ("trainer.py", "b")):
@@ -196,7 +196,7 @@ def test_other_code_has_other_checkpoints(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_two_trainings_of_one_run_do_not_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqlm.train.checkpoints._LOCK_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("seqlm.train.callbacks._LOCK_TIMEOUT_S", 0.3)
     with run_lock(tmp_path / "x"):
         with pytest.raises(MachineError, match="run x: another process is training it"):
             run_lock(tmp_path / "x")

@@ -1,21 +1,18 @@
 """Samples that a network writes while it is trained."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seqlm.networks.network import continue_prefixes
-from seqlm.train.checkpoints import Checkpoint
-from seqlm.train.samples import SAMPLE_TOKENS, describe_samples, is_sampled, keep_sample, sample_prefix
+from seqlm.train.history import SAMPLE_TOKENS, describe_samples, is_sampled, sample_prefix
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import occurs
 from seqlm.vocab.vocabulary import Vocab
-from small_training import config, equal, trained, trainer
+from small_training import TEXT, config, equal, trained
 
-PREFIX = np.array([1, 2])
 VOCAB = Vocab("char", ["<unk>", *"aehst "], [0] * 7, "", {})
 
 
@@ -27,51 +24,29 @@ def test_the_first_rows_have_samples_and_then_forty_evenly_spaced_ones() -> None
     assert all(is_sampled(row, 20) for row in range(1, 21))
 
 
+def test_rows_without_a_sample_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqlm.train.history.FIRST_ROWS", 1)
+    monkeypatch.setattr("seqlm.train.history.EVEN_ROWS", 1)
+    assert [epoch for epoch, _ in trained(config()).progress.samples] == [1, 3]
+
+
 def test_each_epoch_has_the_text_that_the_network_wrote_then_and_weights_stay_the_same() -> None:
-    made = trainer(config())
+    made, silent = (Trainer(config(), 6, TEXT, TEXT[:40], torch.device("cpu"), prefix=each) for each in ([1, 2], []))
     written: dict[float, list[int]] = {}
 
     def record(trainer: Trainer) -> None:
-        keep_sample(trainer, PREFIX)
         if trainer.progress.epoch_minibatches == 0:
-            tokens = continue_prefixes(trainer.network, PREFIX[None], SAMPLE_TOKENS)[0]
+            tokens = continue_prefixes(trainer.network, np.array([[1, 2]]), SAMPLE_TOKENS)[0]
             written[trainer.progress.epoch] = tokens.tolist()
 
     made.train(record)
     assert made.progress.samples == [[epoch, written[epoch]] for epoch in (1, 2, 3)]
-    assert equal(made.network.weight_copies(), trained(config()).network.weight_copies())
+    silent.train()
+    assert silent.progress.samples == []
+    assert equal(made.network.weight_copies(), silent.network.weight_copies())
     vocab = Vocab("char", ["<unk>", *"abcde"], [0] * 6, "", {})
     described = describe_samples([[1, [1, 2, 3]]], vocab, "ab")
     assert described == {"prefix": "ab", "samples": [{"epoch": 1, "text": "abc"}]}
-
-
-def test_a_training_that_resumes_keeps_its_samples(tmp_path: Path) -> None:
-    whole = trainer(config())
-    whole.train(lambda made: keep_sample(made, PREFIX))
-    checkpoint = Checkpoint(tmp_path, "key")
-
-    class Stop(Exception):
-        """The process ends here."""
-
-    def stop(made: Trainer) -> None:
-        keep_sample(made, PREFIX)
-        checkpoint.save(made.state())
-        raise Stop
-
-    for _ in range(2 * whole.progress.minibatches):
-        resumed = trainer(config())
-        if saved := checkpoint.load():
-            resumed.restore(saved)
-        try:
-            resumed.train(stop)
-        except Stop:
-            continue
-        break
-    assert resumed.is_done
-    assert resumed.progress.samples == whole.progress.samples
-    # Without a text to continue there are no samples.
-    keep_sample(resumed, PREFIX[:0])
-    assert len(resumed.progress.samples) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import torch
 from ruamel.yaml import YAML
+from torch.distributed.run import parse_args
 
 from seqlm.core.layout import Layout
-from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.callbacks import Checkpoint, checkpoint_key
 from seqlm.train.trainer import Trainer
 from seqlm.vocab.corpus import load_split
 from seqlm.vocab.vocabulary import Vocab
@@ -91,21 +92,23 @@ def test_what_cannot_be_trained_is_refused(
     assert not layout.reports("train").exists()
 
 
-def start_two(layout: Layout) -> None:
-    """Run the train stage in this process and in a copy of it, as torchrun would in two new ones."""
-    run, variables = in_this_process(layout.root), {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-    variables |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+def start_two(first: Layout, second: Layout | None = None) -> str:
+    """Run the train stage in this process and in a copy of it, as torchrun would in two new ones; return its output.
+
+    The two have one folder, or each its own, as on two machines.
+    """
+    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     if not (other := os.fork()):
         code = 1
         try:
-            code = run("train", "--model", "x", **variables, RANK="1").returncode
+            code = in_this_process((second or first).root)("train", "--model", "x", **variables, RANK="1").returncode
         finally:
             os._exit(code)  # this copy never runs the tests that follow
     try:
-        succeeded(run("train", "--model", "x", **variables, RANK="0"))
+        return succeeded(in_this_process(first.root)("train", "--model", "x", **variables, RANK="0"))
     finally:
         _, status = os.waitpid(other, 0)
-    assert status == 0
+        assert status == 0
 
 
 def torchrun(layout: Layout) -> None:
@@ -134,7 +137,7 @@ COMPILED = LSTM | {"num_hiddens": 128, "optimizer": "sgd", "lr": 0.5}
     ],
 )
 def test_two_processes_train_as_one(
-    changes: dict[str, Any], start: Callable[[Layout], None], run_stage: RunStage, tmp_path: Path
+    changes: dict[str, Any], start: Callable[[Layout], object], run_stage: RunStage, tmp_path: Path
 ) -> None:
     text = (ROOT / "data/sample.txt").read_text(encoding="utf-8")[:3000] + "\n"
     layout = prepare_stage(tmp_path, text, num_epochs=4, **changes)
@@ -147,6 +150,35 @@ def test_two_processes_train_as_one(
     for ours, theirs in zip(one, two, strict=True):
         for column in ("train_perplexity", "val_perplexity", "grad_norm"):
             assert float(ours[column]) == pytest.approx(float(theirs[column]), rel=1e-4), column
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux copies processes")
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_two_machines_resume_from_the_checkpoint_of_the_first(has_checkpoint: bool, tmp_path: Path) -> None:
+    changes = {"num_epochs": 4, "sample_every": 0}
+    first, second = layouts = [prepare_stage(tmp_path / name, LINE * 20, **changes) for name in ("first", "second")]
+    vocab = Vocab.load(first.vocab("char"))
+    ids = [load_split(first.corpus("char"), split) for split in ("train", "val")]
+    made = Trainer(config(**changes), len(vocab), ids[0], ids[1], torch.device("cpu"))
+    states: dict[int, dict[str, Any]] = {}
+    made.train(lambda now: states.setdefault(now.progress.num_epochs, now.state()))
+    # The second machine's checkpoint is of another epoch.
+    for layout, epoch in zip(layouts, (2, 3), strict=True):
+        if has_checkpoint or layout is second:
+            state = states[epoch] | {"processes": states[epoch]["processes"] * 2}
+            Checkpoint(layout.checkpoints / "x", checkpoint_key(config(**changes), vocab, 2)).save(state)
+    assert ("resuming after epoch 2\n" in start_two(first, second)) == has_checkpoint
+    for row, wanted in zip(history_rows(first), made.progress.history, strict=True):
+        assert float(row["val_perplexity"]) == pytest.approx(wanted.val_perplexity, rel=1e-4)
+    assert not second.runs.exists()
+
+
+def test_torchrun_leaves_the_stages_command_alone() -> None:
+    stage = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]["train"]["do"]
+    script = stage["cmd"].replace("${launcher} ", "").replace("${key}", "x").split()
+    arguments = parse_args(["--standalone", "--nproc-per-node", "2", *script])
+    assert [arguments.training_script, *arguments.training_script_args] == script
 
 
 @pytest.mark.parametrize("stage", ["train", "score"])
@@ -194,13 +226,3 @@ def test_wrong_runs_remove_nothing(params: str, tmp_path: Path, clear_stale_runs
     Checkpoint(layout.checkpoints / "a", "key").save({})
     clear_stale_runs(layout)
     assert (layout.checkpoints / "a").exists()
-
-
-def test_make_clean_removes_checkpoints_and_no_results(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
-    kept, removed = tmp_path / "data/models", tmp_path / "checkpoints/a"
-    for folder in (kept, removed):
-        folder.mkdir(parents=True)
-    subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
-    assert kept.exists()
-    assert not removed.parent.exists()

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from compiled_networks import threads
 from seqlm.core.errors import DivergenceError
-from seqlm.core.metrics import perplexity
 from seqlm.networks.building import build_network
 from seqlm.networks.network import rows_nll, stream_nll
 from seqlm.train import trainer as training
@@ -143,23 +141,6 @@ def test_the_schedule_by_hand() -> None:
     assert scheduled_lr(config(schedule="cosine", lr=2.0), 0) == 2
 
 
-GATED = {
-    "num_hiddens": 128, "num_layers": 2, "embedding": "learned", "embedding_size": 20, "dropout": 0.3, "batch_size": 8,
-    "optimizer": "adamw", "lr": 0.01, "schedule": "cosine", "weight_decay": 0.1, "checkpoint": "best",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("model", ["lstm", "gru"])
-def test_one_thread_and_two_train_the_same_weights(model: str) -> None:
-    run, ended = config(model=model, **GATED), []
-    for num_threads in (1, 2):
-        with threads(num_threads):
-            ended.append(trained(run))
-    alone, together = ended
-    assert equal(alone.network.weight_copies(), together.network.weight_copies())
-    assert alone.progress == together.progress
-
-
 LONG = np.random.default_rng(1).integers(1, 6, 20_000)
 
 
@@ -198,23 +179,10 @@ def test_a_training_reads_no_more_of_val_than_its_setting_says(monkeypatch: pyte
     made = trainer(config(eval_tokens=1000), val=LONG)
     seen: list[int] = []
 
-    def counting(network: object, rows: np.ndarray, num_steps: int) -> np.ndarray:
+    def counting(network: object, rows: np.ndarray) -> np.ndarray:
         seen.append(rows[:, 1:].size)
-        return rows_nll(network, rows, num_steps)
+        return rows_nll(network, rows)
 
     monkeypatch.setattr(training, "rows_nll", counting)
     made.train(lambda _: None)
     assert 0 < sum(seen) <= 3 * 1000
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("num_hiddens", [8, 128])
-def test_an_evaluation_reads_the_current_weights(num_hiddens: int, optimizer: str) -> None:
-    """From 128 hidden units on, the compiled loops keep a packed copy of the weights."""
-    made = trained(config(model="lstm", num_hiddens=num_hiddens, optimizer=optimizer, lr=0.05, eval_every=1))
-    rebuilt = build_network(made.config, 6, 0)
-    rebuilt.load_weights(made.network.weight_copies())
-    nll = val_nll(rebuilt, TEXT[:40], None)
-    values = [row.val_perplexity for row in made.progress.history]
-    assert values[-1] == pytest.approx(perplexity(float(nll.sum()), len(nll)), rel=1e-6)
-    assert len({*values}) == len(values)

@@ -77,22 +77,6 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def fresh_folder(folder: Path) -> Iterator[Path]:
-    """Make ``folder`` anew, without what a killed run left in it; remove it afterwards.
-
-    Raises MachineError if the system refuses.
-    """
-    with write_errors(folder):
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
     """Make an empty folder inside ``folder`` to prepare files for it, this process alone; remove it afterwards.
 
@@ -171,9 +155,7 @@ def read_checksummed(path: Path, version: int | None, advice: str) -> dict[str, 
     ``format`` is not ``version``, or if its content does not match its checksum.
     """
     value = read_json(path)
-    if not isinstance(value, dict):
-        raise DataError(f"{path}: not a mapping: {advice}")
-    if value.get("format") != version:
+    if not isinstance(value, dict) or value.get("format") != version:
         raise DataError(f"{path}: not in format {version}, the one that this version reads: {advice}")
     if value.pop("checksum", None) != _checksum(value):
         raise DataError(f"{path}: its content does not match its SHA-256: {advice}")
@@ -185,12 +167,7 @@ def _checksum(value: dict[str, Any]) -> str:
 
 
 def write_csv(target: Path, table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> None:
-    """Write a table as CSV."""
-    write_text(target, csv_text(table))
-
-
-def csv_text(table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> str:
-    """Return a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
+    """Write a frame, without its index, or rows as CSV: nine significant digits, and empty cells for missing values.
 
     All rows have the columns of the first one.
     """
@@ -204,7 +181,7 @@ def csv_text(table: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([None if value != value else _rounded(value) for value in row] for row in rows)
-    return text.getvalue()
+    write_text(target, text.getvalue())
 
 
 def write_table(folder: Path, name: str, table: "pd.DataFrame | Sequence[Mapping[str, Any]] | dict[str, Any]") -> None:

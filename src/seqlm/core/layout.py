@@ -3,7 +3,6 @@
 ``dvc.yaml`` names the same paths in its ``deps`` and ``outs``; nothing else does.
 """
 
-import os
 from pathlib import Path
 
 from seqlm.core.errors import ParamsError
@@ -16,12 +15,6 @@ def as_path(value: object, name: str) -> Path:
     """Return the path that a caller gave as argument ``name``. Raises ParamsError if it is none."""
     if not isinstance(value, (str, Path)):
         raise ParamsError(f"{name} must be a string or a Path, not {type(value).__name__}")
-    try:
-        is_possible = b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:
-        is_possible = False
-    if not is_possible:
-        raise ParamsError(f"{name} = {str(value)!r}: has a character that no path can have")
     return Path(value)
 
 
@@ -106,10 +99,6 @@ class Layout:
     def scores_of_ngrams(self, kind: str) -> Path:
         """The scores of the n-gram models over one kind of token."""
         return self.root / "data" / "scores" / "ngrams" / kind
-
-    def counting_folder(self, kind: str) -> Path:
-        """Where a text that is larger than memory is counted."""
-        return self.root / "data" / "work" / f"ngrams-{kind}"
 
     def reports(self, stage: str, *parts: str) -> Path:
         """A stage's folder of tables, or a folder or file in it."""

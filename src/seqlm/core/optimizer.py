@@ -6,13 +6,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
-from torch.optim.sgd import sgd
 
 _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
 
 
 class Optimizer:
-    """SGD or AdamW (Adam if there is no weight decay): PyTorch's functions and their state.
+    """SGD or AdamW (Adam if there is no weight decay): PyTorch's own function and its state.
 
     PyTorch's own classes do the same, but first import its compiler, which takes as long as importing PyTorch.
     """
@@ -38,10 +37,8 @@ class Optimizer:
         if len(gradients) < len(parameters):
             raise ValueError("a parameter has no gradient")
         if not self._slots:
-            sgd(
-                parameters, gradients, [None] * len(parameters), lr=lr, weight_decay=0, momentum=0, dampening=0,
-                nesterov=False, maximize=False,
-            )  # fmt: skip
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.add_(gradient, alpha=-lr)
             return
         adamw(
             parameters, gradients, self._slots["exp_avg"], self._slots["exp_avg_sq"], [], self._slots["step"],

@@ -30,8 +30,6 @@ from seqlm.vocab.vocabulary import Vocab
 
 _ROWS = 64
 """Texts that a network reads at the same time."""
-_TOKENS = 1 << 14
-"""Tokens of all of them together that it reads at once."""
 UPDATE_EVERY = 32
 """Tokens between two updates: as many as the steps of the minibatches that the LSTM is trained with."""
 RMS_SEGMENTS = 1000
@@ -65,7 +63,7 @@ class StaticNetwork(LanguageModel):
             rows = np.zeros((len(indices), len(texts[indices[-1]])), np.int64)
             for row, index in zip(rows, indices, strict=True):
                 row[: len(texts[index])] = texts[index]
-            for nll, index in zip(rows_nll(self.network, rows, _TOKENS // len(rows)), indices, strict=True):
+            for nll, index in zip(rows_nll(self.network, rows), indices, strict=True):
                 found[index] = nll[: max(len(texts[index]) - 1, 0)]
         return found
 

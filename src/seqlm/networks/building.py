@@ -4,7 +4,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
@@ -94,10 +93,7 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
     except ParamsError as error:  # a setting is newer than the stored network, or older than this version
         raise DataError(f"{error}: {_ADVICE}") from error
     if _runs_compiled(settings, device):
-        try:
-            return CompiledNetwork(settings, vocab[0], weights, num_threads)
-        except ValueError as error:
-            raise _not_its_weights(folder) from error
+        return CompiledNetwork(settings, vocab[0], weights, num_threads)
     with needs_extra("torch", f"the network {run!r} ({settings.model}, device {device!r})"):
         import torch
 
@@ -105,10 +101,7 @@ def open_network(folder: Path, run: str, vocab: VocabKey, device: str, num_threa
 
     torch.set_num_threads(num_threads)
     network = build_network(settings, vocab[0], seed=0, device=resolve_device(device))
-    try:
-        network.load_weights({name: torch.from_numpy(weight) for name, weight in weights.items()})
-    except (KeyError, RuntimeError) as error:
-        raise _not_its_weights(folder) from error
+    network.load_weights({name: torch.from_numpy(weight) for name, weight in weights.items()})
     return network
 
 
@@ -128,11 +121,4 @@ def read_weights(folder: Path, run: str, vocab: VocabKey) -> tuple[dict[str, Any
         raise DataError(f"{folder}: holds the run {description['run']!r}, not {run!r}: {_ADVICE}")
     require_vocab(path, description["vocab"], vocab, _ADVICE)
     require_sha256(weights, description["sha256"], path.name, _ADVICE)
-    try:
-        return description["network"], load_arrays(weights.read_bytes())
-    except SafetensorError as error:
-        raise _not_its_weights(folder) from error
-
-
-def _not_its_weights(folder: Path) -> DataError:
-    return DataError(f"{folder / _WEIGHTS}: not the weights of this model: {_ADVICE}")
+    return description["network"], load_arrays(weights.read_bytes())

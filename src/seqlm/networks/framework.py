@@ -26,7 +26,7 @@ class FrameworkRNN(TorchNetwork):
         They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
         """
         super().__init__()
-        self.vocab_size, self.num_hiddens, self._dropout = vocab_size, settings.num_hiddens, settings.dropout
+        self.vocab_size, self.num_hiddens, self.dropout = vocab_size, settings.num_hiddens, settings.dropout
         embedding_size, double = settings.size_of_embedding, torch.float64
         options = {"nonlinearity": settings.activation} if settings.model == "rnn" else {}
         with torch.random.fork_rng(devices=[]):
@@ -53,7 +53,7 @@ class FrameworkRNN(TorchNetwork):
     def forward(self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None) -> tuple[Tensor, State]:
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step."""
         if self.embedding is not None:
-            hidden = self._drop(self.embedding(ids), draw_mask)  # (B, T, E)
+            hidden = self.drop(self.embedding(ids), draw_mask)  # (B, T, E)
         else:
             # Not F.one_hot, which makes integers of eight bytes first.
             hidden = self.output.weight.new_zeros(*ids.shape, self.vocab_size)  # (B, T, V)
@@ -61,11 +61,6 @@ class FrameworkRNN(TorchNetwork):
         new_state: State = []
         for layer, layer_state in zip(self.layers, state, strict=True):
             hidden, layer_state = layer(hidden, layer_state)  # (B, T, h)
-            hidden = self._drop(hidden, draw_mask)
+            hidden = self.drop(hidden, draw_mask)
             new_state.append(layer_state)
         return self.output(hidden), new_state
-
-    def _drop(self, hidden: Tensor, draw_mask: DropoutMask | None) -> Tensor:
-        if draw_mask is None or self._dropout == 0:
-            return hidden
-        return hidden * draw_mask(hidden.shape[2], self._dropout)

@@ -25,8 +25,7 @@ KINDS = {
     "lstm": NetworkKind(_LAYERS, _RNN | {"activation": "tanh"}),
     "rnn": NetworkKind(_LAYERS, _RNN),
     "scratch": NetworkKind(
-        "seqlm.networks.scratch:ScratchRNN.from_settings",
-        {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0},
+        "seqlm.networks.scratch:ScratchRNN", {"num_layers": 1, "num_heads": 1, "embedding": "one_hot", "dropout": 0.0}
     ),
     "transformer": NetworkKind(
         "seqlm.networks.transformer:Transformer",

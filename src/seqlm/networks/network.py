@@ -3,20 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.elementary import exp
 from seqlm.core.metrics import Nll
+from seqlm.core.threads import R, T
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
@@ -30,11 +28,6 @@ and divide in the same way."""
 DropoutMask = Callable[[int, float], "Tensor"]
 """Draws factors of shape ``(B, 1, size)`` for a tensor ``(B, T, size)``, given the size and the dropout: 0 or
 1 / (1 - dropout)."""
-
-_LOGITS_AT_ONCE = 1 << 22
-"""Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
-_CHUNK = 4096
-"""Tokens that are read at once."""
 
 
 class Network(ABC):
@@ -61,7 +54,7 @@ class Network(ABC):
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Return -log p of targets ``(B, T)``, and the state after ids ``(B, T)``.
 
-        The logits of a large vocabulary are never in memory for all tokens at once.
+        A long text is read in parts: states and logits are never in memory for all tokens at once.
         """
 
     def advance_state(self, ids: Ids, state: State) -> State:
@@ -83,13 +76,9 @@ class Network(ABC):
 
     @abstractmethod
     def compute_gradients(
-        self,
-        inputs: Ids,
-        targets: Ids,
-        state: State,
-        draw_mask: DropoutMask | None = None,
+        self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
         keep: "Tensor | None" = None,
-    ) -> tuple[Any, State]:
+    ) -> tuple[Any, State]:  # fmt: skip
         """Set the gradients to those of the mean loss; return each target's -log p and the new state.
 
         ``inputs``, ``targets`` and -log p are ``(B, T)``; the latter is an array, or a tensor on the device
@@ -164,11 +153,6 @@ def nll_array(nll: Any) -> Nll:
     return nll if isinstance(nll, np.ndarray) else nll.cpu().double().numpy()
 
 
-def tokens_at_once(vocab_size: int) -> int:
-    """Return for how many tokens, at least one, the logits may be in memory at once."""
-    return max(_LOGITS_AT_ONCE // vocab_size, 1)
-
-
 def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the probabilities of all tokens under ``logits`` (N, V)."""
     wide = np.asarray(logits, np.float64)
@@ -177,24 +161,16 @@ def probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return found
 
 
-def stream_nll(network: Network, ids: NDArray[np.integer], *, chunk: int = _CHUNK) -> Nll:
-    """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``.
-
-    The network starts from the zero state, which is carried over chunks of ``chunk`` tokens.
-    """
-    return rows_nll(network, np.asarray(ids, np.int64)[None], chunk).reshape(-1)
+def stream_nll(network: Network, ids: NDArray[np.integer]) -> Nll:
+    """Return -log p of tokens 2..N of one stream, each given all before it; shape ``(N - 1,)``."""
+    return rows_nll(network, np.asarray(ids, np.int64)[None]).reshape(-1)
 
 
-def rows_nll(network: Network, rows: Ids, num_steps: int) -> Nll:
-    """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``.
-
-    The rows are read together, ``num_steps`` tokens of each at a time.
-    """
-    state, found = network.initial_state(len(rows)), np.empty((len(rows), max(rows.shape[1] - 1, 0)))
-    for start in range(0, found.shape[1], num_steps):
-        end = min(start + num_steps, found.shape[1])
-        found[:, start:end], state = network.token_nll(rows[:, start:end], rows[:, start + 1 : end + 1], state)
-    return found
+def rows_nll(network: Network, rows: Ids) -> Nll:
+    """Return -log p of tokens 2..T of ``rows`` (B, T), each from the zero state; shape ``(B, T - 1)``."""
+    if rows.shape[1] < 2:
+        return np.empty((len(rows), 0))
+    return network.token_nll(rows[:, :-1], rows[:, 1:], network.initial_state(len(rows)))[0]
 
 
 def continue_prefixes(network: Network, prefixes: Ids, num_preds: int) -> Ids:

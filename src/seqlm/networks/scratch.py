@@ -10,7 +10,6 @@ This module runs on any device. On a CPU, the same equations run as compiled loo
 """
 
 import itertools
-from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -31,12 +30,12 @@ class ScratchRNN(TorchNetwork):
     ``W_hh`` (h, h), ``b_h`` (h,), ``W_hq`` (h, V), ``b_q`` (V,). The state is ``(B, h)``.
     """
 
-    def __init__(
-        self, vocab_size: int, num_hiddens: int, activation: Literal["tanh", "relu"], generator: torch.Generator
-    ) -> None:
-        """Draw the weights from N(0, 0.01²) with ``generator``; biases are zero."""
+    def __init__(self, settings: NetworkSettings, vocab_size: int, seed: int | torch.Generator) -> None:
+        """Draw the weights from N(0, 0.01²) by a seed, or with a generator; biases are zero."""
         super().__init__()
-        self.vocab_size, self.num_hiddens, self.activation = vocab_size, num_hiddens, activation
+        self.vocab_size, self.num_hiddens, self.activation = vocab_size, settings.num_hiddens, settings.activation
+        num_hiddens = self.num_hiddens
+        generator = torch.Generator().manual_seed(seed) if isinstance(seed, int) else seed
         self.W_xh = nn.Parameter(torch.zeros(vocab_size, num_hiddens))
         self.W_hh = nn.Parameter(torch.zeros(num_hiddens, num_hiddens))
         self.b_h = nn.Parameter(torch.zeros(num_hiddens))
@@ -46,24 +45,14 @@ class ScratchRNN(TorchNetwork):
             if name.startswith("W"):
                 # In single precision, PyTorch's numbers depend on the processor.
                 view.copy_(torch.empty_like(view, dtype=torch.float64).normal_(0, _INIT_STD, generator=generator))
-        self._activate = torch.Tensor.tanh_ if activation == "tanh" else torch.Tensor.relu_
-
-    @classmethod
-    def from_settings(cls, settings: NetworkSettings, vocab_size: int, seed: int) -> Self:
-        """Return a network of the given settings."""
-        return cls(vocab_size, settings.num_hiddens, settings.activation, torch.Generator().manual_seed(seed))
+        self._activate = torch.Tensor.tanh_ if self.activation == "tanh" else torch.Tensor.relu_
 
     def initial_state(self, batch_size: int) -> Tensor:
         """Return the zero state, shape ``(batch_size, h)``."""
         return self.b_h.detach().new_zeros(batch_size, self.num_hiddens)
 
     @torch.no_grad()
-    def forward(
-        self,
-        ids: Tensor,
-        state: Tensor,
-        draw_mask: DropoutMask | None = None,  # noqa: ARG002
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, ids: Tensor, state: Tensor, draw_mask: DropoutMask | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return logits ``(B, T, V)`` for ids ``(B, T)`` of int64, and the state after the last step; no dropout."""
         _, logits, after = self._run(ids.T, state)
         return logits.view(*ids.T.shape, -1).transpose(0, 1), after

@@ -4,18 +4,20 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Self, TypeVar
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqlm.core.metrics import Nll
-from seqlm.core.threads import imap
-from seqlm.networks.network import DropoutMask, Ids, Logits, Network, State, map_state, tokens_at_once
+from seqlm.core.threads import R, T, imap
+from seqlm.networks.network import DropoutMask, Ids, Logits, Network, State, map_state
 
-T = TypeVar("T")
-R = TypeVar("R")
+_LOGITS_AT_ONCE = 1 << 22
+"""Most logits in memory at once: with a large vocabulary those of a whole text would fill it."""
+_MAX_STEPS = 4096
+"""Most tokens of a row that are read at once."""
 
 
 class TorchNetwork(nn.Module, Network):
@@ -26,6 +28,7 @@ class TorchNetwork(nn.Module, Network):
     """
 
     engine = "framework"
+    dropout = 0.0
 
     @abstractmethod
     def forward(self, ids: Tensor, state: State, draw_mask: DropoutMask | None = None) -> tuple[Tensor, State]:
@@ -33,6 +36,13 @@ class TorchNetwork(nn.Module, Network):
 
         ``draw_mask`` gives the dropout masks of a training run.
         """
+
+    def drop(self, hidden: Tensor, draw_mask: DropoutMask | None) -> Tensor:
+        """Return ``hidden`` (N, T, size) after dropout, with one mask for the N / B parts of each of B batch rows."""
+        if draw_mask is None or self.dropout == 0:
+            return hidden
+        mask = draw_mask(hidden.shape[2], self.dropout)  # (B, 1, size)
+        return hidden * mask.repeat_interleave(len(hidden) // len(mask), 0)
 
     @property
     def device(self) -> torch.device:
@@ -52,7 +62,7 @@ class TorchNetwork(nn.Module, Network):
     @torch.no_grad()
     def token_nll(self, ids: Ids, targets: Ids, state: State) -> tuple[Nll, State]:
         """Do what :meth:`Network.token_nll` does."""
-        num_steps, found = max(tokens_at_once(self.vocab_size) // len(ids), 1), []
+        num_steps, found = max(min(_LOGITS_AT_ONCE // self.vocab_size // len(ids), _MAX_STEPS), 1), []
         parts = (torch.split(self.tensor(each), num_steps, 1) for each in (ids, targets))
         for inputs, wanted in zip(*parts, strict=True):
             logits, state = self(inputs, state)

@@ -102,7 +102,7 @@ class Transformer(TorchNetwork):
         They are drawn in double precision: in single precision, PyTorch's numbers depend on the processor.
         """
         super().__init__()
-        self.vocab_size, self.window, self._dropout = vocab_size, settings.num_steps, settings.dropout
+        self.vocab_size, self.window, self.dropout = vocab_size, settings.num_steps, settings.dropout
         self._overlap = self.window // 2
         num_hiddens, double = settings.num_hiddens, torch.float64
         with torch.random.fork_rng(devices=[]):
@@ -148,28 +148,19 @@ class Transformer(TorchNetwork):
 
         The last of the K windows is padded.
         """
-        known = self._with_room(state)
+        # Of a window that is full, the last half.
+        known = state if state.shape[1] < self.window else state[:, self.window - self._overlap :]
         text = torch.cat([known, ids], 1)  # (B, n)
         length, stride = min(text.shape[1], self.window), self.window - self._overlap
         windows = F.pad(text, (0, (length - text.shape[1]) % stride)).unfold(1, length, stride)
         return windows, text[:, (windows.shape[1] - 1) * stride :], known.shape[1]
 
-    def _with_room(self, window: Tensor) -> Tensor:
-        """Return the last half of a window that is full, and any other as it is."""
-        return window if window.shape[1] < self.window else window[:, self.window - self._overlap :]
-
     def _hidden(self, ids: Tensor, draw_mask: DropoutMask | None) -> Tensor:
         """Return what the output layer reads, ``(N, T, h)``, for N windows of T tokens."""
         rotation = self._cosines[: ids.shape[1]], self._sines[: ids.shape[1]]
-        drop = partial(self._drop, draw_mask=draw_mask)
+        drop = partial(self.drop, draw_mask=draw_mask)
         hidden = drop(self.embedding(ids))
         for layer in self.layers:
             hidden = layer(hidden, rotation, drop)
         normed: Tensor = self.norm(hidden)
         return normed
-
-    def _drop(self, hidden: Tensor, draw_mask: DropoutMask | None) -> Tensor:
-        if draw_mask is None or self._dropout == 0:
-            return hidden
-        mask = draw_mask(hidden.shape[2], self._dropout)  # (B, 1, h)
-        return hidden * mask.repeat_interleave(len(hidden) // len(mask), 0)

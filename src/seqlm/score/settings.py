@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from seqlm.core.settings import Section
-from seqlm.vocab.settings import Kind, Orders
+from seqlm.vocab.settings import Orders
 
 LearningRate = Annotated[float, Field(gt=0, le=1e3)]
 

@@ -1,21 +1,95 @@
-"""What happens while a network trains: checkpoints, the terminal, Ctrl-C."""
+"""What happens around a training run: checkpoints, the lock of the run, the terminal, Ctrl-C.
 
+Checkpoints are kept outside the pipeline's outputs, because DVC deletes a stage's outputs before it runs the stage. A
+checkpoint's name holds a hash of everything that decides the result, so that one of other settings, other data or other
+code is never used.
+"""
+
+import hashlib
+import json
 import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from seqlm.core.errors import Interrupted
+from seqlm.core.compiling import has_fma
+from seqlm.core.errors import Interrupted, MachineError
+from seqlm.core.files import remove_others, replacing, sha256_of_file
 from seqlm.networks.network import continue_prefixes
-from seqlm.train.checkpoints import Checkpoint
+from seqlm.train.minibatches import Plan
+from seqlm.train.ranks import ONE_PROCESS, Ranks
+from seqlm.train.settings import RunConfig
 from seqlm.train.trainer import MINIBATCHES_BETWEEN_CHECKS, Callback, Trainer
 from seqlm.vocab.vocabulary import Vocab
+
+_SOURCES = Path(__file__).resolve().parents[1]
+_LOCK = "lock"
+_LOCK_TIMEOUT_S = 10.0
+_TIMES_SAVING = 100
+_SAMPLE_TOKENS = 50
+
+
+def checkpoint_key(config: RunConfig, vocab: Vocab, num_processes: int) -> str:
+    """Return a hash of everything that decides the result of training: its config and its data.
+
+    ``vocab`` has the hashes of the encoded splits. The key also depends on all code of this package as it is now, on
+    PyTorch's version, and on whether networks may run as compiled loops, whose states and optimizers have their own
+    form.
+    """
+    data = [encoded.sha256 for encoded in vocab.splits.values()]
+    parts = [config.model_dump_json(), *data, num_processes, torch.__version__, has_fma()]
+    parts += [sha256_of_file(path) for path in sorted(_SOURCES.rglob("*.py"))]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+class Checkpoint:
+    """One file of tensors and plain values."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        """``folder`` holds the checkpoints of one run."""
+        self.path = folder / f"{key}.checkpoint"
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Replace the checkpoint, completely or not at all."""
+        with replacing(self.path) as temporary:
+            torch.save(state, temporary)  # noqa: TID251 (tensors and plain values)
+
+    def load(self, ranks: Ranks = ONE_PROCESS) -> dict[str, Any] | None:
+        """Return what was saved, or None if there is no complete checkpoint.
+
+        Processes on several machines each have their own folder: all load the checkpoint of the first.
+        """
+        state = None
+        if ranks.rank == 0 and self.path.exists():
+            with suppress(Exception):  # a broken file may raise anything
+                state = torch.load(self.path, map_location="cpu", weights_only=True)  # noqa: TID251 (it runs no code)
+        return ranks.broadcast(state)
+
+    def remove_all(self) -> None:
+        """Remove all checkpoints of the run: their settings, data or code may have been others."""
+        remove_others([_LOCK], self.path.parent)
+
+
+def run_lock(folder: Path) -> AbstractContextManager[object]:
+    """Take the lock of a run's training in ``folder``, where its checkpoints are.
+
+    The system releases it however the process ends. Raises MachineError if another process trains the run, and does not
+    finish within some seconds.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return FileLock(folder / _LOCK, timeout=_LOCK_TIMEOUT_S).acquire()
+    except Timeout as error:
+        raise MachineError(f"run {folder.name}: another process is training it: wait until it has finished") from error
 
 
 @contextmanager
@@ -49,10 +123,6 @@ def checkpoint_writer(checkpoint: Checkpoint) -> Iterator[Callback]:
         yield save
 
 
-_TIMES_SAVING = 100
-_SAMPLE_TOKENS = 50
-
-
 @contextmanager
 def _ctrl_c() -> Iterator[threading.Event]:
     """Give an event that is set by the first Ctrl-C. What a shell starts in the background goes on ignoring it."""
@@ -68,18 +138,6 @@ def _ctrl_c() -> Iterator[threading.Event]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def train_to_end(trainer: Trainer, checkpoint: Checkpoint, keep_sample: Callback, vocab: Vocab, prefix: str) -> None:
-    """Train to the end, and show it on the terminal. Raises Interrupted after Ctrl-C."""
-    with terminal(trainer, vocab, prefix) as show, checkpoint_writer(checkpoint) as save:
-
-        def after_minibatch(trainer: Trainer) -> None:
-            show(trainer)
-            keep_sample(trainer)
-            save(trainer)
-
-        trainer.train(after_minibatch)
 
 
 @contextmanager
@@ -106,16 +164,11 @@ def terminal(trainer: Trainer, vocab: Vocab, prefix: str) -> Iterator[Callback]:
         yield show
 
 
-def describe_plan(trainer: Trainer) -> list[str]:
-    """Return what a training run will do, in lines."""
-    plan = trainer.plan
+def describe_plan(plan: Plan) -> str:
+    """Return what a training run will do, in a line."""
     tokens, epochs = plan.batches_per_epoch * plan.tokens_per_batch, _format_epochs(plan.epochs_to_train)
-    lines = [f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}"]
-    if plan.num_minibatches is not None:
-        lines[0] += ", limited by token_budget"
-        if plan.epochs_to_train < 1:
-            lines.append(f"this is {plan.epochs_to_train:.1%} of the text: raise token_budget to train on more")
-    return lines
+    limit = "" if plan.num_minibatches is None else ", limited by token_budget"
+    return f"{plan.tokens_to_train:,} tokens to train on: {epochs} epochs of {tokens:,}{limit}"
 
 
 def _format_epochs(value: float) -> str:

@@ -1,15 +1,29 @@
-"""The progress of a training run and its history: one row for each epoch, and the figures that summarise it."""
+"""The progress of a training run: its history, a row for each epoch; the figures that summarise it; and its samples.
+
+A sample is what the network writes after some of the rows: the same text continued, from the first epoch to the last.
+"""
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from seqlm.core.errors import DataError
 from seqlm.train.minibatches import Plan
+from seqlm.train.settings import RunConfig
+from seqlm.vocab.corpus import AUTO, occurs, prompts
+from seqlm.vocab.vocabulary import Vocab
+
+FIRST_ROWS, EVEN_ROWS = 10, 40
+"""Rows of the history that have a sample: so many first ones, and so many evenly spaced ones."""
+SAMPLE_TOKENS = 100
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,7 @@ class Progress:
     plan: Plan
     history: list[HistoryRow] = field(default_factory=list)
     samples: list[list[Any]] = field(default_factory=list)
-    """The epoch of some rows, and the tokens that the network wrote then (:mod:`seqlm.train.samples`)."""
+    """The epoch of some rows, and the tokens that the network wrote then."""
     num_epochs: int = 0
     """Complete epochs."""
     epoch_minibatches: int = 0
@@ -111,3 +125,27 @@ def summarise(progress: Progress, num_parameters: int, kept_epoch: float, engine
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def sample_prefix(config: RunConfig, vocab: Vocab, train_ids: NDArray[np.integer], val_ids: NDArray[np.integer]) -> str:
+    """Return what a run's samples continue: the text of the setting, or the beginning of val.
+
+    The beginning of val is used for ``auto``, and if train never has the setting's text. If val begins with unknown
+    tokens only, the text is empty, and no samples are printed.
+    """
+    if config.sample_prefix != AUTO and occurs(vocab.encode(vocab.tokenize(config.sample_prefix)), train_ids):
+        return config.sample_prefix
+    with suppress(DataError):
+        return prompts(vocab, val_ids, 1)[0]
+    return ""
+
+
+def is_sampled(row: int, num_rows: int) -> bool:
+    """Return whether a row of the history, counted from 1, has a sample. The last one does."""
+    return row <= FIRST_ROWS or row * EVEN_ROWS // num_rows > (row - 1) * EVEN_ROWS // num_rows
+
+
+def describe_samples(samples: list[list[Any]], vocab: Vocab, prefix: str) -> dict[str, Any]:
+    """Return the prefix, and the epoch and the text of each sample, without the prefix."""
+    texts = [{"epoch": epoch, "text": vocab.join(vocab.decode(tokens))} for epoch, tokens in samples]
+    return {"prefix": prefix, "samples": texts}

@@ -6,7 +6,7 @@ stopped.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,8 +20,8 @@ from seqlm.core.metrics import Nll, perplexity
 from seqlm.core.optimizer import Optimizer
 from seqlm.core.text import evenly_spaced
 from seqlm.networks.building import build_network
-from seqlm.networks.network import Network, State, map_state, rows_nll, stream_nll, tokens_at_once
-from seqlm.train.history import HistoryRow, Progress, RunningTotals
+from seqlm.networks.network import Network, State, continue_prefixes, map_state, rows_nll, stream_nll
+from seqlm.train.history import SAMPLE_TOKENS, HistoryRow, Progress, RunningTotals, is_sampled
 from seqlm.train.minibatches import Minibatch, Plan, random_minibatches, sequential_minibatches
 from seqlm.train.ranks import ONE_PROCESS, Ranks
 from seqlm.train.settings import RunConfig
@@ -49,13 +49,14 @@ class Trainer:
         val_ids: NDArray[np.integer],
         device: torch.device,
         ranks: Ranks = ONE_PROCESS,
+        prefix: Sequence[int] = (),
     ) -> None:
         """Prepare to train ``config`` on streams of token ids, alone or as one of ``ranks``.
 
-        Raises DataError if the text is too short for any minibatch, and ParamsError if the rows of a minibatch cannot
-        be divided among the processes.
+        Samples continue the tokens of ``prefix``; without any there are none. Raises DataError if the text is
+        too short for any minibatch, and ParamsError if the rows of a minibatch cannot be divided among the processes.
         """
-        self.config, self.device, self.ranks = config, device, ranks
+        self.config, self.device, self.ranks, self._prefix = config, device, ranks, np.array([prefix], np.int64)
         # PyTorch does not accept the array type of memory-mapped files.
         self._train_ids, self._val_ids = np.asarray(train_ids)[: config.max_tokens], np.asarray(val_ids)
         self.network: Network = build_network(config, vocab_size, config.seed, device)
@@ -73,8 +74,8 @@ class Trainer:
         self._carried: State | None = None
         self._best_weights: dict[str, Tensor] | None = None
 
-    def train(self, callback: Callback) -> None:
-        """Train to the end; call ``callback`` after each minibatch and after each epoch.
+    def train(self, *callbacks: Callback) -> None:
+        """Train to the end; call ``callbacks`` after each minibatch and after each epoch.
 
         Raises DivergenceError when it finds a loss that is not finite.
         """
@@ -84,11 +85,15 @@ class Trainer:
                     self._train_minibatch(inputs, targets)
                     if self.progress.is_at_row_end:
                         self._end_row()
-                    callback(self)
+                    self._call(callbacks)
                     if self.is_done:
                         return
                 self._end_epoch()
-                callback(self)
+                self._call(callbacks)
+
+    def _call(self, callbacks: Sequence[Callback]) -> None:
+        for callback in callbacks:
+            callback(self)
 
     @property
     def is_done(self) -> bool:
@@ -158,6 +163,10 @@ class Trainer:
         )
         self.progress.history.append(row)
         self._totals = RunningTotals()
+        if self._prefix.size and is_sampled(len(self.progress.history), self.plan.num_rows):
+            # The most likely tokens, so that no random number is drawn.
+            tokens = continue_prefixes(self.network, self._prefix, SAMPLE_TOKENS)[0]
+            self.progress.samples.append([row.epoch, tokens.tolist()])
 
     def _mean_nll(self) -> float:
         """Return -log p of the tokens since the last history row, the mean over all processes.
@@ -261,5 +270,5 @@ def _windows_nll(
     """Return -log p of windows of ``length`` targets that are read in parallel, each from its position in the text
     ``scored_from`` on."""
     windows = ids[starts[:, None] + np.arange(length + 1)].astype(np.int64)
-    nll = rows_nll(network, windows, max(tokens_at_once(network.vocab_size) // len(starts), 1))
+    nll = rows_nll(network, windows)
     return nll[starts[:, None] + np.arange(length) >= scored_from[:, None]]

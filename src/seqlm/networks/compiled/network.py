@@ -4,7 +4,7 @@ import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from llvmlite import ir
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from seqlm.core.compiling import jit_entry
 from seqlm.core.metrics import Nll
-from seqlm.core.threads import for_each, imap
+from seqlm.core.threads import R, T, for_each, imap
 from seqlm.networks.compiled.forward import State, Steps, empty_steps, last_state, nll_of_outputs, read
 from seqlm.networks.compiled.team import new_control, split_rows
 from seqlm.networks.compiled.tiles import Panels, empty_panels, from_panels, to_tokens
@@ -27,9 +27,6 @@ from seqlm.networks.settings import NetworkSettings
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 _ROWS_AT_ONCE = 64
 """Rows of the steps that a layer takes at a time."""
@@ -126,39 +123,17 @@ class CompiledNetwork(Network):
         return step
 
     def compute_gradients(
-        self,
-        inputs: Ids,
-        targets: Ids,
-        state: State,
-        draw_mask: DropoutMask | None = None,
+        self, inputs: Ids, targets: Ids, state: State, draw_mask: DropoutMask | None = None,
         keep: "Tensor | None" = None,
-    ) -> tuple[Nll, State]:
+    ) -> tuple[Nll, State]:  # fmt: skip
         """Do what :meth:`Network.compute_gradients` does, in this thread alone or with those of the team."""
-        masks = self._dropout_masks(draw_mask)
+        dropout = 0.0 if draw_mask is None else self._settings.dropout
         is_small = 6 * self.flat.size * math.prod(inputs.shape) < _MIN_FLOPS_OF_A_TEAM
-        num_threads = 1 if is_small else self._team_size
-        key = (*inputs.shape, bool(masks), num_threads)
-        if self._gradient_loops is None or self._gradient_loops[0] != key:
+        shape = (state.shape, inputs.shape[1], dropout, 1 if is_small else self._team_size)
+        if self._gradient_loops is None or self._gradient_loops[0] != shape:
             self._stop_threads()
-            loops = CompiledGradients(
-                self._spec,
-                self.flat,
-                self.gradient,
-                state,
-                inputs.shape[1],
-                has_dropout=bool(masks),
-                num_threads=num_threads,
-            )
-            self._gradient_loops = (key, loops)
-        return self._gradient_loops[1].compute(inputs, targets, state, masks, keep)
-
-    def _dropout_masks(self, draw_mask: DropoutMask | None) -> "list[Tensor]":
-        """Return dropout masks ``(B, size)``, of the embeddings if there are any and of every layer, or none."""
-        spec, dropout = self._spec, self._settings.dropout
-        if draw_mask is None or dropout == 0:
-            return []
-        sizes = [spec.embedding_size] * bool(spec.embedding_size) + [spec.num_hiddens] * len(spec.layers)
-        return [draw_mask(size, dropout)[:, 0] for size in sizes]
+            self._gradient_loops = (shape, CompiledGradients(self._spec, self.flat, self.gradient, *shape))
+        return self._gradient_loops[1].compute(inputs, targets, state, draw_mask, keep)
 
     @contextmanager
     def thread_team(self) -> Iterator[None]:

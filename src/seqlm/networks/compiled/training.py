@@ -5,7 +5,6 @@ steps of all layers, forward and backward, without waiting for the others; after
 weights' gradients. Every sum has one order, whatever the number of members.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from seqlm.networks.compiled.forward import BatchRows, State, Steps
 from seqlm.networks.compiled.team import Control, Team, barrier, member_range, wait_for_task
 from seqlm.networks.compiled.tiles import ROWS, WIDTH, Matrix, Panels, Tokens, empty_panels, to_panels, to_tokens
 from seqlm.networks.compiled.weights import Flat, NetworkSpec, PackedWeights, weight_matrix
+from seqlm.networks.network import DropoutMask
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -338,13 +338,14 @@ class CompiledGradients(Team):
     """The gradients of minibatches of one shape, by a team of threads."""
 
     def __init__(
-        self, spec: NetworkSpec, flat: Flat, gradients: Flat, state: State, num_steps: int,
-        *, has_dropout: bool, num_threads: int,
+        self, spec: NetworkSpec, flat: Flat, gradients: Flat, state_shape: tuple[int, ...], num_steps: int,
+        dropout: float, num_threads: int,
     ) -> None:  # fmt: skip
-        """Start the team for minibatches with states of the shape of ``state``.
+        """Start the team for minibatches with states of a shape.
 
         ``flat`` is read and ``gradients`` written in place, in every call of :meth:`compute`.
         """
+        self.dropout, state = dropout, np.zeros(state_shape, np.float32)
         layers, _, batch_size, hiddens = state.shape
         rows, shape = num_steps * batch_size, (num_steps, batch_size)
         buffers = TrainBuffers(
@@ -353,12 +354,12 @@ class CompiledGradients(Team):
             packed=weights.empty_packed(spec, flat, for_training=True),
             inputs=np.zeros(shape, np.int64),
             targets=np.zeros(shape, np.int64),
-            has_dropout=has_dropout,
+            has_dropout=dropout > 0,
             input_mask=empty_panels(batch_size, spec.embedding_size),
             masks=empty_panels(batch_size, hiddens, layers),
             has_keep=np.zeros(1, np.bool_),
             keep=np.ones(shape, np.float32),
-            steps=forward.empty_steps(spec, state, num_steps, num_steps, has_dropout=has_dropout),
+            steps=forward.empty_steps(spec, state, num_steps, num_steps, has_dropout=dropout > 0),
             d_embedded=empty_panels(rows, spec.embedding_size),
             logits=empty_panels(rows, spec.vocab_size),
             nll=np.zeros(shape),
@@ -371,22 +372,18 @@ class CompiledGradients(Team):
 
     def compute(
         self, inputs: NDArray[np.int64], targets: NDArray[np.int64], state: State,
-        masks: "Sequence[Tensor]", keep: "Tensor | None",
+        draw_mask: DropoutMask | None, keep: "Tensor | None",
     ) -> tuple[NDArray[np.float64], State]:  # fmt: skip
-        """Set the gradients of the mean loss; return each target's -log p, ``(B, T)``, and the new state.
-
-        ``inputs``, ``targets``: ``(B, T)``; ``masks``: ``(B, size)`` each, of the embeddings if there are any, and of
-        every layer; ``keep``: (T, B). Raises IndexError for a token outside the vocabulary.
-        """
+        """Do what :meth:`seqlm.networks.network.Network.compute_gradients` does."""
         buffers, spec = self.buffers, self.buffers.packed.spec
         buffers.inputs[:] = to_tokens(inputs, spec.vocab_size)
         buffers.targets[:] = to_tokens(targets, spec.vocab_size)
         forward.put_state(state, buffers.steps)
-        if buffers.has_dropout:
+        if buffers.has_dropout and draw_mask is not None:
             if spec.embedding_size:
-                buffers.input_mask[:] = to_panels(masks[0].numpy())
-            for layer, mask in enumerate(masks[-len(buffers.masks) :]):
-                buffers.masks[layer] = to_panels(mask.numpy())
+                buffers.input_mask[:] = to_panels(draw_mask(spec.embedding_size, self.dropout)[:, 0].numpy())
+            for mask in buffers.masks:
+                mask[:] = to_panels(draw_mask(spec.num_hiddens, self.dropout)[:, 0].numpy())
         buffers.has_keep[0] = keep is not None
         if keep is not None:
             buffers.keep[:] = keep.numpy()
