@@ -14,7 +14,7 @@ from seqlm.ngrams.counts.counting import count_ngrams
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_kneser_ney, load_models
 from seqlm.vocab.corpus import SPLITS, load_split
-from seqlm.vocab.subwords import BYTE_TOKENS
+from seqlm.vocab.kinds import BYTE_TOKENS
 from seqlm.vocab.vocabulary import Vocab
 from small_runs import ngram_models
 from stages_by_hand import RunStage, refused, succeeded

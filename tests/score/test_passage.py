@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from seqlm.score.passage import passage, per_character
-from seqlm.vocab.kinds import token_kind
-from seqlm.vocab.subwords import BYTE_TOKENS
+from seqlm.vocab.kinds import BYTE_TOKENS, token_kind
 
 SUBWORD = token_kind("subword")
 BIT = math.log(2)

@@ -17,9 +17,8 @@ from seqlm.models.spelling import unknown_costs
 from seqlm.models.surprisals import EncodedText, anchors
 from seqlm.ngrams.arpa import MARKS, ArpaModel, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
-from seqlm.vocab.kinds import Kind
+from seqlm.vocab.kinds import BYTE_TOKENS, Kind
 from seqlm.vocab.separators import count_separators
-from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 _BEGIN, _END = MARKS

@@ -20,10 +20,9 @@ from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.corpus import intern_texts
-from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.kinds import sample, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
-from seqlm.vocab.subwords import sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
 Token = Literal["char", "word"]

@@ -22,9 +22,8 @@ from seqlm.core.errors import DataError
 from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json
 from seqlm.core.memory import require_memory
 from seqlm.core.text import NUM_CODE_POINTS
-from seqlm.vocab.kinds import Kind, TokenKind, token_kind
+from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
-from seqlm.vocab.subwords import SubwordTokenizer, sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")

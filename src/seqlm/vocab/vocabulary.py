@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import VocabKey, read_checksummed, read_text, write_checksummed, write_text
-from seqlm.vocab.kinds import Kind, TokenKind, token_kind
+from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, token_kind
 from seqlm.vocab.separators import Separators
-from seqlm.vocab.subwords import SubwordTokenizer
 
 UNKNOWN = "<unk>"
 FORMAT = 6
