@@ -1,7 +1,9 @@
 """Count n-grams of one kind of token, describe the text by them, and prepare the n-gram models."""
 
 import os
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -30,7 +32,7 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
     if order is not None:
         raise ParamsError("--order belongs to --arpa")
 
-    from seqlm.core.files import fresh_folder, write_table
+    from seqlm.core.files import write_table
     from seqlm.ngrams.counts.counting import choose_engine, count_ngrams
     from seqlm.ngrams.models.registry import fit_smoothings, save_models
     from seqlm.ngrams.statistics import describe, join_splits
@@ -40,17 +42,21 @@ def main(layout: Layout, kind: str, arpa: Path | None, order: int | None) -> Non
     # The whole corpus is read, and refused if it is damaged, before anything is written.
     corpus = load_corpus(layout.corpus(kind), kind)
     memory, spark = None if params.memory == "auto" else params.memory, os.environ.get("SPARK_MASTER") or None
-    with fresh_folder(layout.counting_folder(kind)) as folder:
+    models = layout.ngrams(kind)
+    models.mkdir(parents=True, exist_ok=True)
+    # For what an engine writes, which all workers of a cluster must see.
+    temporary_folder = partial(TemporaryDirectory, prefix="counting", dir=models, ignore_cleanup_errors=True)
+    with temporary_folder() as folder:
         train, vocab_size, order = corpus.splits["train"].ids, len(corpus.vocab), params.max_order[corpus.vocab.kind]
-        engine = choose_engine(train, vocab_size, order, memory, folder, spark)
+        engine = choose_engine(train, vocab_size, order, memory, Path(folder), spark)
         counts = count_ngrams(train, vocab_size, order, engine)
         fits = fit_smoothings(counts, corpus.splits["val"].ids, params, has_unknown=corpus.vocab.token_kind.has_unknown)
-        save_models(layout.ngrams(kind), counts, {name: fit.settings for name, fit in fits.items()}, corpus.vocab.key)
+        save_models(models, counts, {name: fit.settings for name, fit in fits.items()}, corpus.vocab.key)
         sizes = ", ".join(f"{(table.counts > 0).sum():,}" for table in counts.tables)
         click.echo(f"{kind}: {sizes} distinct n-grams by order")
         del counts  # those of the whole text take their place
-    with fresh_folder(layout.counting_folder(kind)) as folder:
-        tables = describe(join_splits(corpus, memory, folder, spark))
+    with temporary_folder() as folder:
+        tables = describe(join_splits(corpus, memory, Path(folder), spark))
     for name, table in [*tables.items(), *(found for fit in fits.values() for found in fit.tables.items())]:
         write_table(layout.reports("ngrams", kind), name, table)
 

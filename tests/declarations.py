@@ -7,7 +7,7 @@ from seqlm.configure.fingerprints import CANNOT_CHANGE_NUMBERS
 from workspace import Workspace
 
 # What any stage may open: the settings, and folders that hold no results.
-FREE = {"params.yaml", "dvc.yaml", "checkpoints", "data/work", ".venv", "tests/tracing/sitecustomize.py"}
+FREE = {"params.yaml", "dvc.yaml", "checkpoints", ".venv", "tests/tracing/sitecustomize.py"}
 # Code that any stage may import: what cannot change a number, and a script that only calls what several stages do.
 FREE_CODE = {f"src/{name.replace('.', '/')}.py" for name in CANNOT_CHANGE_NUMBERS}
 FREE_CODE |= {"stages/harness.py", "stages/score.py", "src/seqlm/__init__.py", "tests/tracing/sitecustomize.py"}

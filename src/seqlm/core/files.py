@@ -77,22 +77,6 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def fresh_folder(folder: Path) -> Iterator[Path]:
-    """Make ``folder`` anew, without what a killed run left in it; remove it afterwards.
-
-    Raises MachineError if the system refuses.
-    """
-    with write_errors(folder):
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
     """Make an empty folder inside ``folder`` to prepare files for it, this process alone; remove it afterwards.
 

@@ -107,10 +107,6 @@ class Layout:
         """The scores of the n-gram models over one kind of token."""
         return self.root / "data" / "scores" / "ngrams" / kind
 
-    def counting_folder(self, kind: str) -> Path:
-        """Where a text that is larger than memory is counted."""
-        return self.root / "data" / "work" / f"ngrams-{kind}"
-
     def reports(self, stage: str, *parts: str) -> Path:
         """A stage's folder of tables, or a folder or file in it."""
         return self.root.joinpath("reports", stage, *parts)
