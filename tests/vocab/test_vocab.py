@@ -17,8 +17,8 @@ from seqlm.core.errors import DataError, MachineError, ParamsError
 from seqlm.core.files import write_json
 from seqlm.core.layout import Layout
 from seqlm.vocab import corpus as corpus_module
-from seqlm.vocab.corpus import SPLITS, build_corpus, intern_texts, load_corpus, load_split, prompts
-from seqlm.vocab.kinds import Kind, token_kind
+from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split, prompts
+from seqlm.vocab.kinds import Kind
 from seqlm.vocab.separators import Separators
 from seqlm.vocab.vocabulary import Vocab
 from smoke import change_params
@@ -122,17 +122,6 @@ def test_a_corpus_equals_that_of_plain_python(
                 distinct = encoded.distinct_ids(start, stop)
                 assert [([*tokens, *corpus.unknown_tokens])[index] for index in distinct] == stream[start:stop]
                 assert encoded.lengths(start, stop).tolist() == [len(token) for token in stream[start:stop]]
-
-
-def test_streams_are_kept_in_small_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "_PIECE", 300)
-    text = "".join(chr(0x100 + number) for number in range(256)) + " " * 45 + chr(0x300) * 2 + "\n"
-    _, (stream, small) = intern_texts([text, "abab\n"], token_kind("char"), "")
-    # The first piece has 257 kinds, so numbers up to 256, which take two bytes.
-    assert [part.dtype for part in stream.parts] == [np.uint16, np.uint16]
-    assert np.concatenate(stream.parts).tolist() == [*range(256), *[256] * 45, 257, 257]
-    assert (stream.num_chars, stream.occurrences(258).tolist()) == (303, [1] * 256 + [45, 2])
-    assert small.parts[0].tolist() == [258, 259] * 2
 
 
 def test_a_text_beyond_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

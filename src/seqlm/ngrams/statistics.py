@@ -29,7 +29,7 @@ _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
 
 _BLOCK = 1 << 20
-"""Tokens that are read, or ranks that are worked on, at once, so that a large text needs little memory."""
+"""Tokens that are looked up at once, so that a large text needs little memory."""
 _MAX_ALPHA = 20.0
 _LAST_STEP = 1e-12
 """Newton's method squares the error with each step, so none follows one as small as this."""
@@ -136,22 +136,15 @@ class CorpusStream:
 def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: str | None = None) -> CorpusStream:
     """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
 
-    The stream is written to ``folder``, which must exist as long as it is used, and mapped into memory. ``memory``,
-    ``spark``: how it is counted (:func:`seqlm.ngrams.counts.counting.choose_engine`).
+    ``memory``, ``folder``, ``spark``: how it is counted (:func:`seqlm.ngrams.counts.counting.choose_engine`).
     """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""
     if separator and separator not in tokens:
         tokens.append(separator)
-    path, dtype = folder / "ids", np.min_scalar_type(len(tokens) - 1)
-    joint = np.array([tokens.index(separator)] if separator else [], dtype)
-    with path.open("wb") as file:
-        for number, split in enumerate(corpus.splits.values()):
-            if number:
-                joint.tofile(file)
-            for start in range(0, len(split), _BLOCK):
-                split.distinct_ids(start, start + _BLOCK).astype(dtype).tofile(file)
-    ids = np.asarray(np.memmap(path, dtype, "r"))
+    joint = [tokens.index(separator)] if separator else []
+    parts = [part for split in corpus.splits.values() for part in (joint, split.distinct_ids())][1:]
+    ids = np.concatenate(parts, dtype=np.min_scalar_type(len(tokens) - 1), casting="unsafe")
     order = min(_MAX_ORDER, len(ids))
     engine = choose_engine(ids, len(tokens), order, memory, folder, spark)
     return CorpusStream(corpus, tokens, ids, count_ngrams(ids, len(tokens), order, engine))
