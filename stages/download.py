@@ -17,8 +17,8 @@ from seqlm.download.settings import DownloadParams
 def main(layout: Layout) -> None:
     """Get one corpus, verified by its SHA-256.
 
-    A registered corpus that is already here is kept. Otherwise the stage looks for it in the folder
-    that SEQLM_DATA_DIR names, then in the cache, then at its URLs. A user's own file is copied.
+    A registered corpus that is already here is kept. Otherwise the stage looks for it in data, in the
+    folder that SEQLM_DATA_DIR names, in the cache, then at its URLs. A user's own file is copied.
     """
     import pooch
 
@@ -29,8 +29,8 @@ def main(layout: Layout) -> None:
     params = load(layout.params, "download", DownloadParams)
     registry = load(layout.registry, "corpora", dict[str, Corpus])
     if is_registered(params.corpus, registry, layout.root):
-        data_folder = Path(os.environ["SEQLM_DATA_DIR"]) if os.environ.get("SEQLM_DATA_DIR") else None
-        sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), layout.sample)
+        folders = [layout.sample.parent, *map(Path, filter(None, [os.environ.get("SEQLM_DATA_DIR")]))]
+        sources = Sources(folders, Path(pooch.os_cache("seqlm")))
         record = get_registered(params.corpus, registry, sources, params.fallback, layout.raw_text, warn)
     else:
         record = copy_own_text(layout.root / params.corpus, layout.raw_text)

@@ -63,7 +63,7 @@ def test_the_fallback_stays_until_the_network_is_back(download: Download, server
         *_, happened, advice = result.stderr.splitlines()
         assert happened == (
             f"warning: NO SOURCE OF {corpus} CAN BE REACHED: the corpus 'sample' takes its place ({corpus}: no source "
-            f"can be reached: connect to the network, or put {corpus}.txt into the folder that SEQLM_DATA_DIR names)"
+            f"can be reached: connect to the network, or put {corpus}.txt into data)"
         )
         assert f"Once {corpus} can be had, `dvc repro` makes its results; `make restore` goes back" in advice
         assert (download.text, download.record["fallback"]) == (sample, True)

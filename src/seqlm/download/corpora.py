@@ -5,6 +5,7 @@ taken as it is. pooch fetches, keeps the cache and writes whole files.
 """
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +14,7 @@ import pooch
 import requests
 from pydantic import Field
 
-from seqlm.core.errors import DataError, DownloadError, ParamsError
+from seqlm.core.errors import DataError, DownloadError, ParamsError, SeqlmError
 from seqlm.core.files import open_packed, replacing, sha256_of_file
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
@@ -52,25 +53,26 @@ def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
 class Sources:
     """Where registered corpora are looked for."""
 
-    data_folder: Path | None
+    folders: Sequence[Path]
+    """Folders that may hold the file of a corpus, in the order in which they are searched."""
     cache: Path
-    sample: Path
-    """The file of the embedded sample."""
 
     def find(self, name: str, corpus: Corpus, log: Log) -> Path:
-        """Return a file with the hash of ``corpus``: from the data folder, the cache, or a URL.
+        """Return a file with the hash of ``corpus``: from a folder, the cache, or a URL.
 
         Each source that fails is logged. Raises DataError if a source has other bytes,
         DownloadError if none can be reached.
         """
-        here = self.sample if not corpus.urls else self.data_folder and self.data_folder / corpus.file
-        if here and (here.exists() or not corpus.urls):
-            if (found := sha256_of_file(here)) != corpus.sha256:
-                raise DataError(f"{here}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}")
-            return here
+        for path in (folder / corpus.file for folder in self.folders):
+            if path.exists():
+                if (found := sha256_of_file(path)) != corpus.sha256:
+                    raise DataError(f"{path}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}")
+                return path
+        problem: SeqlmError = DownloadError(
+            f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {self.folders[0]}"
+        )
         pooch.get_logger().setLevel("ERROR")
         transfer = pooch.HTTPDownloader(timeout=_TIMEOUT_S)
-        wrong: list[DataError] = []
         for url in corpus.urls:
             try:
                 return Path(
@@ -79,14 +81,9 @@ class Sources:
             except requests.RequestException as error:
                 log(f"{url}: cannot be fetched: {error}")
             except ValueError as error:  # of another hash
-                wrong.append(DataError(f"{url}: {error}"))
-                log(str(wrong[-1]))
-        if wrong:
-            raise wrong[0]
-        folder = self.data_folder or "the folder that SEQLM_DATA_DIR names"
-        raise DownloadError(
-            f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folder}"
-        )
+                problem = DataError(f"{url}: {error}")
+                log(str(problem))
+        raise problem
 
 
 def get_registered(
@@ -103,7 +100,7 @@ def get_registered(
         try:
             path = sources.find(name, registry[name], log)
         except DownloadError as error:
-            if fallback is None or fallback == name:
+            if fallback is None:
                 raise
             if present not in (None, registry[fallback].sha256):
                 raise DownloadError(

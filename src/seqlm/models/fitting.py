@@ -67,20 +67,20 @@ def fit_ngram(
     separator = "\n" if normalise == "none" else " "
     kind = token_kind(by)
     text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-    seen, (stream,), (num_chars,) = intern_texts([text], kind, separator)
+    seen, (parts,), (num_chars,) = intern_texts([text], kind, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text
-    if len(stream) < order:
+    if sum(map(len, parts)) < order:
         raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
     try:
-        tokens, counted, ids = choose_tokens(kind, seen, np.bincount(stream, minlength=len(seen)), min_freq)
+        tokens, counted, ids = choose_tokens(kind, seen, parts, min_freq)
     except ParamsError as error:
         problem = f"no {kind.noun} of the texts occurs so often: lower it"
         raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
-    train = ids[stream]
+    train = np.concatenate([ids[part] for part in parts])
     split = SplitInfo(len(train), num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
-    del stream, seen
+    del parts, seen
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 

@@ -127,11 +127,6 @@ class CorpusStream:
         """The ids of the tokens that occur, by falling frequency, ties by first appearance."""
         return most_frequent(self.ids, self.counts, 1, len(self.tokens))
 
-    @property
-    def vocab_size(self) -> int:
-        """The size of the text's own vocabulary: ``<unk>`` and the tokens that occur."""
-        return len(self.ranked) + 1
-
 
 def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: str | None = None) -> CorpusStream:
     """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
@@ -178,7 +173,7 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows
     frequencies = imap(lambda n: _frequencies(text, n, num_frequent), orders)
     ranked = dict(zip(orders, imap(lambda n: _ranked(text.counts.table(n).counts), orders), strict=True))
     fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, ranked.values())
-    num_tokens = len(text.ids)
+    num_tokens, vocab_size = len(text.ids), len(text.ranked) + 1  # with <unk>
     firsts = first_positions(text.ids, text.counts, 1)[text.ranked]
     lengths, growth, beta = vocabulary_growth(firsts, num_tokens)
     return {
@@ -191,12 +186,12 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows
         "growth": [{"tokens": tokens, "distinct": seen} for tokens, seen in zip(lengths, growth, strict=True)],
         "min_freq": _min_freq_table(text.counts.table(1).counts[text.ranked]),
         "storage": [
-            {"n": n, "full_table": text.vocab_size**n, "seen": len(counts), "share": len(counts) / text.vocab_size**n}
+            {"n": n, "full_table": vocab_size**n, "seen": len(counts), "share": len(counts) / vocab_size**n}
             for n, counts in ranked.items()
         ],
         "summary": {
             "tokens": num_tokens,
-            "vocabulary_size": text.vocab_size,
+            "vocabulary_size": vocab_size,
             "distinct": {str(n): len(counts) for n, counts in ranked.items()},
             "zipf": {str(n): fit for n, fit in zip(orders, fits, strict=True) if fit is not None},
             "heaps_beta": None if np.isnan(beta) else beta,
@@ -250,7 +245,7 @@ def _min_freq_table(counts: NDArray[np.integer]) -> TableRows:
 def _head(text: CorpusStream) -> dict[str, Any]:
     """Return the first tokens of the text's vocabulary, and the beginning of the text encoded with it."""
     ranks = np.zeros(len(text.tokens), np.int64)
-    ranks[text.ranked] = np.arange(1, text.vocab_size)
+    ranks[text.ranked] = np.arange(1, len(text.ranked) + 1)
     first_ids = ranks[text.ids[:_FIRST_IDS]].tolist()
     return {
         "tokens": [UNKNOWN, *(text.tokens[index] for index in text.ranked[: _HEAD - 1])],

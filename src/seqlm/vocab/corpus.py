@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, read_npy, read_text, write_json, write_npy
+from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json, write_npy
 from seqlm.core.memory import require_memory
 from seqlm.core.text import NUM_CODE_POINTS
 from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
-from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
+from seqlm.vocab.vocabulary import Parts, SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")
 _MEMORY_PER_BYTE = 6
@@ -43,7 +43,7 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
 
 def intern_texts(
     texts: Iterable[str], kind: TokenKind, line_separator: str, tokenizer: SubwordTokenizer | None = None
-) -> tuple[list[str], list[NDArray[np.integer]], list[int]]:
+) -> tuple[list[str], list[Parts], list[int]]:
     """Return the tokens of some texts by first appearance, and each text as ids of these tokens, and its length.
 
     Subwords have the ids of their tokenizer, and all count as seen. The length is in characters, with lines joined; the
@@ -68,7 +68,7 @@ def intern_texts(
     streams, lengths = [], []
     for text in texts:
         content = text.removesuffix("\n")
-        streams.append(np.concatenate([np.empty(0, np.uint8), *map(intern, pieces(content))]))
+        streams.append(list(map(intern, pieces(content))))
         lengths.append(len(content) + content.count("\n") * (len(line_separator) - 1))
     return tokenizer.tokens if tokenizer else list(ids), streams, lengths
 
@@ -105,14 +105,14 @@ def build_corpus(
     seen, streams, lengths = intern_texts(map(read_text, texts.values()), found, line_separator, tokenizer)
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
-    occurrences = np.bincount(streams[0], minlength=len(seen))
-    tokens, counts, ids = choose_tokens(found, seen, occurrences, None if tokenizer else min_freq)
+    tokens, counts, ids = choose_tokens(found, seen, streams[0], min_freq)
     is_unknown, splits = ids == 0, {}
     numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)
-    for split, stream, num_chars in zip(texts, streams, lengths, strict=True):
-        unknown = numbers[stream[is_unknown[stream]]]
-        digest = write_npy(split_file(folder, split), ids[stream])
-        splits[split] = SplitInfo(len(stream), num_chars, len(unknown), digest)
+    for split, parts, num_chars in zip(texts, streams, lengths, strict=True):
+        num_tokens = sum(map(len, parts))
+        unknown = np.concatenate([numbers[:0], *(numbers[part[is_unknown[part]]] for part in parts)])
+        digest = write_blocks(split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in parts))
+        splits[split] = SplitInfo(num_tokens, num_chars, len(unknown), digest)
         write_npy(folder / f"unknown_{split}.npy", unknown)
     write_json(folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()])
     vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)

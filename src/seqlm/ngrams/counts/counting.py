@@ -214,10 +214,8 @@ _BYTES_OF_ENTRY = 32
 
 
 def _unigrams(ids: Ids, vocab_size: int) -> Part:
-    counts = np.zeros(vocab_size, np.int64)
-    for start in range(0, len(ids), IDS_AT_ONCE):
-        counts += np.bincount(ids[start : start + IDS_AT_ONCE], minlength=vocab_size)
-    return np.arange(vocab_size), counts
+    counted = (np.bincount(block, minlength=vocab_size) for block in _overlapping(ids, 1))
+    return np.arange(vocab_size), sum(counted, np.zeros(vocab_size, np.int64))
 
 
 def _columns(ids: Ids, order: int) -> list[Ids]:
