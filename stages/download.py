@@ -1,6 +1,7 @@
 """Get one corpus, verified by its SHA-256."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,14 @@ def main(layout: Layout) -> None:
 
     from seqlm.core.files import write_table
     from seqlm.core.progress import quantity
-    from seqlm.download.corpora import Corpus, Sources, copy_own_text, get_registered, is_registered
+    from seqlm.download.corpora import Corpus, copy_own_text, find_corpus, get_registered, is_registered
 
     params = load(layout.params, "download", DownloadParams)
     registry = load(layout.registry, "corpora", dict[str, Corpus])
     if is_registered(params.corpus, registry, layout.root):
         folders = [layout.sample.parent, *map(Path, filter(None, [os.environ.get("SEQLM_DATA_DIR")]))]
-        sources = Sources(folders, Path(pooch.os_cache("seqlm")))
-        record = get_registered(params.corpus, registry, sources, params.fallback, layout.raw_text, warn)
+        find = partial(find_corpus, folders=folders, cache=Path(pooch.os_cache("seqlm")), log=warn)
+        record = get_registered(params.corpus, registry, params.fallback, layout.raw_text, find, warn)
     else:
         record = copy_own_text(layout.root / params.corpus, layout.raw_text)
     write_table(layout.reports("download"), "summary", record)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import reference
 from seqlm.core.errors import ParamsError
 from seqlm.ngrams import statistics
-from seqlm.ngrams.statistics import CorpusStream, describe, fit_zipf, join_splits, thin_ranks, vocabulary_growth
+from seqlm.ngrams.statistics import CorpusStream, describe, fit_zipf, join_splits, vocabulary_growth
 from seqlm.vocab.corpus import build_corpus, load_corpus
 from seqlm.vocab.kinds import Kind
 from subwords import write_splits
@@ -116,9 +116,3 @@ def test_the_exponent_of_growth_ignores_the_first_points() -> None:
     first, second = (vocabulary_growth(np.array([0, place, *rest]), 1000) for place in (1, 2))
     assert (first[1] != second[1]).nonzero()[0].tolist() == [1]
     assert first[2] == second[2]
-
-
-def test_thinned_ranks_keep_both_ends() -> None:
-    ranks = thin_ranks(10_000)
-    assert (ranks[0], ranks[-1]) == (1, 10_000)
-    assert len(ranks) <= 400

@@ -37,7 +37,7 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
     ``record`` is what the download stage says of the corpus.
     """
     if setting != "auto":
-        return setting
+        return setting.replace("\\n", "\n")
     return "\n" if normalise == "none" else str(read_json(record)["line_separator"])
 
 

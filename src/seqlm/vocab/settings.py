@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from seqlm.core.settings import Section
 from seqlm.vocab.kinds import KINDS as KINDS
@@ -16,11 +16,6 @@ Orders = Annotated[dict[Kind, Order], Field(min_length=len(KINDS))]
 """An order for each kind of token."""
 
 
-def _line_end(value: object) -> object:
-    """Return a line end for a backslash and n, which a shell and ``dvc exp run -S`` pass on."""
-    return "\n" if value == "\\n" else value
-
-
 class CountedParams(Section):
     """Settings of a kind whose vocabulary is counted in train."""
 
@@ -31,8 +26,9 @@ class CountedParams(Section):
 class VocabParams(Section):
     """What joins lines, and an entry for each kind of token."""
 
-    line_separator: Annotated[Literal["auto", "", " ", "\n"], BeforeValidator(_line_end)]
-    """What joins lines in the stream of characters; a line end may be written with the two characters ``\\n``.
+    line_separator: Literal["auto", "", " ", "\n", "\\n"]
+    """What joins lines in the stream of characters. A shell and ``dvc exp run -S`` pass a line end on as the two
+    characters ``\\n``.
 
     ``auto``: a line end in raw text (``preprocess.normalise: none``), otherwise what the corpus asks for; a user's own
     text asks for a space."""

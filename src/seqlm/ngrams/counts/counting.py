@@ -115,7 +115,14 @@ class Spark(DuckDB):
             from pyspark.errors import PySparkException, PySparkRuntimeError
             from pyspark.sql import SparkSession
 
-        self._require_answer()
+        address = urlsplit(self.address)
+        if address.scheme == "spark":  # a standalone cluster; Spark itself would wait for minutes
+            try:
+                socket.create_connection((address.hostname or "", address.port or 7077), timeout=_CONNECT_S).close()
+            except OSError as error:
+                raise MachineError(
+                    f"the Spark cluster at {self.address} does not answer: start it, or unset SPARK_MASTER"
+                ) from error
         builder = SparkSession.builder.master(self.address).appName("seqlm")
         try:
             session: Any = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
@@ -130,18 +137,6 @@ class Spark(DuckDB):
             raise MachineError(
                 f"the Spark cluster at {self.address} cannot count: {cause.strip()}: its workers must see "
                 f"{self.folder} at the same path, and be able to write there"
-            ) from error
-
-    def _require_answer(self) -> None:
-        """Raise MachineError unless a standalone cluster answers; Spark itself would wait for minutes."""
-        address = urlsplit(self.address)
-        if address.scheme != "spark":
-            return
-        try:
-            socket.create_connection((address.hostname or "", address.port or 7077), timeout=_CONNECT_S).close()
-        except OSError as error:
-            raise MachineError(
-                f"the Spark cluster at {self.address} does not answer: start it, or unset SPARK_MASTER"
             ) from error
 
 
