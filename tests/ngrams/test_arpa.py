@@ -26,6 +26,7 @@ def model(order: int = 3) -> KneserNey:
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_what_is_written_is_read_and_scores_the_same(name: str, order: int, tmp_path: Path) -> None:
     write_arpa(tmp_path / name, model(order), TOKENS)
+    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
     read = read_arpa(tmp_path / name)
     test = np.random.default_rng(1).integers(0, len(TOKENS), 500)
     again = read.probs(np.array([read.tokens.index(TOKENS[token]) for token in test]))

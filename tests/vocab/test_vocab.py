@@ -165,6 +165,12 @@ def test_lines_are_joined_as_the_text_asks_for_and_the_vocabulary_remembers(
     assert vocab.num_chars["test"] == 9 + len(separator)
 
 
+def test_rare_tokens_are_left_out(stage: Stage, layout: Layout) -> None:
+    # The line has e four times and the space four times.
+    succeeded(stage("char", vocab__char__min_freq=4))
+    assert json.loads(layout.vocab("char").read_text())["tokens"] == ["<unk>", "e", " "]
+
+
 def test_another_language_after_train_is_warned_of(stage: Stage, layout: Layout) -> None:
     # At the end of train, each line has one word of five for the first time; the words of val and test are all others.
     train = LINE * 50 + "".join(f"the sea and the storm{chr(ord('a') + index)}\n" for index in range(10))
