@@ -222,9 +222,9 @@ class SubwordKind(TokenKind):
         num_learned = (auto if settings.vocab_size == "auto" else settings.vocab_size) - 1 - len(BYTE_TOKENS)
         if settings.algorithm == "bpe":
             learner = Tokenizer(models.BPE(byte_fallback=True))
-            options: dict[str, Any] = {"min_frequency": _MIN_FREQ, "special_tokens": list(BYTE_TOKENS)}
+            size, special = num_learned + len(BYTE_TOKENS), list(BYTE_TOKENS)
             trainer: Any = trainers.BpeTrainer(
-                vocab_size=num_learned + len(BYTE_TOKENS), show_progress=False, **options
+                vocab_size=size, min_frequency=_MIN_FREQ, special_tokens=special, show_progress=False
             )
             learner.train_from_iterator(pretokens, trainer)
             model = learner.model
