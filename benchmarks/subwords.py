@@ -26,8 +26,7 @@ from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.preprocess.cleaning import clean_and_split
 from seqlm.score.heldout import Heldout
 from seqlm.vocab.corpus import SPLITS, build_corpus, load_split
-from seqlm.vocab.kinds import token_kind
-from seqlm.vocab.subwords import SubwordParams
+from seqlm.vocab.kinds import SubwordParams, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 CORPORA = {

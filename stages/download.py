@@ -1,6 +1,7 @@
 """Get one corpus, verified by its SHA-256."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,21 @@ from seqlm.download.settings import DownloadParams
 def main(layout: Layout) -> None:
     """Get one corpus, verified by its SHA-256.
 
-    A registered corpus that is already here is kept. Otherwise the stage looks for it in the folder
-    that SEQLM_DATA_DIR names, then in the cache, then at its URLs. A user's own file is copied.
+    A registered corpus that is already here is kept. Otherwise the stage looks for it in data, in the
+    folder that SEQLM_DATA_DIR names, in the cache, then at its URLs. A user's own file is copied.
     """
     import pooch
 
     from seqlm.core.files import write_table
     from seqlm.core.progress import quantity
-    from seqlm.download.corpora import Corpus, Sources, copy_own_text, get_registered, is_registered
+    from seqlm.download.corpora import Corpus, copy_own_text, find_corpus, get_registered, is_registered
 
     params = load(layout.params, "download", DownloadParams)
     registry = load(layout.registry, "corpora", dict[str, Corpus])
     if is_registered(params.corpus, registry, layout.root):
-        data_folder = Path(os.environ["SEQLM_DATA_DIR"]) if os.environ.get("SEQLM_DATA_DIR") else None
-        sources = Sources(data_folder, Path(pooch.os_cache("seqlm")), layout.sample)
-        record = get_registered(params.corpus, registry, sources, params.fallback, layout.raw_text, warn)
+        folders = [layout.sample.parent, *map(Path, filter(None, [os.environ.get("SEQLM_DATA_DIR")]))]
+        find = partial(find_corpus, folders=folders, cache=Path(pooch.os_cache("seqlm")), log=warn)
+        record = get_registered(params.corpus, registry, params.fallback, layout.raw_text, find, warn)
     else:
         record = copy_own_text(layout.root / params.corpus, layout.raw_text)
     write_table(layout.reports("download"), "summary", record)

@@ -7,7 +7,7 @@ import codecs
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,34 +53,6 @@ def count(text: str) -> tuple[int, int, int]:
 
 def words(text: str) -> list[str]:
     return [word for word in re.split("[ \n\t]", text) if word]
-
-
-def split(text: str, fractions: Mapping[str, float]) -> dict[str, str]:
-    data = text.encode()
-    total = len(data)
-    tolerance = total * min(fractions.values()) / 10
-    cuts, reached = [], 0.0
-    for fraction in list(fractions.values())[:-1]:
-        reached += fraction
-        cuts.append(_nearest_cut(data, reached * total, tolerance))
-    ends = [*cuts, total]
-    if any(end <= start for start, end in zip([0, *cuts], ends, strict=True)):
-        raise DataError("too few line ends and spaces")
-    parts = {}
-    for name, start, end in zip(fractions, [0, *cuts], ends, strict=True):
-        part = data[start:end].decode()
-        part = part[:-1] + "\n" if part.endswith(" ") else part
-        parts[name] = part if part.endswith("\n") or name != list(fractions)[-1] else part + "\n"
-    return parts
-
-
-def _nearest_cut(text: bytes, goal: float, tolerance: float) -> int:
-    nearest = {}
-    for mark in (b"\n", b" "):
-        found = [text.rfind(mark, 0, int(goal)), text.find(mark, int(goal))]
-        cuts = [place + 1 for place in found if place >= 0]
-        nearest[mark] = min(cuts, key=lambda cut: abs(cut - goal), default=0)
-    return nearest[b"\n"] if abs(nearest[b"\n"] - goal) <= tolerance else nearest[b" "]
 
 
 def tokens(text: str, kind: str, line_separator: str) -> list[str]:

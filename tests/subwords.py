@@ -5,8 +5,7 @@ from pathlib import Path
 
 from seqlm.core.layout import Layout
 from seqlm.vocab.corpus import SPLITS, build_corpus
-from seqlm.vocab.kinds import Kind, token_kind
-from seqlm.vocab.subwords import SubwordParams, SubwordTokenizer
+from seqlm.vocab.kinds import Kind, SubwordParams, SubwordTokenizer, token_kind
 from seqlm.vocab.vocabulary import Vocab
 
 ALGORITHMS = ("bpe", "unigram")

@@ -86,25 +86,6 @@ def test_the_settings_of_the_project_and_of_the_tests_are_accepted_and_have_equa
     assert names == in_tests, "run python tests/default_params.py"
 
 
-def test_every_setting_has_a_comment() -> None:
-    params, section = read_params(ROOT / "params.yaml"), {}
-    without = []
-    for line in (ROOT / "params.yaml").read_text().splitlines():
-        key, _, rest = line.partition(":")
-        if line.startswith(("    ", "#")) or (not rest and ":" not in line):
-            continue  # within runs, lists and mappings of mappings
-        if not line.startswith(" "):
-            section = params[key]
-        value = section[key.strip()] if line.startswith(" ") else section
-        if not isinstance(value, dict) and key.strip() not in params["runs"] and "#" not in rest:
-            without.append(line)
-    assert without == []
-
-
-def test_an_order_that_cannot_be_used_is_refused() -> None:
-    assert "less than or equal to 20" in refusal(changed(("ngrams", "max_order", "char"), 99))
-
-
 def resolve(runs: Any, **top: object) -> dict[str, RunConfig]:
     return resolve_runs(PARAMS | top | {"runs": runs}, source="params.yaml")
 

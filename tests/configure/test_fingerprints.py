@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from seqlm.configure.fingerprints import CANNOT_CHANGE_NUMBERS, SHARED_SCRIPTS, fingerprints
+from seqlm.configure.fingerprints import SHARED_SCRIPTS, fingerprints
 from seqlm.networks.kinds import KINDS
 from smoke import ROOT
 
@@ -79,12 +79,6 @@ def test_only_what_can_change_a_number_changes_a_fingerprint(
     before, path = fingerprints(sources, {}), sources / file
     path.write_text(path.read_text().replace(old, new))
     assert (fingerprints(sources, {}) != before) == changes
-
-
-def test_the_tables_name_modules_that_exist() -> None:
-    for name in {*CANNOT_CHANGE_NUMBERS, *SHARED_SCRIPTS.values()}:
-        folder = ROOT / ("stages" if name == "harness" else "src")
-        assert folder.joinpath(*name.split(".")).with_suffix(".py").is_file()
 
 
 def test_the_script_that_stages_share_only_dispatches() -> None:

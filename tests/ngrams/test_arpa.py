@@ -1,6 +1,7 @@
 """The ARPA format: there and back, and with KenLM."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ def model(order: int = 3) -> KneserNey:
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_what_is_written_is_read_and_scores_the_same(name: str, order: int, tmp_path: Path) -> None:
     write_arpa(tmp_path / name, model(order), TOKENS)
+    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
     read = read_arpa(tmp_path / name)
     test = np.random.default_rng(1).integers(0, len(TOKENS), 500)
     again = read.probs(np.array([read.tokens.index(TOKENS[token]) for token in test]))
@@ -35,15 +37,12 @@ def test_tokens_of_any_length_are_written(tmp_path: Path) -> None:
     tokens = ["<unk>", "x" * 500, "y" * 64, "a", "ä" * 40, "<s>"]
     write_arpa(tmp_path / "model.arpa", model(), tokens)
     assert read_arpa(tmp_path / "model.arpa").tokens == ["<unk>", *MARKS, *tokens[1:]]
-    lines = (tmp_path / "model.arpa").read_text().splitlines()
-    table, start = model().counts.table(3), lines.index("\\3-grams:") + 1
-    written = [line.split("\t")[1] for line in lines[start : start + len(table)]]
-    ngrams = table.tokens_of(np.arange(len(table)))
-    assert written == [" ".join(escape(tokens[index]) for index in ngram) for ngram in ngrams]
     # Numbers have eight decimals.
-    expected = [f"{value:.8f}" for value in np.log10(model().unigram)]
+    lines = (tmp_path / "model.arpa").read_text().splitlines()
     start = lines.index("\\1-grams:") + 3  # after <s> and </s>
-    assert [line.split("\t")[0] for line in lines[start : start + len(tokens)]] == expected
+    written = [line.split("\t")[:2] for line in lines[start : start + len(tokens)]]
+    probs = zip(np.log10(model().unigram), tokens, strict=True)
+    assert written == [[f"{value:.8f}", escape(token)] for value, token in probs]
 
 
 def test_kenlm_reads_our_files_and_gives_our_scores(tmp_path: Path) -> None:
@@ -90,17 +89,13 @@ def test_backoff_by_hand(tmp_path: Path) -> None:
     [
         ("\\end\\\n", "", "truncated"),
         ("ngram 2=3", "ngram 2=4", "3 2-grams where the header says 4"),
-        ("ngram 1=4", "ngram 1=3", r"line 9: expected .2-grams:"),
         ("\\data\\", "data", "not an ARPA file"),
         ("ngram 2=3", "ngram 3=3", "orders in turn"),
-        ("ngram 2=3", "ngram 2=" + "3" * 5000, "expected ngram N=COUNT"),
         ("-0.36\tb c", "x\tb c", "line 14: expected a number"),
         ("-0.36\tb c", "400\tb c", "expected the logarithms"),
-        ("-0.36\tb c", "nan\tb c", "expected a number"),
         ("-0.36\tb c", "-0.3.6\tb c", "expected a number"),
         ("ngram 2=3", "ngram 2=99", "more n-grams than the file has room for"),
         ("-0.36\tb c", "-0.36\tb c\t999", "expected the logarithms"),
-        ("-0.36\tb c", "-0.36\tb", "2 words"),
         ("-0.36\tb c", "-0.36\tb d", "line 14: a word of this n-gram is not among the 1-grams"),
         ("-0.36\tb c", "-0.36\ta b", "'a b' is listed twice"),
     ],
@@ -117,50 +112,44 @@ def test_a_probability_above_1_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.arpa"
     path.write_text(LMPLZ.replace("b\t-0.1760913", "b\t2"))
     read = read_arpa(path)
-    assert len(read.probs(np.array([read.tokens.index(token) for token in ("a", "b", "a")]))) == 2  # no backoff of b
     ids = np.array([read.tokens.index(token) for token in ("a", "b", "b")])
     # 10 ** (2 - 0.6532) = 22.2
     with pytest.raises(DataError, match=r"x\.arpa: its backoff weights give .* probability 22\.2, more than 1"):
         read.probs(ids)
     with pytest.raises(DataError, match="more than 1"):
         read.next_distribution(ids)
-    # Rounding may take a probability a little above 1.
-    path.write_text(LMPLZ.replace("b\t-0.1760913", "b\t0.6533"))
-    assert read_arpa(path).probs(ids)[-1] == pytest.approx(1, abs=1e-3)
 
 
 def test_1_grams_that_do_not_sum_to_1_are_warned_of(tmp_path: Path) -> None:
     path = tmp_path / "x.arpa"
     path.write_text(LMPLZ)  # 1/9 + 2/9 + 2/9 + 0.1482
-    assert read_arpa(path).warnings == [
-        "x.arpa: the probabilities of the 1-grams sum to 0.704, not to 1: do not trust its scores"
-    ]
+    assert "the 1-grams sum to 0.704, not to 1" in read_arpa(path).warnings[0]
     write_arpa(path, model(), TOKENS)
     assert read_arpa(path).warnings == []
     # That of KenLM lists <s> with probability 1.
     assert read_arpa(Path(__file__).with_name("lmplz.arpa")).warnings == []
 
 
-@pytest.mark.parametrize("content", [b"\xef\xbb\xbf" + LMPLZ.encode(), gzip.compress(LMPLZ.encode())])
-def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x.arpa").write_bytes(content)
-    assert read_arpa(tmp_path / "x.arpa").tokens == ["<unk>", "a", "b", "c"]
-
-
-def test_a_form_feed_is_a_word_as_in_kenlm(tmp_path: Path) -> None:
-    (tmp_path / "x.arpa").write_text(LMPLZ.replace("\tc", "\t\f").replace(" c", " \f"))
+@pytest.mark.parametrize("pack", [lambda content: b"\xef\xbb\xbf" + content, gzip.compress])
+def test_a_byte_order_mark_and_any_name_of_a_packed_file_are_accepted(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    # A form feed is a word, as in KenLM.
+    (tmp_path / "x.arpa").write_bytes(pack(LMPLZ.replace("\tc", "\t\f").replace(" c", " \f").encode()))
     assert read_arpa(tmp_path / "x.arpa").tokens == ["<unk>", "a", "b", "\f"]
 
 
-def test_binary_and_half_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.arpa"
-    path.write_bytes(b"mmap lm http://\xff\xfe\x00")
-    with pytest.raises(DataError, match="binary"):
-        read_arpa(path)
-    packed = tmp_path / "x.arpa.gz"
-    packed.write_bytes(gzip.compress(LMPLZ.encode())[:-9])
-    with pytest.raises(DataError, match="not a complete gzip file"):
-        read_arpa(packed)
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"mmap lm http://\xff\xfe\x00", "not an ARPA file"),
+        (gzip.compress(LMPLZ.encode())[:-9], "not a complete gzip file"),
+    ],
+)
+def test_binary_and_half_files_are_refused(content: bytes, complaint: str, tmp_path: Path) -> None:
+    (tmp_path / "x.arpa").write_bytes(content)
+    with pytest.raises(DataError, match=complaint):
+        read_arpa(tmp_path / "x.arpa")
 
 
 @given(st.text(min_size=1, max_size=10))

@@ -49,13 +49,6 @@ def test_duckdb_gives_the_tables_of_memory(text: list[int], max_order: int, voca
         assert_equal(found, count_ngrams(ids, vocab_size, max_order))
 
 
-# 8 tokens of a vocabulary of 1,000, or 4 of 2 million, are more than the 63 bits of a packed key.
-@pytest.mark.parametrize(("max_order", "vocab_size"), [(1, 1000), (3, 1000), (8, 1000), (4, 2_000_000)])
-def test_a_longer_text_too(max_order: int, vocab_size: int, tmp_path: Path) -> None:
-    found = count_ngrams(TEXT, vocab_size, max_order, DuckDB(MEMORY, tmp_path))
-    assert_equal(found, count_ngrams(TEXT, vocab_size, max_order))
-
-
 def test_what_needs_more_than_the_setting_is_counted_by_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "IDS_AT_ONCE", 10_000)
     counts = count_ngrams(TEXT, 1000, 3)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from seqlm.score.shown_text import passage, per_character
-from seqlm.vocab.kinds import token_kind
-from seqlm.vocab.subwords import BYTE_TOKENS
+from seqlm.vocab.kinds import BYTE_TOKENS, token_kind
 
 SUBWORD = token_kind("subword")
 BIT = math.log(2)

@@ -10,27 +10,26 @@ from hypothesis import strategies as st
 
 import subwords
 from seqlm.vocab import corpus as corpus_module
-from seqlm.vocab import subwords as subwords_module
-from seqlm.vocab.corpus import SPLITS, build_corpus, load_corpus, load_split
-from seqlm.vocab.kinds import token_kind
-from seqlm.vocab.subwords import BYTE_TOKENS, SubwordTokenizer, sample, train_tokenizer
+from seqlm.vocab import kinds
+from seqlm.vocab.corpus import SPLITS, load_corpus, load_split
+from seqlm.vocab.kinds import BYTE_TOKENS, SubwordTokenizer, sample, token_kind
 from seqlm.vocab.vocabulary import Vocab
 from stages_by_hand import run_python, succeeded
 
 SUBWORD = token_kind("subword")
 TRAIN = "the sea, the tide; the sailor's sea\n\n  der Fluß und das Meer — 日本の海\n" * 20
-TOKENIZERS = {
-    algorithm: train_tokenizer([SUBWORD.pretokenize(TRAIN, "\n")], len(TRAIN), subwords.settings(algorithm, 400))
-    for algorithm in subwords.ALGORITHMS
-}
-"""Tokenizers that are trained on a text of several scripts."""
 separators = st.sampled_from(["", " ", "\n"])
 
 
-def trained_on(text: str, algorithm: str, vocab_size: int | str) -> SubwordTokenizer:
-    return train_tokenizer(
-        [SUBWORD.pretokenize(text, "")], len(text.encode()), subwords.settings(algorithm, vocab_size)
-    )
+def trained_on(text: str, algorithm: str, vocab_size: int | str, separator: str = "") -> SubwordTokenizer:
+    with tempfile.NamedTemporaryFile() as file:
+        path = Path(file.name)
+        path.write_text(text)
+        return subwords.trained(path, separator, algorithm=algorithm, vocab_size=vocab_size)
+
+
+TOKENIZERS = {algorithm: trained_on(TRAIN, algorithm, 400, "\n") for algorithm in subwords.ALGORITHMS}
+"""Tokenizers that are trained on a text of several scripts."""
 
 
 def characters_of(tokenizer: SubwordTokenizer) -> set[str]:
@@ -108,13 +107,6 @@ def test_pretokens_are_words_with_their_space_and_punctuation(text: str, separat
 
 
 @algorithms
-def test_characters_that_train_lacks_are_written_in_bytes(algorithm: str) -> None:
-    tokenizer = trained_on("the sea " * 3, algorithm, 400)
-    assert characters_of(tokenizer) == set("the sa")
-    assert tokenizer.tokenize(["é"]) == [BYTE_TOKENS[0xC3], BYTE_TOKENS[0xA9]]
-
-
-@algorithms
 def test_the_vocabulary_has_the_size_that_is_asked_for(algorithm: str) -> None:
     text = " ".join(map("".join, np.random.default_rng(0).choice(list("abcdefghij"), (3000, 6))))
     assert len(text) == 20_999
@@ -162,7 +154,7 @@ def test_two_runs_give_equal_bytes_whatever_the_threads(root: Path) -> None:
 
 
 def test_a_long_text_is_sampled_in_passages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subwords_module, "_SAMPLE", 64 * 50)
+    monkeypatch.setattr(kinds, "_SAMPLE", 64 * 50)
     lines = [f"wörter number{number:05d} here\n" for number in range(5000)]
     passages = list(sample("".join(lines)))
     assert len(passages) == 64
@@ -170,18 +162,15 @@ def test_a_long_text_is_sampled_in_passages(monkeypatch: pytest.MonkeyPatch) -> 
     # Whole words, from all parts of the text.
     assert {word for part in passages for word in part.split()} <= {word for line in lines for word in line.split()}
     assert {int(word[6:]) // 500 for part in passages for word in part.split() if word[0] == "n"} == set(range(10))
-    monkeypatch.setattr(subwords_module, "_SAMPLE", sum(map(len, lines)))
+    monkeypatch.setattr(kinds, "_SAMPLE", sum(map(len, lines)))
     assert list(sample("".join(lines))) == ["".join(lines)]
 
 
 @algorithms
-def test_the_library_reads_and_decodes_the_stored_tokenizer(algorithm: str, tmp_path: Path) -> None:
+def test_the_library_reads_and_decodes_the_tokenizer(algorithm: str) -> None:
     from tokenizers import Tokenizer
 
-    paths = subwords.write_splits(tmp_path, TRAIN)
-    build_corpus(paths, tmp_path, "subword", "\n", 0, TOKENIZERS[algorithm])
-    vocab = Vocab.load(tmp_path / "vocab.json")
-    read = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    read = Tokenizer.from_str(TOKENIZERS[algorithm].description)
     tokens = [token.value for token in read.model.tokenize("海ï\0tide")]
-    assert tokens == vocab.tokenize("海ï\0tide")
+    assert tokens == TOKENIZERS[algorithm].tokenize(["海ï\0tide"])
     assert read.decoder.decode(tokens) == "海ï\0tide"

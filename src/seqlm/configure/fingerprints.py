@@ -51,7 +51,9 @@ def _closure(root: Path, entries: set[str], read: dict[str, tuple[str, set[str]]
     found, waiting = set[str](), set(entries)
     while waiting:
         module = waiting.pop()
-        if module in found or module in CANNOT_CHANGE_NUMBERS or not (path := _path(root, module)).is_file():
+        folder = root if module.startswith("stages.") else root / "src"
+        path = folder.joinpath(*module.split(".")).with_suffix(".py")
+        if module in found or module in CANNOT_CHANGE_NUMBERS or not path.is_file():
             continue
         if module not in read:
             code = _WhatCounts().visit(ast.parse(path.read_bytes()))
@@ -59,10 +61,6 @@ def _closure(root: Path, entries: set[str], read: dict[str, tuple[str, set[str]]
         found.add(module)
         waiting |= read[module][1]
     return found
-
-
-def _path(root: Path, module: str) -> Path:
-    return (root if module.startswith("stages.") else root / "src").joinpath(*module.split(".")).with_suffix(".py")
 
 
 def _imports(code: ast.AST) -> Iterator[str]:

@@ -5,7 +5,7 @@ taken as it is. pooch fetches, keeps the cache and writes whole files.
 """
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ import pooch
 import requests
 from pydantic import Field
 
-from seqlm.core.errors import DataError, DownloadError, ParamsError
+from seqlm.core.errors import DataError, DownloadError, ParamsError, SeqlmError
 from seqlm.core.files import open_packed, replacing, sha256_of_file
 from seqlm.core.progress import Log
 from seqlm.core.settings import Section
@@ -37,6 +37,10 @@ class Corpus(Section):
     description: str
 
 
+Find = Callable[[str, Corpus], Path]
+"""Returns the file of a corpus, given its name too."""
+
+
 def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
     """Whether ``name`` is a registered corpus; otherwise it must be the path of a file, relative to ``root``.
 
@@ -48,62 +52,48 @@ def is_registered(name: str, registry: dict[str, Corpus], root: Path) -> bool:
     raise ParamsError(f"download.corpus = {name!r}: neither a registered corpus ({', '.join(registry)}) nor a file")
 
 
-@dataclass(frozen=True)
-class Sources:
-    """Where registered corpora are looked for."""
+def find_corpus(name: str, corpus: Corpus, folders: Sequence[Path], cache: Path, log: Log) -> Path:
+    """Return a file with the hash of ``corpus``: from one of the folders, in their order, the cache, or a URL.
 
-    data_folder: Path | None
-    cache: Path
-    sample: Path
-    """The file of the embedded sample."""
-
-    def find(self, name: str, corpus: Corpus, log: Log) -> Path:
-        """Return a file with the hash of ``corpus``: from the data folder, the cache, or a URL.
-
-        Each source that fails is logged. Raises DataError if a source has other bytes,
-        DownloadError if none can be reached.
-        """
-        here = self.sample if not corpus.urls else self.data_folder and self.data_folder / corpus.file
-        if here and (here.exists() or not corpus.urls):
-            if (found := sha256_of_file(here)) != corpus.sha256:
-                raise DataError(f"{here}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}")
-            return here
-        pooch.get_logger().setLevel("ERROR")
-        transfer = pooch.HTTPDownloader(timeout=_TIMEOUT_S)
-        wrong: list[DataError] = []
-        for url in corpus.urls:
-            try:
-                return Path(
-                    pooch.retrieve(url, f"sha256:{corpus.sha256}", corpus.file, self.cache, downloader=transfer)
-                )
-            except requests.RequestException as error:
-                log(f"{url}: cannot be fetched: {error}")
-            except ValueError as error:  # of another hash
-                wrong.append(DataError(f"{url}: {error}"))
-                log(str(wrong[-1]))
-        if wrong:
-            raise wrong[0]
-        folder = self.data_folder or "the folder that SEQLM_DATA_DIR names"
-        raise DownloadError(
-            f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folder}"
-        )
+    Each source that fails is logged. Raises DataError if a source has other bytes, DownloadError if none can be
+    reached.
+    """
+    for path in (folder / corpus.file for folder in folders):
+        if path.exists():
+            if (found := sha256_of_file(path)) != corpus.sha256:
+                raise DataError(f"{path}: not the expected text: SHA-256 expected {corpus.sha256}, found {found}")
+            return path
+    problem: SeqlmError = DownloadError(
+        f"{name}: no source can be reached: connect to the network, or put {corpus.file} into {folders[0]}"
+    )
+    pooch.get_logger().setLevel("ERROR")
+    transfer = pooch.HTTPDownloader(timeout=_TIMEOUT_S)
+    for url in corpus.urls:
+        try:
+            return Path(pooch.retrieve(url, f"sha256:{corpus.sha256}", corpus.file, cache, downloader=transfer))
+        except requests.RequestException as error:
+            log(f"{url}: cannot be fetched: {error}")
+        except ValueError as error:  # of another hash
+            problem = DataError(f"{url}: {error}")
+            log(str(problem))
+    raise problem
 
 
 def get_registered(
-    name: str, registry: dict[str, Corpus], sources: Sources, fallback: str | None, text: Path, log: Log
+    name: str, registry: dict[str, Corpus], fallback: str | None, text: Path, find: Find, log: Log
 ) -> dict[str, Any]:
     """Make ``text`` the registered corpus and return its record. A file with the right SHA-256 is kept as it is.
 
-    If no source can be reached, the corpus ``fallback`` takes its place, and the record and the
-    log say so; but it never replaces another text, which would be lost. Raises DownloadError or
-    DataError.
+    ``find`` returns the file of a corpus, as :func:`find_corpus` does. If no source can be reached, the corpus
+    ``fallback`` takes its place, and the record and the log say so; but it never replaces another text, which would be
+    lost. Raises DownloadError or DataError.
     """
     present, used, reason = sha256_of_file(text) if text.is_file() else None, name, None
     if present != registry[name].sha256:
         try:
-            path = sources.find(name, registry[name], log)
+            path = find(name, registry[name])
         except DownloadError as error:
-            if fallback is None or fallback == name:
+            if fallback is None:
                 raise
             if present not in (None, registry[fallback].sha256):
                 raise DownloadError(
@@ -112,7 +102,7 @@ def get_registered(
                 ) from error
             log(f"NO SOURCE OF {name} CAN BE REACHED: the corpus {fallback!r} takes its place ({error})")
             used, reason = fallback, f"no source of {name} could be reached"
-            path = sources.find(fallback, registry[fallback], log)
+            path = find(fallback, registry[fallback])
         with replacing(text) as temporary:
             shutil.copyfile(path, temporary)
     return _record(used, name, reason) | registry[used].model_dump(exclude={"urls"})

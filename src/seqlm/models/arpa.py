@@ -15,9 +15,8 @@ from seqlm.models.ngrams import NGram, Recounting
 from seqlm.models.surprisals import EncodedText
 from seqlm.ngrams.arpa import MARKS, read_arpa
 from seqlm.ngrams.counts.kernels import NEVER
-from seqlm.vocab.kinds import Kind
+from seqlm.vocab.kinds import BYTE_TOKENS, Kind
 from seqlm.vocab.separators import count_separators
-from seqlm.vocab.subwords import BYTE_TOKENS
 from seqlm.vocab.vocabulary import UNKNOWN, Vocab
 
 _BEGIN, _END = MARKS

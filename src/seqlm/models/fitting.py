@@ -20,10 +20,9 @@ from seqlm.ngrams.models.laplace import Laplace
 from seqlm.ngrams.settings import Epsilon, Unknown
 from seqlm.preprocess.cleaning import clean_text
 from seqlm.vocab.corpus import intern_texts
-from seqlm.vocab.kinds import token_kind
+from seqlm.vocab.kinds import sample, token_kind
 from seqlm.vocab.separators import estimate_separators
 from seqlm.vocab.settings import Order
-from seqlm.vocab.subwords import sample
 from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
 
 Token = Literal["char", "word"]
@@ -68,20 +67,20 @@ def fit_ngram(
     separator = "\n" if normalise == "none" else " "
     kind = token_kind(by)
     text = "\n".join(clean_text(each, normalise) for each in _all_texts(texts))
-    seen, (stream,) = intern_texts([text], kind, separator)
+    seen, (parts,), (num_chars,) = intern_texts([text], kind, separator)
     separators = None if kind.is_lossless else estimate_separators("".join(sample(text)), separator)
     del text
-    occurrences = stream.occurrences(len(seen))
-    num_tokens = int(occurrences.sum())
-    if num_tokens < order:
+    if sum(map(len, parts)) < order:
         raise DataError(f"fit_ngram: fewer than {order} {kind.noun}s: give more text, not the name of a file")
-    if occurrences.max() < min_freq:
-        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: no {kind.noun} of the texts occurs so often: lower it")
-    tokens, counted, ids = choose_tokens(kind, seen, occurrences, min_freq)
-    train = np.concatenate([ids[part] for part in stream.parts])
-    split = SplitInfo(num_tokens, stream.num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
+    try:
+        tokens, counted, ids = choose_tokens(kind, seen, parts, min_freq)
+    except ParamsError as error:
+        problem = f"no {kind.noun} of the texts occurs so often: lower it"
+        raise ParamsError(f"fit_ngram: min_freq = {min_freq}: {problem}") from error
+    train = np.concatenate([ids[part] for part in parts])
+    split = SplitInfo(len(train), num_chars, counted[0], hashlib.sha256(train.data).hexdigest())
     vocab = Vocab(by, tokens, counted, separator, {"train": split}, None, normalise, separators)
-    del stream, seen
+    del parts, seen
     return NGram.of(method.build(count_ngrams(train, len(vocab), order), settings)[-1], vocab)
 
 

@@ -21,12 +21,6 @@ class LaplaceParams(Section):
     max_order: Order
     """Highest order of the Laplace models."""
 
-    @model_validator(mode="after")
-    def _one_each(self) -> "LaplaceParams":
-        if self.epsilons != "auto" and len(self.epsilons) < self.max_order:
-            raise ValueError(f"epsilons must hold one value for each order up to max_order = {self.max_order}")
-        return self
-
 
 class NgramsParams(Section):
     """What is counted and how it is smoothed."""
@@ -41,4 +35,6 @@ class NgramsParams(Section):
     def _orders_fit(self) -> "NgramsParams":
         if self.laplace.max_order > min(self.max_order.values()):
             raise ValueError("laplace.max_order must not exceed max_order of any kind of token")
+        if self.laplace.epsilons != "auto" and len(self.laplace.epsilons) < self.laplace.max_order:
+            raise ValueError(f"laplace.epsilons must hold one value for each order up to {self.laplace.max_order}")
         return self

@@ -5,7 +5,6 @@ They describe the whole text, across the borders of the splits, with a vocabular
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,14 @@ from seqlm.vocab.vocabulary import UNKNOWN
 # What the tables show, beside the settings.
 _MAX_ORDER = 3
 """The highest order of the n-grams that describe a text."""
-_HEAD, _FIRST_IDS = 10, 64
-"""Tokens of the vocabulary, and ids of the text, that are shown."""
+_HEAD, _FIRST_IDS, _NUM_RANKS = 10, 64, 400
+"""Tokens of the vocabulary, ids of the text, and ranks at most, that are shown."""
 _MIN_FREQS = (1, 2, 3, 5, 10, 20, 50, 100)
 _Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard errors of a normal distribution."""
 
 _BLOCK = 1 << 20
-"""Tokens that are read, or ranks that are worked on, at once, so that a large text needs little memory."""
+"""Tokens that are looked up at once, so that a large text needs little memory."""
 _MAX_ALPHA = 20.0
 _LAST_STEP = 1e-12
 """Newton's method squares the error with each step, so none follows one as small as this."""
@@ -107,11 +106,6 @@ def vocabulary_growth(
     return lengths, distinct, float(np.polyfit(*logs, 1)[0]) if len(lengths) > 2 else math.nan
 
 
-def thin_ranks(num_ranks: int, num_points: int = 400) -> NDArray[np.int64]:
-    """Return ranks, from 1, that draw a rank-frequency curve on a logarithmic axis."""
-    return np.unique(np.geomspace(1, num_ranks, num_points).round().astype(np.int64))
-
-
 @dataclass(frozen=True)
 class CorpusStream:
     """A whole text as ids that tell all tokens apart, and its n-gram counts over these ids."""
@@ -122,36 +116,19 @@ class CorpusStream:
     ids: Ids
     counts: NgramCounts
 
-    @cached_property
-    def ranked(self) -> Rows:
-        """The ids of the tokens that occur, by falling frequency, ties by first appearance."""
-        return most_frequent(self.ids, self.counts, 1, len(self.tokens))
-
-    @property
-    def vocab_size(self) -> int:
-        """The size of the text's own vocabulary: ``<unk>`` and the tokens that occur."""
-        return len(self.ranked) + 1
-
 
 def join_splits(corpus: EncodedCorpus, memory: int | None, folder: Path, spark: str | None = None) -> CorpusStream:
     """Return all splits of a corpus as one stream; if the tokens are the whole text, the line separator joins them.
 
-    The stream is written to ``folder``, which must exist as long as it is used, and mapped into memory. ``memory``,
-    ``spark``: how it is counted (:func:`seqlm.ngrams.counts.counting.choose_engine`).
+    ``memory``, ``folder``, ``spark``: how it is counted (:func:`seqlm.ngrams.counts.counting.choose_engine`).
     """
     tokens = [*corpus.vocab.tokens, *corpus.unknown_tokens]
     separator = corpus.vocab.line_separator if corpus.vocab.token_kind.is_lossless else ""
     if separator and separator not in tokens:
         tokens.append(separator)
-    path, dtype = folder / "ids", np.min_scalar_type(len(tokens) - 1)
-    joint = np.array([tokens.index(separator)] if separator else [], dtype)
-    with path.open("wb") as file:
-        for number, split in enumerate(corpus.splits.values()):
-            if number:
-                joint.tofile(file)
-            for start in range(0, len(split), _BLOCK):
-                split.distinct_ids(start, start + _BLOCK).astype(dtype).tofile(file)
-    ids = np.asarray(np.memmap(path, dtype, "r"))
+    joint = [tokens.index(separator)] if separator else []
+    parts = [part for split in corpus.splits.values() for part in (joint, split.distinct_ids())][1:]
+    ids = np.concatenate(parts, dtype=np.min_scalar_type(len(tokens) - 1), casting="unsafe")
     order = min(_MAX_ORDER, len(ids))
     engine = choose_engine(ids, len(tokens), order, memory, folder, spark)
     return CorpusStream(corpus, tokens, ids, count_ngrams(ids, len(tokens), order, engine))
@@ -183,36 +160,38 @@ def describe(text: CorpusStream, num_frequent: int = 100) -> dict[str, TableRows
     """Return the tables of a text by name: rows for CSV, mappings for JSON."""
     orders = range(1, text.counts.max_order + 1)
     frequencies = imap(lambda n: _frequencies(text, n, num_frequent), orders)
-    ranked = dict(zip(orders, imap(lambda n: _ranked(text.counts.table(n).counts), orders), strict=True))
-    fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, ranked.values())
-    num_tokens = len(text.ids)
-    firsts = first_positions(text.ids, text.counts, 1)[text.ranked]
+    falling = dict(zip(orders, imap(lambda n: _falling(text.counts.table(n).counts), orders), strict=True))
+    fits = imap(lambda counts: fit_zipf(counts) if len(counts) >= 2 else None, falling.values())
+    ranked = most_frequent(text.ids, text.counts, 1, len(text.tokens))
+    num_tokens, vocab_size = len(text.ids), len(ranked) + 1  # with <unk>
+    firsts = first_positions(text.ids, text.counts, 1)[ranked]
     lengths, growth, beta = vocabulary_growth(firsts, num_tokens)
     return {
         "frequencies": [row for of_order in frequencies for row in of_order],
         "zipf": [
             {"n": n, "rank": rank, "count": counts[rank - 1]}
-            for n, counts in ranked.items()
-            for rank in thin_ranks(len(counts))
+            for n, counts in falling.items()
+            # As many as draw a curve on a logarithmic axis.
+            for rank in np.unique(np.geomspace(1, len(counts), _NUM_RANKS).round().astype(np.int64))
         ],
         "growth": [{"tokens": tokens, "distinct": seen} for tokens, seen in zip(lengths, growth, strict=True)],
-        "min_freq": _min_freq_table(text.counts.table(1).counts[text.ranked]),
+        "min_freq": _min_freq_table(falling[1]),
         "storage": [
-            {"n": n, "full_table": text.vocab_size**n, "seen": len(counts), "share": len(counts) / text.vocab_size**n}
-            for n, counts in ranked.items()
+            {"n": n, "full_table": vocab_size**n, "seen": len(counts), "share": len(counts) / vocab_size**n}
+            for n, counts in falling.items()
         ],
         "summary": {
             "tokens": num_tokens,
-            "vocabulary_size": text.vocab_size,
-            "distinct": {str(n): len(counts) for n, counts in ranked.items()},
+            "vocabulary_size": vocab_size,
+            "distinct": {str(n): len(counts) for n, counts in falling.items()},
             "zipf": {str(n): fit for n, fit in zip(orders, fits, strict=True) if fit is not None},
             "heaps_beta": None if np.isnan(beta) else beta,
         },
-        "head": _head(text),
+        "head": _head(text, ranked),
     }
 
 
-def _ranked(counts: NDArray[np.integer]) -> NDArray[Any]:
+def _falling(counts: NDArray[np.integer]) -> NDArray[Any]:
     """Return the counts by falling size, without those of 0."""
     # The smallest type: a large text has tens of millions of distinct n-grams.
     return np.sort(counts[counts > 0].astype(np.min_scalar_type(counts.max(initial=0))))[::-1]
@@ -254,13 +233,16 @@ def _min_freq_table(counts: NDArray[np.integer]) -> TableRows:
     ]  # fmt: skip
 
 
-def _head(text: CorpusStream) -> dict[str, Any]:
-    """Return the first tokens of the text's vocabulary, and the beginning of the text encoded with it."""
+def _head(text: CorpusStream, ranked: Rows) -> dict[str, Any]:
+    """Return the first tokens of the text's vocabulary, and the beginning of the text encoded with it.
+
+    ``ranked`` are the ids of the vocabulary's tokens.
+    """
     ranks = np.zeros(len(text.tokens), np.int64)
-    ranks[text.ranked] = np.arange(1, text.vocab_size)
+    ranks[ranked] = np.arange(1, len(ranked) + 1)
     first_ids = ranks[text.ids[:_FIRST_IDS]].tolist()
     return {
-        "tokens": [UNKNOWN, *(text.tokens[index] for index in text.ranked[: _HEAD - 1])],
+        "tokens": [UNKNOWN, *(text.tokens[index] for index in ranked[: _HEAD - 1])],
         # DVC cannot read a plot file with an empty list in it.
         "first_ids": first_ids or None,
     }

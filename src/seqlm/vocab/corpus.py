@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError
-from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json
+from seqlm.core.files import read_json, read_npy, read_text, write_blocks, write_json, write_npy
 from seqlm.core.memory import require_memory
 from seqlm.core.text import NUM_CODE_POINTS
-from seqlm.vocab.kinds import Kind, TokenKind, token_kind
+from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, sample, token_kind
 from seqlm.vocab.separators import estimate_separators
-from seqlm.vocab.subwords import SubwordTokenizer, sample
-from seqlm.vocab.vocabulary import SplitInfo, Vocab, choose_tokens
+from seqlm.vocab.vocabulary import Parts, SplitInfo, Vocab, choose_tokens
 
 SPLITS = ("train", "val", "test")
 _MEMORY_PER_BYTE = 6
@@ -38,29 +37,17 @@ def find_line_separator(setting: str, normalise: str, record: Path) -> str:
     ``record`` is what the download stage says of the corpus.
     """
     if setting != "auto":
-        return setting
+        return setting.replace("\\n", "\n")
     return "\n" if normalise == "none" else str(read_json(record)["line_separator"])
-
-
-@dataclass(frozen=True)
-class InternedText:
-    """A text as ids by first appearance, before the vocabulary is known."""
-
-    parts: list[NDArray[np.integer]]
-    num_chars: int
-    """Characters of the text with its lines joined."""
-
-    def occurrences(self, num_ids: int) -> NDArray[np.int64]:
-        """Return how often each id occurs; shape ``(num_ids,)``."""
-        return sum((np.bincount(part, minlength=num_ids) for part in self.parts), np.zeros(num_ids, np.int64))
 
 
 def intern_texts(
     texts: Iterable[str], kind: TokenKind, line_separator: str, tokenizer: SubwordTokenizer | None = None
-) -> tuple[list[str], list[InternedText]]:
-    """Return the tokens of some texts in the order of their first appearance, and each text as ids of these tokens.
+) -> tuple[list[str], list[Parts], list[int]]:
+    """Return the tokens of some texts by first appearance, and each text as ids of these tokens, and its length.
 
-    Subwords have the ids of their tokenizer, and all count as seen. The last line end of a text joins nothing.
+    Subwords have the ids of their tokenizer, and all count as seen. The length is in characters, with lines joined; the
+    last line end of a text joins nothing.
     """
     ids = defaultdict[str, int]()
     ids.default_factory = ids.__len__
@@ -78,12 +65,12 @@ def intern_texts(
             found = np.fromiter(map(ids.__getitem__, tokens), np.uint32)
         return found.astype(np.min_scalar_type(found.max(initial=0)))
 
-    interned = []
+    streams, lengths = [], []
     for text in texts:
         content = text.removesuffix("\n")
-        num_chars = len(content) + content.count("\n") * (len(line_separator) - 1)
-        interned.append(InternedText(list(map(intern, pieces(content))), num_chars))
-    return tokenizer.tokens if tokenizer else list(ids), interned
+        streams.append(list(map(intern, pieces(content))))
+        lengths.append(len(content) + content.count("\n") * (len(line_separator) - 1))
+    return tokenizer.tokens if tokenizer else list(ids), streams, lengths
 
 
 _PIECE = 1 << 22
@@ -115,20 +102,18 @@ def build_corpus(
     size = sum(path.stat().st_size for path in texts.values() if path.exists())
     require_memory(size * _MEMORY_PER_BYTE, f"a text of {size / 1e9:.1f} GB")
     found = token_kind(kind)
-    seen, interned = intern_texts(map(read_text, texts.values()), found, line_separator, tokenizer)
-    streams = dict(zip(texts, interned, strict=True))
+    seen, streams, lengths = intern_texts(map(read_text, texts.values()), found, line_separator, tokenizer)
     passages = "".join(sample(read_text(texts["train"])))
     separators = None if found.is_lossless else estimate_separators(passages, line_separator)
-    occurrences = {split: stream.occurrences(len(seen)) for split, stream in streams.items()}
-    tokens, counts, ids = choose_tokens(found, seen, occurrences["train"], None if tokenizer else min_freq)
+    tokens, counts, ids = choose_tokens(found, seen, streams[0], min_freq)
     is_unknown, splits = ids == 0, {}
     numbers = (np.cumsum(is_unknown) - 1).astype(np.uint32)
-    for split, stream in streams.items():
-        num_tokens, num_unknown = int(occurrences[split].sum()), int(occurrences[split][is_unknown].sum())
-        digest = write_blocks(split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in stream.parts))
-        splits[split] = SplitInfo(num_tokens, stream.num_chars, num_unknown, digest)
-        unknown = (numbers[part[is_unknown[part]]] for part in stream.parts)
-        write_blocks(folder / f"unknown_{split}.npy", numbers.dtype, num_unknown, unknown)
+    for split, parts, num_chars in zip(texts, streams, lengths, strict=True):
+        num_tokens = sum(map(len, parts))
+        unknown = np.concatenate([numbers[:0], *(numbers[part[is_unknown[part]]] for part in parts)])
+        digest = write_blocks(split_file(folder, split), ids.dtype, num_tokens, (ids[part] for part in parts))
+        splits[split] = SplitInfo(num_tokens, num_chars, len(unknown), digest)
+        write_npy(folder / f"unknown_{split}.npy", unknown)
     write_json(folder / "unknown.json", [seen[index] for index in np.flatnonzero(is_unknown).tolist()])
     vocab = Vocab(kind, tokens, counts, line_separator, splits, tokenizer, normalise, separators)
     vocab.save(folder / "vocab.json")

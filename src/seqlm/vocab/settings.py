@@ -2,23 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from seqlm.core.settings import Section
 from seqlm.vocab.kinds import KINDS as KINDS
 from seqlm.vocab.kinds import Kind as Kind
-from seqlm.vocab.subwords import SubwordParams
+from seqlm.vocab.kinds import SubwordParams
 
 Order = Annotated[int, Field(strict=True, ge=1, le=20)]
 """Tokens of an n-gram. Hardly a longer one occurs twice, and each order takes as much memory as the one below."""
 
 Orders = Annotated[dict[Kind, Order], Field(min_length=len(KINDS))]
 """An order for each kind of token."""
-
-
-def _line_end(value: object) -> object:
-    """Return a line end for a backslash and n, which a shell and ``dvc exp run -S`` pass on."""
-    return "\n" if value == "\\n" else value
 
 
 class CountedParams(Section):
@@ -31,8 +26,9 @@ class CountedParams(Section):
 class VocabParams(Section):
     """What joins lines, and an entry for each kind of token."""
 
-    line_separator: Annotated[Literal["auto", "", " ", "\n"], BeforeValidator(_line_end)]
-    """What joins lines in the stream of characters; a line end may be written with the two characters ``\\n``.
+    line_separator: Literal["auto", "", " ", "\n", "\\n"]
+    """What joins lines in the stream of characters. A shell and ``dvc exp run -S`` pass a line end on as the two
+    characters ``\\n``.
 
     ``auto``: a line end in raw text (``preprocess.normalise: none``), otherwise what the corpus asks for; a user's own
     text asks for a space."""

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from seqlm.core.errors import DataError, ParamsError
 from seqlm.core.files import VocabKey, read_checksummed, read_text, write_checksummed, write_text
-from seqlm.vocab.kinds import Kind, TokenKind, token_kind
+from seqlm.vocab.kinds import Kind, SubwordTokenizer, TokenKind, token_kind
 from seqlm.vocab.separators import Separators
-from seqlm.vocab.subwords import SubwordTokenizer
 
 UNKNOWN = "<unk>"
 FORMAT = 6
@@ -133,20 +132,25 @@ class Vocab:
         write_checksummed(path, value)
 
 
+Parts = list[NDArray[np.integer]]
+"""A text as ids of its tokens, in parts of small types."""
+
+
 def choose_tokens(
-    kind: TokenKind, seen: Sequence[str], occurrences: NDArray[np.int64], min_freq: int | None
+    kind: TokenKind, seen: Sequence[str], train: Parts, min_freq: int
 ) -> tuple[list[str], list[int], NDArray[np.integer]]:
     """Choose the tokens of a vocabulary.
 
     Returns them, their counts, and for each token of ``seen`` its index in the vocabulary, 0 for those that it lacks.
 
-    ``seen`` are the tokens of all splits in the order of their first appearance, and ``occurrences`` is how often each
-    of them occurs in train. ``min_freq``: tokens that occur less often are left out and count as ``<unk>``; None: all
-    are kept, even those that do not occur in train. Raises ParamsError if none is left.
+    ``seen`` are the tokens of all splits in the order of their first appearance, and ``train`` is the training split as
+    indices of these. ``min_freq``: tokens that occur less often are left out and count as ``<unk>``; all subwords are
+    kept, even those that do not occur in train. Raises ParamsError if none is left.
     """
+    occurrences = sum((np.bincount(part, minlength=len(seen)) for part in train), np.zeros(len(seen), np.int64))
     # A stable sort keeps tokens of equal frequency in the order of their first appearance.
     ranked = np.argsort(-occurrences, kind="stable")
-    ranked = ranked[occurrences[ranked] >= (0 if min_freq is None else max(min_freq, 1))]
+    ranked = ranked[occurrences[ranked] >= (max(min_freq, 1) if kind.has_unknown else 0)]
     if UNKNOWN in seen:  # a word of the text that is spelt like it
         ranked = ranked[ranked != seen.index(UNKNOWN)]
     if not occurrences[ranked].any():

@@ -115,7 +115,14 @@ class Spark(DuckDB):
             from pyspark.errors import PySparkException, PySparkRuntimeError
             from pyspark.sql import SparkSession
 
-        self._require_answer()
+        address = urlsplit(self.address)
+        if address.scheme == "spark":  # a standalone cluster; Spark itself would wait for minutes
+            try:
+                socket.create_connection((address.hostname or "", address.port or 7077), timeout=_CONNECT_S).close()
+            except OSError as error:
+                raise MachineError(
+                    f"the Spark cluster at {self.address} does not answer: start it, or unset SPARK_MASTER"
+                ) from error
         builder = SparkSession.builder.master(self.address).appName("seqlm")
         try:
             session: Any = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
@@ -130,18 +137,6 @@ class Spark(DuckDB):
             raise MachineError(
                 f"the Spark cluster at {self.address} cannot count: {cause.strip()}: its workers must see "
                 f"{self.folder} at the same path, and be able to write there"
-            ) from error
-
-    def _require_answer(self) -> None:
-        """Raise MachineError unless a standalone cluster answers; Spark itself would wait for minutes."""
-        address = urlsplit(self.address)
-        if address.scheme != "spark":
-            return
-        try:
-            socket.create_connection((address.hostname or "", address.port or 7077), timeout=_CONNECT_S).close()
-        except OSError as error:
-            raise MachineError(
-                f"the Spark cluster at {self.address} does not answer: start it, or unset SPARK_MASTER"
             ) from error
 
 
@@ -214,10 +209,8 @@ _BYTES_OF_ENTRY = 32
 
 
 def _unigrams(ids: Ids, vocab_size: int) -> Part:
-    counts = np.zeros(vocab_size, np.int64)
-    for start in range(0, len(ids), IDS_AT_ONCE):
-        counts += np.bincount(ids[start : start + IDS_AT_ONCE], minlength=vocab_size)
-    return np.arange(vocab_size), counts
+    counted = (np.bincount(block, minlength=vocab_size) for block in _overlapping(ids, 1))
+    return np.arange(vocab_size), sum(counted, np.zeros(vocab_size, np.int64))
 
 
 def _columns(ids: Ids, order: int) -> list[Ids]:

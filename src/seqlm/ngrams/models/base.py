@@ -73,15 +73,12 @@ class NGramModel(ABC):
 
     def texts_probs(self, texts: Sequence[Ids]) -> list[Probs]:
         """Return p of tokens 2..N of each of some texts, which are looked up as one."""
-        lengths = np.array([len(ids) for ids in texts], np.int64)
-        ends = np.cumsum(lengths)
-        if not len(texts) or not ends[-1]:
-            return [np.empty(0) for _ in texts]
-        places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
-        found = self.probs(np.concatenate(texts), places)
+        if not texts:
+            return []
+        places = np.concatenate([np.arange(len(ids)) for ids in texts])
+        found = np.append(0, self.probs(np.concatenate(texts), places))
         # p of the first token of a text is not asked for.
-        bounds = zip(ends.tolist(), lengths.tolist(), strict=True)
-        return [found[max(end - length, 0) : max(end - 1, 0)] for end, length in bounds]
+        return [of_text[1:] for of_text in np.split(found, np.cumsum([len(ids) for ids in texts])[:-1])]
 
     def probs(self, ids: Ids, places: Rows | None = None) -> Probs:
         """Return p of tokens 2..N of a stream, each given those before it; shape ``(N - 1,)``.

@@ -112,12 +112,9 @@ def _perplexities(seen: NDArray[Any], totals: NDArray[np.int64], lower: Probs, b
         for first in range(0, len(seen), _BLOCK):
             block = slice(first, first + _BLOCK)
             probs[start:][block] = (counts[block] + epsilon * back[block]) / (sums[block] + epsilon)
-        found.append(perplexity(-_sum_of_logs(probs) / len(probs), 1))
+        # Logarithms take longer than products, so those of products of four.
+        end = len(probs) // 4 * 4
+        products = np.multiply.reduce(probs[:end].reshape(4, -1), axis=0)
+        sum_of_logs = float(log(products).sum() + log(probs[end:]).sum())
+        found.append(perplexity(-sum_of_logs / len(probs), 1))
     return found
-
-
-def _sum_of_logs(probs: Probs) -> float:
-    """Return the sum of the logarithms, as the logarithms of products of four, because those take longer."""
-    end = len(probs) // 4 * 4
-    products = np.multiply.reduce(probs[:end].reshape(4, -1), axis=0)
-    return float(log(products).sum() + log(probs[end:]).sum())
