@@ -80,15 +80,15 @@ def test_the_policy_names_the_scripts_and_styles_of_the_page() -> None:
 
 def test_text_can_be_read_on_every_shade_and_figures_on_light_and_dark_paper() -> None:
     css = ROOT.joinpath("src", "seqlm", "report", "templates", "page.css").read_text(encoding="utf-8")
-    light, dark = css.split("@media screen and (prefers-color-scheme: dark)")
-    found: dict[str, dict[str, str]] = {}
-    for styles in (light, dark.split("@media print")[0]):
-        for names, look in re.findall(r"((?:\.[sab]\d,? )+)\{ (.*?) \}", styles):
-            for name in re.findall(r"\w+", names):
-                found.setdefault(name, {}).update(re.findall(r"([a-z-]+): (#\w+)", look))
-        assert len(found) == 20
-        assert [name for name, look in found.items() if contrast(look["color"], look["background"]) < 4.5] == []
-    papers = re.findall(r"--paper: (#\w+)", css)[:2]
+    found: dict[str, dict[str, list[str]]] = {}
+    for names, look in re.findall(r"((?:\.[sab]\d,? )+)\{ (.*?) \}", css):
+        for name in re.findall(r"\w+", names):
+            values = re.findall(r"([a-z-]+): light-dark\((#\w+), (#\w+)\)", look)
+            found.setdefault(name, {}).update({key: colours for key, *colours in values})
+    assert len(found) == 20
+    for name, look in found.items():  # on light paper, then on dark paper
+        assert min(map(contrast, look["color"], look["background"])) >= 4.5, name
+    papers = re.findall(r"--paper: light-dark\((#\w+), (#\w+)\)", css)[0]
     colours = (
         style.GREY, style.MAGENTA, style.PURPLE, style.OLIVE, style.BLUE, style.GREEN, style.VERMILION,
     )  # fmt: skip

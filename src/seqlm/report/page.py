@@ -52,9 +52,16 @@ def build_surprisal_page(name: str, scores: Mapping[str, Mapping[str, Any]], rem
     should know about the text.
     """
     passages, pair = align({model: score["passage"] for model, score in scores.items()}), [*scores, ""][:2]
+    rows = [[model, *_shown(score)] for model, score in scores.items()]
     return render(
-        "surprisal.html", _SOURCES, name=name, scores=scores, remarks=remarks, passages=passages, pair=pair, label=str
+        "surprisal.html", _SOURCES, name=name, scores=rows, remarks=remarks, passages=passages, pair=pair, label=str
     )
+
+
+def _shown(score: Mapping[str, Any]) -> list[Any]:
+    numbers = ((score["perplexity"], 2), (score["bits_per_character"], 3))
+    shown = ["infinite" if value is None else f"{value:,.{digits}f}" for value, digits in numbers]
+    return [*shown, score["tokens"], _percent(score["unknown_share"], 1)]
 
 
 def build_summary(layout: Layout) -> str:
@@ -92,6 +99,8 @@ def _content(layout: Layout) -> dict[str, Any]:
     pair = dict.fromkeys([*table["model"].head(1), *shown, *passages["models"]])
     classes = read_csv(layout.reports("evaluate", "classes.csv"))
     by_class = contrasting(set(classes["model"]), table)
+    frequencies, taus = read_csv(words / "frequencies.csv"), read_csv(layout.reports("sine", "tau.csv"))
+    splits = read_csv(layout.reports("preprocess", "splits.csv"))
     return {
         "corpus": corpus,
         "names_itself": corpus["name"].replace("_", " ").lower() in corpus["description"].lower(),
@@ -105,9 +114,9 @@ def _content(layout: Layout) -> dict[str, Any]:
         "sentence": [
             (labels[name], *shaded_line(passages["text"], passages["models"][name], _SENTENCE)) for name in shown
         ],
-        "splits": _records(read_csv(layout.reports("preprocess", "splits.csv"))),
+        "splits": _cells(splits[["split", "lines", "characters", "words"]]),
         "vocabs": vocabs,
-        "frequent": {n: _records(rows.head(_TOP_ROWS)) for n, rows in read_csv(words / "frequencies.csv").groupby("n")},
+        "frequent": {n: _cells(rows[["ngram", "count"]].head(_TOP_ROWS)) for n, rows in frequencies.groupby("n")},
         "words": read_json(words / "summary.json"),
         "groups": table_groups(table),
         "columns": [column for column in COLUMNS if column.heading],
@@ -117,7 +126,7 @@ def _content(layout: Layout) -> dict[str, Any]:
         "captions": all_captions(layout, table),
         "by_class": [labels[name] for name in by_class],
         "classes": [
-            (name, rows["share"].iloc[0], rows.set_index("model")["bits"][by_class].tolist())
+            [name, _percent(rows["share"].iloc[0]), *map("{:.2f}".format, rows.set_index("model")["bits"][by_class])]
             for name, rows in classes.groupby("token_class", sort=False)
         ],
         "cleaning": _cleaning(layout, vocab),
@@ -130,7 +139,9 @@ def _content(layout: Layout) -> dict[str, Any]:
         "samples": _samples(read_json(layout.reports("generate", "samples.json")), charted),
         "gradients": read_json(layout.reports("gradients", "summary.json")),
         "sine": read_json(layout.reports("sine", "summary.json")),
-        "taus": _records(read_csv(layout.reports("sine", "tau.csv"))),
+        "taus": [
+            [row.tau, str(row.noise), unbroken(f"{row.rmse:.3f} ± {row.deviation:.3f}")] for row in taus.itertuples()
+        ],
         "has_curves": corpus["name"] in CORPORA,
     }
 
@@ -146,6 +157,15 @@ def _cleaning(layout: Layout, vocab: Vocab) -> list[str]:
     """Return what a reader should know about the decoding and cleaning of the text."""
     letters = Letters(**read_json(layout.reports("preprocess", "summary.json"))["decoding"])
     return decoding_warnings(letters, vocab.normalise)
+
+
+def _cells(frame: pd.DataFrame) -> list[list[Any]]:
+    cells: list[list[Any]] = frame.to_numpy(object).tolist()
+    return cells
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -29,17 +29,16 @@ MAX_PAGE = 4_500_000
 """Bytes of the largest page."""
 _CODE = 100_000
 """Bytes of the page without its numbers and texts, at most."""
-_BITS = {"scratch": 26, "rnn": 26, "gru": 17, "lstm": 17}
+_BITS = {"scratch": 25, "rnn": 26, "gru": 17, "lstm": 17}
 """Bits per weight, for each kind of network that the page can compute: a sign, five of an exponent, and digits.
 
-A network without gates carries a rounding on from character to character, so its weights keep 21 binary digits; those
-of the others keep 12.
+A network without gates carries a rounding on from character to character, so its weights keep 20 binary digits or
+more; those of the others keep 12.
 """
 _ORDERS = (2, 3)
 """Orders of n-grams in the page, beside the highest."""
 _PASSAGES = {"val": 1_600, "test": 10_000}
 """Characters in the page, from the beginning of each split."""
-_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _MAX_EPOCHS = 120
 _STYLES = ("page.css", "playground/page.css")
 _COMPUTING = ("arrays", "ngrams", "networks", "sampling", "units", "reading", "worker")
@@ -72,7 +71,7 @@ def build_playground(layout: Layout) -> str:
         "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
         "val": {"length": len(val), "bits": _width(val)},
-        "test": "".join(vocab.tokens[token] if token else _UNKNOWN for token in test.tolist()),
+        "test": "".join(vocab.tokens[token] for token in test.tolist() if token),
     }
     return render(
         "playground/page.html", [*_STYLES, *map(_script, _SCRIPTS)], worker=True,
@@ -96,7 +95,7 @@ def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list
     highest, num_bits = 1, 0
     for table in counts.tables[1:]:
         num_bits += len(table) * (_width(table.split()[1]) + _width(table.counts))
-        if num_bits / 8 * 5 / 4 > MAX_PAGE / 2:  # five characters of the page hold four bytes
+        if num_bits / 6 > MAX_PAGE / 2:  # a character of the page holds six bits
             left_out.append({"name": f"n-gram models of order {highest + 1} or more", "why": "too large"})
             break
         highest += 1
@@ -112,9 +111,8 @@ def _ngrams(layout: Layout, vocab: Vocab, blocks: dict[str, str], left_out: list
         found = [np.bincount(prefixes, minlength=len(counts.table(order - 1))), tokens]
         arrays = [(array, _width(array)) for array in [*found, *(one.adjusted for one in kept.values() if one)]]
         blocks[f"ngrams-{order}"] = _packed(arrays)
-        described = [{"length": len(array), "bits": bits} for array, bits in arrays]
         discounts = {name: one and [0, *one.discounts] for name, one in kept.items()}
-        levels.append({"order": order, "arrays": described, **discounts})
+        levels.append({"order": order, "arrays": _described(arrays), **discounts})
     shown = [
         {"name": f"char-{models[order - 1].name}", "order": order, "unigram": models[order - 1].unigram.tolist()}
         for order in orders
@@ -139,19 +137,29 @@ def _networks(
         elif config["model"] not in _BITS:
             left_out.append({"name": run, "why": f"the page cannot compute a {config['model']}"})
         elif not (run in chapter and config["sampling"] == "random"):
-            found.append((run, *read_weights(layout.run(run), run, vocab.key)))
+            network, weights = read_weights(layout.run(run), run, vocab.key)
+            found.append((run, network, _as_framework(weights) if config["model"] == "scratch" else weights))
     described = []
     for run, network, weights in sorted(found, key=lambda each: sum(array.size for array in each[2].values())):
         bits, names = _BITS[network["model"]], sorted(weights)  # a file has weights in no fixed order
-        packed = _packed([(_codes(weights[name], bits), bits) for name in names])
+        arrays = [(_codes(weights[name], bits), bits) for name in names]
+        packed = _packed(arrays)
         if (budget := budget - len(packed)) < 0:
             left_out.append({"name": run, "why": f"too large ({len(packed) / 1e6:,.1f} MB)"})
             continue
         blocks[f"weights-{run}"] = packed
-        kept = {key: network[key] for key in ("model", "activation", "num_layers")}
-        arrays = [{"name": name, "shape": list(weights[name].shape)} for name in names]
-        described.append({"name": run, **kept, "bits": bits, "arrays": arrays})
+        kept = {key: network[key] for key in ("activation", "num_layers")}
+        model = network["model"].replace("scratch", "rnn")
+        described.append({"name": run, "model": model, **kept, "names": names, "arrays": _described(arrays)})
     return described
+
+
+def _as_framework(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+    """Return the weights of the chapter's RNN with the names and shapes of PyTorch's, whose layers have two biases."""
+    layer = {"weight_ih": weights["W_xh"].T, "weight_hh": weights["W_hh"].T, "bias_ih": weights["b_h"]}
+    layer["bias_hh"] = np.zeros_like(weights["b_h"])
+    found = {f"layers.0.{name}_l0": array for name, array in layer.items()}
+    return found | {"output.weight": weights["W_hq"].T, "output.bias": weights["b_q"]}
 
 
 def _chosen(ngrams: Mapping[str, Any], networks: Sequence[Mapping[str, Any]], table: pd.DataFrame) -> list[str]:
@@ -191,6 +199,10 @@ def _codes(weights: NDArray[np.float32], bits: int) -> NDArray[np.int64]:
     return np.asarray(np.minimum(codes, 31 * digits - 1) + np.signbit(weights) * np.int64(32 * digits))
 
 
+def _described(arrays: Iterable[tuple[NDArray[Any], int]]) -> list[dict[str, int]]:
+    return [{"length": array.size, "bits": bits} for array, bits in arrays]
+
+
 def _width(array: NDArray[np.integer]) -> int:
     """Return how many bits hold each number of an array."""
     return max(int(array.max(initial=0)).bit_length(), 1)
@@ -201,5 +213,4 @@ def _packed(arrays: Iterable[tuple[NDArray[Any], int]]) -> str:
     bits = [
         (array.reshape(-1, 1).astype(np.int64) >> np.arange(width)[::-1] & 1).reshape(-1) for array, width in arrays
     ]
-    text = base64.b85encode(np.packbits(np.concatenate(bits).astype(np.uint8)).tobytes()).decode()
-    return text.replace("<", ",")  # so that nothing in it is markup
+    return base64.b64encode(np.packbits(np.concatenate(bits).astype(np.uint8)).tobytes()).decode()
