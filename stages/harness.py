@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 # Imports and large vocabularies make many objects and no garbage: look for it less often than every 700 of them.
 gc.set_threshold(50_000, 20, 20)
@@ -50,23 +50,8 @@ _ADOPT_ORPHANS = {"systemd", "init", "launchd", "tini", "dumb-init", "docker-ini
 
 
 # ``readable=False``: whoever opens an unreadable file refuses it with code 5; for click it would be a wrong option.
-
-
-class NewFile(click.Path):
-    """The option type of a file to write, in a folder that exists."""
-
-    def __init__(self) -> None:
-        """Refuse a folder."""
-        super().__init__(path_type=Path, dir_okay=False, readable=False)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path."""
-        path = cast(Path, super().convert(value, param, ctx))
-        if path == Path("-"):
-            self.fail("name a file: standard output is not possible here", param, ctx)
-        if not path.parent.is_dir():
-            self.fail(f"{path.parent}: no such folder", param, ctx)
-        return path
+NEW_FILE = click.Path(path_type=Path, dir_okay=False, readable=False)
+"""The option type of a file to write."""
 
 
 class _Command(click.Command):
@@ -113,7 +98,8 @@ def stage(
             except OSError as error:
                 _fail(_describe(error), MachineError.exit_code)
 
-        root = click.option("--root", type=_folder(), default=".", help="The folder that holds params.yaml.")
+        folder = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
+        root = click.option("--root", type=folder, default=".", help="The folder that holds params.yaml.")
         settings = {"show_default": True, "max_content_width": 100}
         return click.command(cls=_Command, context_settings=settings)(root(guarded))
 
@@ -161,15 +147,17 @@ def _ancestors_up_to_dvc() -> list[psutil.Process] | None:
     """
     ancestors = _ancestors()
     for number, process in enumerate(ancestors):
-        names, environment = _names_and_environment(process)
-        if environment.get(_MARK) == os.environ[_MARK]:
-            continue
-        if any(word in name for name in names for word in _RUN_DVC):
-            return ancestors[: number + 1]
-        if process.pid == 1 or _ADOPT_ORPHANS & names:
-            return None
-        if environment:  # an empty one is hidden by the system, and DVC may be further up
-            return ancestors[: number + 1]
+        with suppress(psutil.Error):
+            shown = process.as_dict(["name", "environ"])
+            name, environment = (shown["name"] or "").lower(), shown["environ"] or {}
+            if environment.get(_MARK) == os.environ[_MARK]:
+                continue
+            if any(word in name for word in _RUN_DVC):
+                return ancestors[: number + 1]
+            if process.pid == 1 or name in _ADOPT_ORPHANS:
+                return None
+            if environment:  # an empty one is hidden by the system, and DVC may be further up
+                return ancestors[: number + 1]
     return None if os.name == "nt" and ancestors else ancestors  # Windows gives orphans no other parent
 
 
@@ -180,28 +168,15 @@ def _ancestors() -> list[psutil.Process]:
     return []
 
 
-def _names_and_environment(process: psutil.Process) -> tuple[set[str], dict[str, str]]:
-    """Return the names of a process and its environment, as far as the system shows them."""
-    with suppress(psutil.Error, OSError):
-        shown = process.as_dict(["name", "exe", "environ"])
-        return {Path(shown[key] or "").name.lower() for key in ("name", "exe")}, shown["environ"] or {}
-    return set(), {}
-
-
 def _escape_unencodable() -> None:
     """Print characters that the terminal's encoding lacks as escapes: on Windows it often lacks some."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python does for errors
 
 
 def warn(message: str) -> None:
     """Print a warning."""
     click.echo(f"warning: {message}", err=True)
-
-
-def _folder() -> click.Path:
-    return click.Path(path_type=Path, exists=True, file_okay=False, readable=False)
 
 
 def _fail(message: str, code: int) -> NoReturn:

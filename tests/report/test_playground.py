@@ -63,11 +63,17 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
         write_csv(layout.reports("train", run, "history.csv"), pd.DataFrame(rows))
         samples = [{"epoch": 1, "text": "zzzz"}, {"epoch": 3, "text": "the sea"}]
         write_json(layout.samples_of_run(run), {"prefix": "and ", "samples": samples})
-    bits = {"test_bits": [1.5, 2, 3, 4], "val_bits": [1.5, 2, 3, 4], "seen_bits": [1.0, 1.9, 0.3, 1]}
-    table = {"model": ["best", "long", "chapter", "drawn"], "label": ["the best", "LSTM", "<b>RNN", "drawn"], **bits}
-    chapter = {"as_in_chapter": [False, False, True, True], "dynamic": False, "only_words": False}
-    family = {"family": ["mixture", "network", "network", "network"]}
-    write_csv(layout.reports("evaluate", "table.csv"), pd.DataFrame(table | chapter | family))
+    columns = ["model", "label", "family", "val_bits", "seen_bits", "as_in_chapter"]
+    rows = [
+        ("best", "the best", "mixture", 1.5, 1.0, False),
+        ("long", "LSTM", "network", 2, 1.9, False),
+        ("char-kneser-ney-3", "counts", "ngram", 2.5, 1, False),
+        ("char-kneser-ney-2", "fewer counts", "ngram", 2.6, 1, False),
+        ("chapter", "<b>RNN", "network", 3, 0.3, True),
+        ("drawn", "drawn", "network", 4, 1, True),
+    ]
+    table = pd.DataFrame(rows, columns=columns).assign(dynamic=False)
+    write_csv(layout.reports("evaluate", "table.csv"), table.assign(test_bits=table["val_bits"]))
     write_json(layout.corpus_record, {"name": "</script><b>sea", "description": "</script>"})
     return layout
 

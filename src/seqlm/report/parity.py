@@ -123,9 +123,10 @@ def agreement(tables: Mapping[str, pd.DataFrame]) -> list[str]:
 
 def sine_values(summary: Mapping[str, Any], predictions: pd.DataFrame) -> Values:
     """Return what is compared of the sine; ``series.*`` is the book's procedure, applied to the run's own series."""
-    found = {f"sine.loss.{name.removeprefix('epoch_')}": loss for name, loss in summary["loss"].items()}
-    for measure in ("rmse", "repeat_rmse"):
-        found |= {f"sine.{measure}.{name.removeprefix('k_')}": value for name, value in summary[measure].items()}
+    measures = ("loss", "rmse", "repeat_rmse")  # by names such as epoch_1 and k_1
+    found = {
+        f"sine.{kind}.{name.partition('_')[2]}": value for kind in measures for name, value in summary[kind].items()
+    }
     if "k_1" in summary["rmse"]:
         found["sine.rmse.1/repeat"] = summary["rmse"]["k_1"] / summary["repeat_rmse"]["k_1"]
     found |= {"sine.repeat_loss": summary["repeat_loss"], "sine.curvature": summary["curvature"]}

@@ -7,7 +7,7 @@ The page holds the weights of networks and the counts of the n-gram models over 
 import base64
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from seqlm.core.layout import Layout
 from seqlm.networks.building import read_weights
 from seqlm.ngrams.models.kneser_ney import KneserNey
 from seqlm.ngrams.models.registry import load_counts
-from seqlm.report.findings import memoriser
+from seqlm.report.findings import main_table, three
 from seqlm.report.rendering import render
 from seqlm.train.settings import run_names
 from seqlm.vocab.corpus import load_split
@@ -51,7 +51,7 @@ def build_playground(layout: Layout) -> str:
 
     Raises DataError if a model, a table or the corpus is missing or broken.
     """
-    vocab, table = Vocab.load(layout.vocab("char"), "char"), read_csv(layout.reports("evaluate", "table.csv"))
+    vocab, table = Vocab.load(layout.vocab("char"), "char"), main_table(layout)
     val, test = (load_split(layout.corpus("char"), split)[:size] for split, size in _PASSAGES.items())
     blocks = {"val": _packed([(val, _width(val))])}
     left_out: list[dict[str, str]] = []
@@ -67,7 +67,9 @@ def build_playground(layout: Layout) -> str:
         "tokens": vocab.tokens,
         "ngrams": ngrams,
         "networks": networks,
-        "chosen": _chosen(ngrams, networks, table),
+        "chosen": sorted(
+            three([one["name"] for one in (*ngrams["models"], *networks)], table), key=history.__contains__
+        ),
         "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
         "val": {"length": len(val), "bits": _width(val)},
@@ -160,17 +162,6 @@ def _as_framework(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArr
     layer["bias_hh"] = np.zeros_like(weights["b_h"])
     found = {f"layers.0.{name}_l0": array for name, array in layer.items()}
     return found | {"output.weight": weights["W_hq"].T, "output.bias": weights["b_q"]}
-
-
-def _chosen(ngrams: Mapping[str, Any], networks: Sequence[Mapping[str, Any]], table: pd.DataFrame) -> list[str]:
-    """Return the three models that the page begins with.
-
-    They are the n-gram model of the highest order, the best network on val, and the network that memorised most.
-    """
-    counted = [one["name"] for one in reversed(ngrams["models"])]
-    rows = table[table["model"].isin([one["name"] for one in networks])].sort_values("val_bits", kind="stable")
-    best, others = list(rows["model"]), [one["name"] for one in networks]
-    return list(dict.fromkeys([*counted[:1], *best[:1], *memoriser(rows)["model"], *best, *others, *counted]))[:3]
 
 
 def _history(layout: Layout, run: str) -> dict[str, Any]:
