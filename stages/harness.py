@@ -1,13 +1,11 @@
-"""What all stage scripts share: one-line errors, exit codes, memory that is used again, and a watchdog for DVC.
+"""What all stage scripts share: one-line errors, exit codes, and a watchdog for DVC.
 
 A script writes ``@stage()`` above its function instead of ``@click.command()``; the function
 gets the :class:`~seqlm.core.layout.Layout` of its folder.
 """
 
-import ctypes
 import errno
 import functools
-import gc
 import io
 import os
 import re
@@ -18,9 +16,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
-
-# Imports and large vocabularies make many objects and no garbage: look for it less often than every 700 of them.
-gc.set_threshold(50_000, 20, 20)
 
 try:
     import click
@@ -37,8 +32,6 @@ except ModuleNotFoundError as missing:
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 """In PyTorch's errors, on CPUs and on GPUs."""
-_MALLOC = {-1: 2**31 - 1, -4: 0, -8: 1}
-"""Settings in malloc.h: M_TRIM_THRESHOLD, the most bytes kept; M_MMAP_MAX and M_ARENA_MAX, one heap for all arrays."""
 _POLL_S = 0.5
 _MARK = "DVC_STAGE"
 """DVC sets this variable for a stage's command."""
@@ -78,7 +71,6 @@ def stage(
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
             _escape_unencodable()
-            _keep_freed_memory()
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):
                 _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
             if _EXPERIMENT in os.environ:
@@ -104,17 +96,6 @@ def stage(
         return click.command(cls=_Command, context_settings=settings)(root(guarded))
 
     return decorate
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library give freed memory to later arrays, instead of returning it to the system at once.
-
-    The system clears all memory that it hands out, which can take longer than the work that needs it. Call this before
-    threads start. Only glibc has these settings.
-    """
-    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        for setting, value in _MALLOC.items():
-            mallopt(setting, value)
 
 
 def is_under_dvc() -> bool:

@@ -64,7 +64,7 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
         samples = [{"epoch": 1, "text": "zzzz"}, {"epoch": 3, "text": "the sea"}]
         write_json(layout.samples_of_run(run), {"prefix": "and ", "samples": samples})
     columns = ["model", "label", "family", "val_bits", "seen_bits", "as_in_chapter"]
-    rows = [
+    models: list[tuple[object, ...]] = [
         ("best", "the best", "mixture", 1.5, 1.0, False),
         ("long", "LSTM", "network", 2, 1.9, False),
         ("char-kneser-ney-3", "counts", "ngram", 2.5, 1, False),
@@ -72,7 +72,7 @@ def write_project(folder: Path, text: str = LINES * 20) -> Layout:
         ("chapter", "<b>RNN", "network", 3, 0.3, True),
         ("drawn", "drawn", "network", 4, 1, True),
     ]
-    table = pd.DataFrame(rows, columns=columns).assign(dynamic=False)
+    table = pd.DataFrame(models, columns=columns).assign(dynamic=False)
     write_csv(layout.reports("evaluate", "table.csv"), table.assign(test_bits=table["val_bits"]))
     write_json(layout.corpus_record, {"name": "</script><b>sea", "description": "</script>"})
     return layout

@@ -60,6 +60,7 @@ def build_playground(layout: Layout) -> str:
     used = _CODE + len(json.dumps([history, vocab.tokens])) + sum(map(len, blocks.values()))
     networks = _networks(layout, vocab, table, MAX_PAGE - used, blocks, left_out)
     separator = vocab.line_separator or " "
+    names = [one["name"] for one in (*ngrams["models"], *networks)]
     data = {
         "normalise": vocab.normalise,
         "joined": vocab.line_separator,
@@ -67,9 +68,7 @@ def build_playground(layout: Layout) -> str:
         "tokens": vocab.tokens,
         "ngrams": ngrams,
         "networks": networks,
-        "chosen": sorted(
-            three([one["name"] for one in (*ngrams["models"], *networks)], table), key=history.__contains__
-        ),
+        "chosen": sorted(three(names, table), key=history.__contains__),  # n-grams first
         "labels": table.set_index("model")["label"].to_dict(),
         "history": history,
         "val": {"length": len(val), "bits": _width(val)},

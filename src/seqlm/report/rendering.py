@@ -24,10 +24,8 @@ def render(template: str, sources: Sequence[str], *, worker: bool = False, **con
     texts = {name: _source(environment, name) for name in sources}
     found = {kind: [text for name, text in texts.items() if name.endswith(kind)] for kind in ("css", "js")}
     # The page loads nothing, and only these styles and scripts have effect.
-    policy = (
-        f"default-src 'none'; style-src {_hashes(found['css'])}; script-src {_hashes(found['js'])}; base-uri 'none'; "
-    )
-    policy += "form-action 'none'" + ("; worker-src blob:" if worker else "")
+    policy = f"default-src 'none'; style-src {_hashes(found['css'])}; script-src {_hashes(found['js'])}"
+    policy += "; base-uri 'none'; form-action 'none'" + ("; worker-src blob:" if worker else "")
     environment.globals |= {"styles": found["css"], "scripts": found["js"], "policy": policy}
     environment.globals["inline"] = lambda name: _source(environment, name)
     return environment.get_template(template).render(**content)
