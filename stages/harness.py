@@ -70,7 +70,8 @@ def stage(
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def guarded(root: Path, **options: Any) -> None:
-            _escape_unencodable()
+            if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal's encoding may lack characters
+                sys.stdout.reconfigure(errors="backslashreplace")
             if is_under_dvc() and not end_with_dvc(MachineError.exit_code):
                 _fail("DVC is gone, and this stage ends with it", MachineError.exit_code)
             if _EXPERIMENT in os.environ:
@@ -147,12 +148,6 @@ def _ancestors() -> list[psutil.Process]:
     with suppress(psutil.Error, OSError):
         return list(psutil.Process().parents())
     return []
-
-
-def _escape_unencodable() -> None:
-    """Print characters that the terminal's encoding lacks as escapes: on Windows it often lacks some."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as Python does for errors
 
 
 def warn(message: str) -> None:

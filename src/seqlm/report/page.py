@@ -24,7 +24,6 @@ from seqlm.vocab.kinds import ALL
 from seqlm.vocab.vocabulary import Vocab
 
 _TOP_ROWS = 10
-_LINE_LENGTH = 100
 _SENTENCE = 56
 """Characters of test that the first screen shows."""
 _COMPRESSED = 1_000_000
@@ -69,7 +68,7 @@ def build_summary(layout: Layout) -> str:
     table = findings.main_table(layout)
     share = describe_share(read_json(layout.reports("evaluate", "metrics.json")))
     text = f"{findings.summary_text(table)}\nAll models:\n\n{table_text(table, share)}"
-    replaced = textwrap.fill(findings.replaced_corpus(read_json(layout.corpus_record)), width=_LINE_LENGTH)
+    replaced = textwrap.fill(findings.replaced_corpus(read_json(layout.corpus_record)), width=100)
     return f"{replaced}\n\n{text}" if replaced else text
 
 

@@ -169,10 +169,8 @@ def _history(layout: Layout, run: str) -> dict[str, Any]:
     columns = ["epoch", "train_perplexity", "val_perplexity"]
     rows = table[columns].astype(object).where(np.isfinite(table[columns]), None).to_numpy().tolist()
     step = math.ceil(len(rows) / _MAX_EPOCHS)
-    path = layout.samples_of_run(run)
-    stored: dict[str, Any] = read_json(path) if path.exists() else {"prefix": "", "samples": []}
     kept = {0, len(rows) - 1, *range(step - 1, len(rows), step)}
-    return {"rows": [row for place, row in enumerate(rows) if place in kept], **stored}
+    return {"rows": [row for place, row in enumerate(rows) if place in kept], **read_json(layout.samples_of_run(run))}
 
 
 def _codes(weights: NDArray[np.float32], bits: int) -> NDArray[np.int64]:
